@@ -346,11 +346,15 @@ def _bitcast(node: Node, operands: Sequence[Array]) -> Array:
         octets = np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(-1, value.dtype.itemsize)
         raw = np.pad(octets, ((0, 0), (0, 8 - value.dtype.itemsize))).view(np.uint64).reshape(-1)
     else:
-        raw = (value.astype(np.int64) & ((1 << source) - 1)).astype(np.uint64).reshape(-1)
+        # Floats of fewer than 8 bits have theirs in the low ones of a byte.
+        whole = np.ascontiguousarray(value).view(np.uint8) if is_float(value.dtype) else value.astype(np.int64)
+        raw = (whole & ((1 << source) - 1)).astype(np.uint64).reshape(-1)
     packed = np.unpackbits(raw.astype("<u8").view(np.uint8), bitorder="little").reshape(-1, 64)[:, :source].reshape(-1)
     lanes = np.zeros((packed.size // target, 64), np.uint8)
     lanes[:, :target] = packed.reshape(-1, target)
     numbers = np.packbits(lanes, axis=1, bitorder="little").view("<u8").reshape(spec.shape)
+    if is_float(spec.dtype):
+        return numbers.astype(f"u{spec.dtype.itemsize}").view(spec.dtype)
     return numbers != 0 if spec.dtype == np.bool_ else _wrapped(numbers.astype(object), spec.dtype)
 
 

@@ -32,8 +32,11 @@ DEFINITIONS: Final = Definitions(
 )
 
 
-MAX_WORDS: Final = (1 << 32) - 1
-"""Words, and elements, of a tensor at most."""
+MAX_WORDS: Final = (1 << 31) - 1
+"""Words, and elements, of a tensor at most: indices are words, some of them signed."""
+
+MAX_BYTES: Final = (1 << 32) - 1
+"""Bytes of a tensor that is stored: no device binds more (``maxStorageBufferRange`` is 32 bits)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +207,13 @@ def _check(block: Block, target: Target) -> Dim:
                 raise compile_error(operation, f"elements of {type} are not supported")
             words = shaped.count * max(storage_bits(type) // 32, 1)
             if is_at_least(words, MAX_WORDS + 1):
-                raise compile_error(operation, f"{value.type} has 2**32 elements or words or more; split it")
+                raise compile_error(operation, f"{value.type} has 2**31 elements or words or more; compute it in parts")
             if isinstance(words, Size):
                 most = upper_bound(most, words)
+    for value in (*block.arguments, *block.terminator.operands):
+        if buffer_size(value.tensor) > MAX_BYTES:
+            message = f"{value.type} takes 2**32 bytes or more, which no device binds; compute it in parts"
+            raise compile_error(block.operations[0], message)
     return most
 
 

@@ -49,7 +49,7 @@ def _clamp(operation: Operation) -> Sequence[Type]:
     for index, bound in ((0, low), (2, high)):
         if (bound.rank and not compatible(bound, value)) or bound.element is not value.element:
             raise OperationError(f"bounds of type {value} or without dimensions, got {bound}", index)
-    expect_kind(value.scalar, REALS | {"bool"})
+    expect_kind(value.scalar, REALS | {"bool", "complex"})
     return [value]
 
 

@@ -40,12 +40,16 @@ def _shape(value: Value) -> tuple[Dim, ...]:
 # -- sorts -----------------------------------------------------------------------------------------------
 
 
+MAX_UNROLLED: Final = 512
+"""Longer dimensions are sorted in a loop: programs do not grow with them."""
+
+
 def _sort(builder: Builder, operation: Operation) -> Values:
     """A bitonic network over the sorted dimension, padded to a power of two; ties go by position: it is stable."""
     shape = _shape(operation.operands[0])
     axis = operation.integer("dimension", -1) % len(shape)
     length = shape[axis]
-    if isinstance(length, Size):
+    if isinstance(length, Size) or length > MAX_UNROLLED:
         return sorted_in_loop(builder, operation, axis)
     if length <= 1 or 0 in shape:
         return operation.operands

@@ -60,7 +60,7 @@ class Row:
 _FUNCTION: Final = {"n": 1.0, "w": 3.0, "c": 4.0}
 _POWER: Final = {"n": 1.0, "w": 3.0, "c": 256.0}
 
-_NO_ZERO: Final = {"f8E8M0FNU": "the type has no zero"}
+NO_ZERO: Final = {"f8E8M0FNU": "the type has no zero"}
 
 ELEMENTWISE: Final = (
     Row("abs", "snwc", {"c": 2.0}, 1),
@@ -77,7 +77,7 @@ ELEMENTWISE: Final = (
     Row("exponential", "nwc", _FUNCTION, 1),
     Row("exponential_minus_one", "nwc", _FUNCTION, 1),
     Row("floor", "nw", {}, 1),
-    Row("imag", "nwc", {}, 1, _NO_ZERO),
+    Row("imag", "nwc", {}, 1, NO_ZERO),
     Row("is_finite", "nw", {}, 1),
     Row("log", "nwc", _FUNCTION, 1),
     Row("log_plus_one", "nwc", _FUNCTION, 1),
@@ -106,3 +106,50 @@ ELEMENTWISE: Final = (
     Row("tanh", "nwc", _FUNCTION, 1),
     Row("xor", "bsu", {}, 2),
 )
+
+
+# -- the rest --------------------------------------------------------------------------------------------
+
+_NAMES: Final = """
+abs add after_all all_gather all_reduce all_to_all and async_done async_start atan2 batch_norm_grad
+batch_norm_inference batch_norm_training bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp
+collective_broadcast collective_permute collective_reduce compare complex composite concatenate constant convert
+convolution cosine count_leading_zeros custom_call divide dot_general dynamic_broadcast_in_dim dynamic_conv
+dynamic_gather dynamic_iota dynamic_pad dynamic_reshape dynamic_slice dynamic_update_slice exponential
+exponential_minus_one fft floor gather get_dimension_size get_tuple_element if imag infeed iota is_finite log
+log_plus_one logistic map maximum minimum multiply negate not optimization_barrier or outfeed pad partition_id
+popcnt power real recv reduce reduce_precision reduce_scatter reduce_window remainder replica_id reshape reverse
+rng rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter send
+shift_left shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan tanh transpose
+triangular_solve tuple uniform_dequantize uniform_quantize while xor
+"""
+SPECIFICATION: Final = tuple(_NAMES.split())
+"""Every operation of the specification, in its order."""
+
+_ONE_DEVICE: Final = "refused: a program runs on one device"
+_STREAMS: Final = "refused: a program has arguments and results, and no streams"
+_QUANTIZED: Final = "refused: there are no quantized types"
+
+REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("all_gather", "all_reduce", "all_to_all", "async_done", "async_start", "collective_broadcast"),
+            *("collective_permute", "collective_reduce", "recv", "reduce_scatter", "send"),
+        ),
+        _ONE_DEVICE,
+    ),
+    **dict.fromkeys(("infeed", "outfeed"), _STREAMS),
+    **dict.fromkeys(("uniform_dequantize", "uniform_quantize"), _QUANTIZED),
+}
+"""Operations that are refused by name, and why."""
+
+UNTYPED: Final[Mapping[str, tuple[str, str]]] = {
+    "after_all": ("tokens", "test_operations.py::test_one_device"),
+    "custom_call": (
+        "what the target takes; targets that are not known are refused",
+        "test_operations.py::test_custom_calls",
+    ),
+    "partition_id": ("`ui32`", "test_operations.py::test_one_device"),
+    "replica_id": ("`ui32`", "test_operations.py::test_one_device"),
+}
+"""Operations whose operands have no elements of any type: what they have, and the test."""

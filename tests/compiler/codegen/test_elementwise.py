@@ -198,7 +198,7 @@ def test_operations(gpu: pumice.Device, name: str) -> None:
                 check_definition(known, type, arguments[: row.arity], result, limit)
 
 
-@pytest.mark.parametrize("name", ["i1", *_SIGNED, *_UNSIGNED, "f32", "f64", *_NARROW, "complex<f32>"])
+@pytest.mark.parametrize("name", TYPES)
 def test_conversions(gpu: pumice.Device, name: str) -> None:
     source = ScalarType(name)
     targets = [

@@ -470,3 +470,21 @@ def test_iterations_of_loops_in_loops() -> None:
         }
     """
     assert iterations(function_of(text).regions[0].block) == 4 * 50 * (1 + 30)
+
+
+@pytest.mark.parametrize(
+    ("type", "message"),
+    [
+        ("2147483648xi8", r"2\*\*31 elements or words"),
+        ("65536x32768xi1", r"2\*\*31 elements or words"),
+        ("1073741824xf64", r"2\*\*31 elements or words"),
+        ("1073741824xf32", r"2\*\*32 bytes or more, which no device binds"),
+    ],
+)
+def test_what_no_index_and_no_binding_reaches_is_refused(type: str, message: str) -> None:
+    text = f"""func.func @main(%a: tensor<{type}>) -> tensor<{type}> {{
+      %0 = stablehlo.add %a, %a : tensor<{type}>
+      return %0 : tensor<{type}>
+    }}"""
+    with pytest.raises(CompileError, match=message):
+        compile_region(function_of(text).regions[0].block, "main", EMULATED)
