@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from .steps import Barrier, Buffer, Copy, Dispatch, Schedule, Step, is_recorded, lists_of, uses
+
+_Range: TypeAlias = tuple[tuple[str, int], int, int]
+"""A memory by kind and number, and the bytes there."""
+
+MAX_MOVED: Final = 16
+"""Barriers over which a step is moved at most."""
 
 
 def add_barriers(plan: Schedule) -> None:
     """Puts barriers into the steps of a schedule whose buffers have places.
 
-    There are none between command buffers, since these wait for each other.
+    A step goes behind the last barrier that it needs, so that independent steps share the barriers between them. There
+    are none between command buffers, since these wait for each other.
     """
     _Placer(plan).steps(plan.steps)
 
@@ -19,51 +28,36 @@ def add_barriers(plan: Schedule) -> None:
 class _Placer:
     def __init__(self, plan: Schedule) -> None:
         self._plan = plan
-        self._read: dict[tuple[str, int], _Ranges] = defaultdict(_Ranges)
-        self._written: dict[tuple[str, int], _Ranges] = defaultdict(_Ranges)
 
     def steps(self, steps: list[Step]) -> None:
         """Adds barriers to a list, at whose end there may be hazards open."""
         found: list[Step] = []
+        groups: list[_Group] = []
         for step in steps:
             if isinstance(step, Dispatch | Copy):
-                if self._conflicts(step):
-                    self._clear()
-                    found.append(Barrier())
-                self._note(step)
-            else:
-                # Each round of a recorded loop ends with a barrier; the host decides about what is not recorded.
-                if is_recorded(step) and self._written | self._read:
-                    found.append(Barrier())
-                for inner in lists_of(step):
-                    self._clear()
-                    self.steps(inner)
-                self._clear()
+                self._add(groups, step)
+                continue
+            found.extend(_joined(groups))
+            # Each round of a recorded repetition ends with a barrier; the host decides about what is not recorded.
+            if groups and is_recorded(step):
+                found.append(Barrier())
+            groups = []
+            for inner in lists_of(step):
+                self.steps(inner)
             found.append(step)
-        steps[:] = found
+        steps[:] = [*found, *_joined(groups)]
 
-    def _clear(self) -> None:
-        self._read.clear()
-        self._written.clear()
+    def _add(self, groups: list[_Group], step: Step) -> None:
+        reads, writes = ([self._range(buffer) for buffer in buffers] for buffers in uses(step))
+        first = max(len(groups) - MAX_MOVED, 0)
+        index = len(groups)
+        while index > first and not groups[index - 1].conflicts(reads, writes):
+            index -= 1
+        if index == len(groups):
+            groups.append(_Group())
+        groups[index].add(step, reads, writes)
 
-    def _conflicts(self, step: Step) -> bool:
-        reads, writes = uses(step)
-        return any(self._overlap(self._written, each) for each in (*reads, *writes)) or any(
-            self._overlap(self._read, each) for each in writes
-        )
-
-    def _note(self, step: Step) -> None:
-        reads, writes = uses(step)
-        for ranges, buffers in ((self._read, reads), (self._written, writes)):
-            for buffer in buffers:
-                memory, start, stop = self._range(buffer)
-                ranges[memory].add(start, stop)
-
-    def _overlap(self, ranges: dict[tuple[str, int], _Ranges], buffer: Buffer) -> bool:
-        memory, start, stop = self._range(buffer)
-        return memory in ranges and ranges[memory].overlaps(start, stop)
-
-    def _range(self, buffer: Buffer) -> tuple[tuple[str, int], int, int]:
+    def _range(self, buffer: Buffer) -> _Range:
         """The memory in which a buffer lies, and its bytes there."""
         root = buffer.root
         size, start = root.size, 0
@@ -74,6 +68,41 @@ class _Placer:
         else:
             memory = ("slot", self._plan.plan.offsets[root.number])
         return memory, start, start + (max(size, 4) if isinstance(size, int) else 4)
+
+
+class _Group:
+    """Steps without hazards among them."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._read: dict[tuple[str, int], _Ranges] = defaultdict(_Ranges)
+        self._written: dict[tuple[str, int], _Ranges] = defaultdict(_Ranges)
+
+    def conflicts(self, reads: Sequence[_Range], writes: Sequence[_Range]) -> bool:
+        """Whether a step needs what one of these writes, or writes what one of these needs."""
+        return any(_overlaps(self._written, each) for each in (*reads, *writes)) or any(
+            _overlaps(self._read, each) for each in writes
+        )
+
+    def add(self, step: Step, reads: Sequence[_Range], writes: Sequence[_Range]) -> None:
+        """Adds a step that conflicts with none."""
+        self.steps.append(step)
+        for ranges, several in ((self._read, reads), (self._written, writes)):
+            for memory, start, stop in several:
+                ranges[memory].add(start, stop)
+
+
+def _joined(groups: Sequence[_Group]) -> list[Step]:
+    """The steps of groups, with barriers between them."""
+    found: list[Step] = []
+    for group in groups:
+        found += [Barrier()] * bool(found) + group.steps
+    return found
+
+
+def _overlaps(ranges: dict[tuple[str, int], _Ranges], each: _Range) -> bool:
+    memory, start, stop = each
+    return memory in ranges and ranges[memory].overlaps(start, stop)
 
 
 class _Ranges:

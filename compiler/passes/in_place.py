@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim
 from ..ir.types import ShapedType
 from .regions import HEAVY, MOVES
 
@@ -50,6 +51,21 @@ def updates_slice(block: Block) -> bool:
     is_input = value.owner is block and value.index == 0 and used.count(value) == 1
     is_static = value.tensor.is_static and update.tensor.is_static
     return is_input and is_static and value.tensor.scalar.bits >= 32 and update.tensor.count != 0
+
+
+def is_view(block: Block) -> bool:
+    """Whether a region's result has the bytes of its only input, as another shape or type."""
+    if len(block.arguments) != 1 or len(block.terminator.operands) != 1:
+        return False
+    value, result = block.arguments[0], block.terminator.operands[0]
+    for operation in block.operations[:-1]:
+        if operation.name not in ("stablehlo.reshape", "stablehlo.bitcast_convert"):
+            return False
+    return value.tensor.is_static and _bits(value) == _bits(result)
+
+
+def _bits(value: Value) -> Dim:
+    return value.tensor.count * max(value.tensor.scalar.bits, 8)
 
 
 def _reads_same_place(operation: Operation, index: int) -> bool:

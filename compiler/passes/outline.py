@@ -15,7 +15,7 @@ from ..ir.attributes import Attribute, DenseArray, IntegerAttr, SymbolRef
 from ..ir.copying import copy_operations
 from ..ir.operation import Block, Location, Operation, Region, Value, block_of
 from ..ir.types import I64, FunctionType, MemRefType, TensorType, Type
-from .in_place import in_place_inputs, updates_slice
+from .in_place import in_place_inputs, is_view, updates_slice
 
 UNSPECIFIED: Final = "Unspecified"
 """The target of an executable before it is lowered for one."""
@@ -105,7 +105,9 @@ class _Outliner:
 
 
 def sharing(body: Block) -> dict[str, Attribute]:
-    """Attributes that say which inputs may lie where the result does, and whether only a slice of it is written."""
+    """Attributes that say which inputs may lie where the result does, and what of it is written."""
+    if is_view(body):
+        return {"view": None}
     inputs = in_place_inputs(body)
     attributes: dict[str, Attribute] = {"in_place": DenseArray(I64, inputs)} if inputs else {}
     return {**attributes, "updates": None} if updates_slice(body) else attributes

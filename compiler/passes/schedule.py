@@ -96,9 +96,13 @@ class _Sequencer:
     def dispatch(self, operation: Operation, steps: list[Step]) -> None:
         """A dispatch: the buffers that it writes were allocated just before, and are its last operands.
 
-        What writes a slice of its result finds the rest there: the result begins as a copy.
+        What writes a slice of its result finds the rest there: the result begins as a copy. What only views its operand
+        as another type is a copy, which may be elided.
         """
         buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
+        if "view" in operation.attributes:
+            steps.append(Copy(buffers[0], buffers[-1], operation))
+            return
         if "updates" in operation.attributes:
             steps.append(Copy(buffers[0], buffers[-1], operation))
             buffers[0] = buffers[-1]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import pumice
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.pipeline import compile_text
+from pumice.tools.cli import main
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.assembly.disassembler import disassemble_module
 from pumice.vm.bytecode.archive import ModuleArchive
@@ -49,6 +53,26 @@ def test_errors_and_profiles_name_lines(compiled: bytes) -> None:
             session.call("module.main", np.ones(4, np.float32), np.int32(5))
     found = {entry.location for entry in profile.exports}
     assert {"program.mlir:5", "program.mlir:9", "model.py:70"} <= found
+
+
+CHECKS = """func.func @checks() {
+  %x = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %0 = stablehlo.add %x, %x : tensor<2xf32>
+  %1 = stablehlo.constant dense<[2.0, 4.5]> : tensor<2xf32>
+  stablehlo.custom_call @check.expect_eq(%0, %0) {has_side_effect = true} : (tensor<2xf32>, tensor<2xf32>) -> ()
+  stablehlo.custom_call @check.expect_eq(%0, %1) {has_side_effect = true} : (tensor<2xf32>, tensor<2xf32>) -> ()
+  return
+}
+"""
+
+
+@pytest.mark.vulkan
+def test_an_expectation_that_fails_names_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "checks.mlir"
+    path.write_text(CHECKS)
+    result = CliRunner().invoke(main, ["run-checks", str(path)])
+    assert result.exit_code == 1
+    assert f"  at {path}:6:3\n" in result.stdout
 
 
 def test_instructions_have_places_that_the_text_keeps(compiled: bytes) -> None:

@@ -23,7 +23,7 @@ iree.multi_arch_executable @simple_mul_ex_dispatch_0() {
   iree.executable(Unspecified) {
     module {
       func.func @simple_mul_rgn_dispatch_0(%arg0: memref<4xf32>, %arg1: memref<4xf32>, %arg2: memref<4xf32>) \
-attributes {iree.executable.export} {
+attributes {iree.executable.export, iree.executable.in_place = array<i64: 0, 1>} {
         %0 = iree.load_input(%arg0 : memref<4xf32>) : tensor<4xf32>
         %1 = iree.load_input(%arg1 : memref<4xf32>) : tensor<4xf32>
         %2 = stablehlo.multiply %0, %1 : tensor<4xf32>
@@ -37,7 +37,7 @@ func.func @simple_mul(%arg0: memref<4xf32>, %arg1: memref<4xf32>) -> memref<4xf3
   %c = arith.constant dense<[4, 1, 1]> : tensor<3xi32>
   %0 = "iree_hl_seq.alloc_heap"() : () -> memref<4xf32>
   iree_hl_seq.dispatch simple_mul_ex_dispatch_0::simple_mul_rgn_dispatch_0[%c : tensor<3xi32>](%arg0, %arg1, %0) \
-{bytes = 48 : i64, flops = 4 : i64} : (memref<4xf32>, memref<4xf32>, memref<4xf32>) -> ()
+{bytes = 48 : i64, flops = 4 : i64, in_place = array<i64: 0, 1>} : (memref<4xf32>, memref<4xf32>, memref<4xf32>) -> ()
   iree_hl_seq.return %0 : memref<4xf32>
 }
 """

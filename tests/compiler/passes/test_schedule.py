@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -176,7 +176,7 @@ class Machine:
         return hash(value) % (2 if buffer.type.scalar is I1 else 5) if not isinstance(value, bool) else int(value)
 
     def _steps(self, steps: Sequence[Step]) -> None:
-        for step in steps:
+        for step in self._ordered(steps):
             if isinstance(step, Copy):
                 self._write(step.target, self._read(step.source))
             elif isinstance(step, Dispatch):
@@ -190,6 +190,18 @@ class Machine:
                 number = self._number(step.index)
                 number = 1 - number if step.index.type.scalar is I1 else number
                 self._steps(step.branches[min(number, len(step.branches) - 1)])
+
+    def _ordered(self, steps: Sequence[Step]) -> Iterator[Step]:
+        """Steps with those backwards that no barrier is between, once barriers are there."""
+        together: list[Step] = []
+        for step in steps:
+            if isinstance(step, Dispatch | Copy) and self._is_placed:
+                together.append(step)
+                continue
+            yield from reversed(together)
+            together = []
+            yield step
+        yield from reversed(together)
 
     def _loop(self, step: Loop) -> None:
         for times in range(20):
