@@ -309,7 +309,7 @@ def _ll_seq(program: Program, target: Target) -> None:
         operation.attributes["entry"].name: operation.attributes["workload"]
         for sequence in sequences
         for operation in sequence.walk()
-        if operation.name == "iree_ll_seq.static_dispatch" and isinstance(operation.attributes["entry"], SymbolRef)
+        if "workload" in operation.attributes and isinstance(operation.attributes["entry"], SymbolRef)
     }
     every = [*program.executables, *(executable for plan in schedules for executable in plan.executables)]
     dispatched = [executable for executable in every if entry_of(executable)[0] in workloads]

@@ -21,7 +21,7 @@ def _parse_dispatch(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {"entry": entry}
     workload: list[tuple[str, int]] = []
     types: list[Type] = []
-    if name.endswith("static_dispatch"):
+    if name.startswith("iree_ll_seq."):
         attributes["workload"] = parser.attribute()
     else:
         workload = [parser.operand_name()]
@@ -131,6 +131,7 @@ SEQUENCER: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "iree_ll_seq.branch": CustomSyntax(_parse_branch, _print_branch),
     "iree_ll_seq.constant": _CONSTANT,
     "iree_ll_seq.copy": syntax_of("% {} :take"),
+    "iree_ll_seq.dispatch": _DISPATCH,
     "iree_ll_seq.loop": CustomSyntax(_parse_loop, _print_loop),
     "iree_ll_seq.repeat": CustomSyntax(_parse_repeat, _print_repeat),
     "iree_ll_seq.return": _RETURN,

@@ -222,7 +222,8 @@ def _write_dispatch(writer: _Writer, step: Dispatch) -> None:
         buffers.append(step.guard[0])
         attributes["guard_row"] = IntegerAttr(step.guard[1], I64)
     operands = writer.values(buffers, operation.location)
-    writer.add("static_dispatch", operands, (), attributes, operation.location)
+    is_static = isinstance(attributes["workload"], DenseElements)
+    writer.add("static_dispatch" if is_static else "dispatch", operands, (), attributes, operation.location)
 
 
 def _read_dispatch(reader: _Reader, operation: Operation) -> Step:
@@ -305,6 +306,7 @@ _WRITERS: Final[Mapping[type[Step], Callable[[_Writer, Any], None]]] = {
     Branch: _write_branch,
 }
 _READERS: Final[Mapping[str, Callable[[_Reader, Operation], Step]]] = {
+    "dispatch": _read_dispatch,
     "static_dispatch": _read_dispatch,
     "barrier": _read_barrier,
     "copy": _read_copy,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from ..dialects.rules import OperationError
-from ..ir.attributes import SymbolRef
+from ..ir.attributes import DenseElements, SymbolRef
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Size, number_of
 from ..ir.source import SourceText
@@ -130,11 +130,13 @@ class _Checker:
         if self._kind(value) in ("constant", "argument"):
             raise OperationError(f"to write no {self._kind(value)}")
 
-    def static_dispatch(self, operation: Operation) -> None:
+    def dispatch(self, operation: Operation) -> None:
         """Inputs, and at the end what it writes."""
         workload = operation.attributes.get("workload")
         if not is_workload(workload):
             raise OperationError("a workload of three numbers")
+        if isinstance(workload, DenseElements) != operation.name.endswith("static_dispatch"):
+            raise OperationError("a workload that is known if it is static, and only then")
         operands = list(operation.operands)
         if "guard_row" in operation.attributes:
             self._guard(operands.pop() if operands else None, operation.integer("guard_row"))
@@ -208,7 +210,8 @@ _LL_SEQ: Final[Mapping[str, Callable[[_Checker, Operation], None]]] = {
     **dict.fromkeys(_DECLARATIONS, _Checker.declare),
     "subview": _Checker.subview,
     "view": _Checker.view,
-    "static_dispatch": _Checker.static_dispatch,
+    "dispatch": _Checker.dispatch,
+    "static_dispatch": _Checker.dispatch,
     "copy": _Checker.copy,
     "check": _Checker.check,
     "barrier": _Checker.nothing,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.stages import check_stages
-from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
+from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
 
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.pipeline import compile_text
@@ -16,7 +16,7 @@ from pumice.status import InvalidArgumentError
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("text", [SIMPLE_MUL, LAYER, POWERS, CHOICE])
+@pytest.mark.parametrize("text", [SIMPLE_MUL, LAYER, POWERS, CHOICE, BATCH])
 def test_each_stage_reads_the_same_and_makes_the_same_module(text: str) -> None:
     assert check_stages(text) == list(STAGES[1:])
 

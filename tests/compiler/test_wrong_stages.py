@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import pytest
 from support import walkthrough
-from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
+from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS
 
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
@@ -88,7 +88,7 @@ def mutated(text: str, choose: random.Random) -> str:
 
 
 @pytest.mark.parametrize(
-    "program", [SIMPLE_MUL, LAYER, POWERS, CHOICE, LOOP], ids=["mul", "layer", "powers", "choice", "loop"]
+    "program", [LAYER, POWERS, CHOICE, LOOP, BATCH], ids=["layer", "powers", "choice", "loop", "batch"]
 )
 def test_any_stage_file_is_compiled_or_refused(program: str) -> None:
     choose = random.Random(program)

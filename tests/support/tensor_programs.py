@@ -1,4 +1,4 @@
-"""Tensor programs for tests of the whole compiler: one dispatch, calls, a loop, a branch."""
+"""Tensor programs for tests of the whole compiler: one dispatch, calls, a loop, a branch, any batch."""
 
 SIMPLE_MUL = """
 func.func @simple_mul(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {
@@ -55,5 +55,18 @@ func.func @main(%i: tensor<i32>, %x: tensor<2xf32>) -> tensor<2xf32> {
     stablehlo.return %x : tensor<2xf32>
   }) : (tensor<i32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
+}
+"""
+BATCH = """
+func.func @main(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>) -> (tensor<?x4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %1 = stablehlo.tanh %0 : tensor<?x4xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+    : (tensor<?x4xf32>, tensor<4x4xf32>) -> tensor<?x4xf32>
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %3 = stablehlo.reduce(%2 init: %c) applies stablehlo.add across dimensions = [0]
+    : (tensor<?x4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %2, %3 : tensor<?x4xf32>, tensor<4xf32>
 }
 """
