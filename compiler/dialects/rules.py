@@ -148,10 +148,12 @@ def strided(length: Dim, stride: int) -> Dim:
     """How many elements a slice with a stride takes of a range.
 
     Raises:
-        OperationError: the number is no polynomial in the lengths of arguments.
+        OperationError: the number is a quotient of a quotient.
     """
     if isinstance(length, int):
         return max(0, -(-length // stride))
+    if not length.symbols - length.plain_symbols:
+        return quotient(length + stride - 1, stride)
     if not is_multiple(length, stride):
         raise OperationError(
             f"a stride of which the range's length {length} is a multiple in every call, got {stride}; reshape to "

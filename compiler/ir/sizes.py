@@ -1,8 +1,8 @@
 """Lengths that are known only when a function is called: polynomials in the lengths of its arguments.
 
-A polynomial is enough for what tensor programs do with a length (sums when concatenating and padding, products when
-reshaping), has one form, so that equal lengths are found equal, and is evaluated with additions and multiplications,
-which the VM and kernels have. Quotients have no such form.
+A polynomial is enough for most of what tensor programs do with a length (sums when concatenating and padding, products
+when reshaping), has one form, so that equal lengths are found equal, and is evaluated with additions and
+multiplications. A quotient that is none is a symbol of its own, ``[d0+1]/2``, whose name says what it is.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ from typing import Final, TypeAlias
 
 Monomial: TypeAlias = tuple[str, ...]
 
-SIZE_TEXT: Final = r"\([0-9d*+-]{1,1000}\)"
+SIZE_TEXT: Final = r"\([0-9d*+/\[\]-]{1,1000}\)"
 """A pattern of what ``str()`` gives."""
 
-_TERM: Final = re.compile(r"([+-]?)([0-9]{1,40}|d[0-9]{1,9})((?:\*d[0-9]{1,9})*)", re.ASCII)
+_SYMBOL: Final = r"(?:d[0-9]{1,9}|\[[0-9d*+-]{1,1000}\]/[0-9]{1,9})"
+_TERM: Final = re.compile(rf"([+-]?)([0-9]{{1,40}}(?![0-9d])|{_SYMBOL})((?:\*{_SYMBOL})*)", re.ASCII)
+_PLAIN: Final = re.compile(r"d[0-9]+", re.ASCII)
+_QUOTIENT: Final = re.compile(r"\[(.*)\]/([0-9]+)", re.ASCII)
 
 
 class Size:
-    """A polynomial with integer coefficients that is no constant: ``(2*d0*d1+3)``.
+    """A polynomial with integer coefficients that is no constant: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
 
     Sums, differences and products are sizes or, where nothing unknown is left, integers. There is no order, since it
     depends on the call: see ``is_at_least``.
@@ -43,9 +46,15 @@ class Size:
 
     @property
     def name(self) -> str | None:
-        """The symbol that it is, if it is one alone."""
+        """The symbol that it is, if it is one alone and no quotient."""
         ((monomial, factor), *others) = self.terms
-        return monomial[0] if not others and factor == 1 and len(monomial) == 1 else None
+        is_symbol = not others and factor == 1 and len(monomial) == 1 and monomial[0].startswith("d")
+        return monomial[0] if is_symbol else None
+
+    @property
+    def plain_symbols(self) -> frozenset[str]:
+        """Symbols that are no quotients, those inside of quotients too."""
+        return frozenset(_PLAIN.findall(str(self)))
 
     @property
     def constant(self) -> int:
@@ -108,9 +117,9 @@ def parse_size(text: str) -> Dim:
         match = _TERM.match(inner, position)
         if match is None or (position and not match[1]):
             raise ValueError(f"{text} is no sum of products of numbers and symbols such as (2*d0+1)")
-        names = match[3].split("*")[1:]
+        names = re.findall(_SYMBOL, match[3])
         factor = 1
-        if match[2].startswith("d"):
+        if not match[2].isdigit():
             names.append(match[2])
         else:
             factor = int(match[2])
@@ -156,8 +165,22 @@ def is_multiple(size: Dim, divisor: int) -> bool:
 
 
 def quotient(size: Dim, divisor: int) -> Dim:
-    """A size divided by a number of which it is a multiple."""
-    return _sum((monomial, factor // divisor) for monomial, factor in _terms(size))
+    """A size, which is 0 or more in every call, divided by a number and rounded down.
+
+    Raises:
+        ValueError: a quotient is a part of the size, and no multiple.
+    """
+    if is_multiple(size, divisor) or isinstance(size, int):
+        return _sum((monomial, factor // divisor) for monomial, factor in _terms(size))
+    if "[" in str(size):
+        raise ValueError(f"{size} divided by {divisor} is a quotient of a quotient")
+    return Size((((f"[{str(size)[1:-1]}]/{divisor}",), 1),))
+
+
+def parts_of_quotient(name: str) -> tuple[Dim, int] | None:
+    """What a symbol is a quotient of, and by what it is divided, if it is one."""
+    match = _QUOTIENT.fullmatch(name)
+    return None if match is None else (parse_size(f"({match[1]})"), int(match[2]))
 
 
 def upper_bound(one: Dim, other: Dim) -> Dim:
@@ -173,20 +196,32 @@ def evaluated(size: Dim, values: Mapping[str, int]) -> int:
     """A size in a call, by the values of symbols."""
     if isinstance(size, int):
         return size
-    return sum(factor * math.prod(values[name] for name in monomial) for monomial, factor in size.terms)
+    return sum(factor * math.prod(_value(name, values) for name in monomial) for monomial, factor in size.terms)
+
+
+def _value(name: str, values: Mapping[str, int]) -> int:
+    parts = parts_of_quotient(name)
+    return values[name] if parts is None else evaluated(parts[0], values) // parts[1]
 
 
 def estimated(size: Dim) -> int:
     """A number for decisions that are right for any size, but may cost more for some: that with symbols of 64."""
-    return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.symbols, 64)))
+    return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.plain_symbols, 64)))
 
 
 def substituted(size: Dim, values: Mapping[str, Dim]) -> Dim:
     """A size with symbols replaced by sizes."""
     total: Dim = 0
     for monomial, factor in _terms(size):
-        total = total + factor * product(values.get(name, Size((((name,), 1),))) for name in monomial)
+        total = total + factor * product(_replacement(name, values) for name in monomial)
     return total
+
+
+def _replacement(name: str, values: Mapping[str, Dim]) -> Dim:
+    parts = parts_of_quotient(name)
+    if parts is None:
+        return values.get(name, Size((((name,), 1),)))
+    return quotient(substituted(parts[0], values), parts[1])
 
 
 def definitions(shapes: Iterable[Iterable[Dim | None]]) -> dict[str, tuple[int, int, int, int]]:
@@ -201,7 +236,7 @@ def definitions(shapes: Iterable[Iterable[Dim | None]]) -> dict[str, tuple[int, 
             if not isinstance(length, Size):
                 continue
             ((monomial, factor), *rest) = length.terms
-            if len(monomial) == 1 and factor > 0 and all(not each for each, _ in rest):
+            if len(monomial) == 1 and monomial[0].startswith("d") and factor > 0 and all(not each for each, _ in rest):
                 place = (argument, axis, factor, length.constant)
                 (found if length.name is not None else others).setdefault(monomial[0], place)
     return {**others, **found}
@@ -214,7 +249,9 @@ def solved(difference: Dim) -> tuple[str, Dim] | None:
     """
     if isinstance(difference, int):
         return None
-    for name in sorted(difference.symbols, key=lambda each: -int(each[1:])):
+    inside = {name for each in difference.symbols - difference.plain_symbols for name in _PLAIN.findall(each)}
+    names = (difference.symbols & difference.plain_symbols) - inside
+    for name in sorted(names, key=lambda each: -int(each[1:])):
         rest = _sum(term for term in difference.terms if name not in term[0])
         factors = [term for term in difference.terms if name in term[0]]
         if len(factors) == 1 and factors[0][0] == (name,) and is_multiple(rest, factors[0][1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..codegen.kernel import Workload
-from ..ir.sizes import Dim, Size
+from ..ir.sizes import Dim, Size, parts_of_quotient
 from ..passes.memory import ALIGNMENT, Plan
 from ..passes.steps import Buffer
 from .function_text import FunctionText
@@ -39,7 +39,7 @@ class Lengths:
     def _sum(self, size: Size) -> str:
         total = ""
         for monomial, factor in size.terms:
-            registers = [self._symbols[name] for name in monomial]
+            registers = [self.register(name) for name in monomial]
             if factor != 1 or not registers:
                 registers.append(self._text.i64(factor))
             term = registers[0]
@@ -89,9 +89,9 @@ class Lengths:
             if not number:
                 return self._text.i64(-(-self._plan.size // ALIGNMENT) * ALIGNMENT)
             before = self._slot(number - 1)
-            self._known[key] = self._binary(
-                "add.i64", before, self._rounded(self.of(self._plan.slots[number - 1]), ALIGNMENT)
-            )
+            # An empty buffer is bound, too, and so needs a word.
+            size = self._binary("max.i64.s", self.of(self._plan.slots[number - 1]), self._text.i64(1))
+            self._known[key] = self._binary("add.i64", before, self._rounded(size, ALIGNMENT))
         return self._known[key]
 
     def offset(self, buffer: Buffer) -> int | str:
@@ -105,13 +105,19 @@ class Lengths:
 
     def register(self, symbol: str) -> str:
         """A symbol's value, 64 bits."""
-        return self._symbols[symbol]
+        parts = parts_of_quotient(symbol)
+        if parts is None:
+            return self._symbols[symbol]
+        key = ("quotient", symbol)
+        if key not in self._known:
+            self._known[key] = self._binary("div.i64.s", self.of(parts[0]), self._text.i64(parts[1]))
+        return self._known[key]
 
     def word(self, symbol: str) -> str:
         """A symbol's value, 32 bits."""
         key = ("word", symbol)
         if key not in self._known:
-            self._known[key] = self._narrow(self._symbols[symbol])
+            self._known[key] = self._narrow(self.register(symbol))
         return self._known[key]
 
     def _narrow(self, register: str) -> str:

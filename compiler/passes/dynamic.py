@@ -18,7 +18,18 @@ from ..dialects.rules import OperationError, UnequalError, compatible
 from ..ir.attributes import DenseArray
 from ..ir.copying import copy_region
 from ..ir.operation import Block, Operation, Value
-from ..ir.sizes import Dim, Size, definitions, is_at_least, is_multiple, solved, substituted, symbol, symbols_of
+from ..ir.sizes import (
+    Dim,
+    Size,
+    definitions,
+    is_at_least,
+    is_multiple,
+    parts_of_quotient,
+    solved,
+    substituted,
+    symbol,
+    symbols_of,
+)
 from ..ir.source import SourceText
 from ..ir.types import I32, I64, FunctionType, ShapedType, TensorType, Type
 from .dynamic_forms import FORMS, agreed, static_window
@@ -230,6 +241,9 @@ class _Resolver:
         return total
 
     def _symbol(self, builder: Builder, name: str) -> Value:
+        parts = parts_of_quotient(name)
+        if parts is not None:
+            return builder.elementwise("divide", self._size(builder, parts[0]), parts[1])
         argument, axis, factor, constant = self._places[name]
         length = builder.dimension(self._arguments[argument], axis)
         length = builder.elementwise("subtract", length, constant) if constant else length
@@ -325,6 +339,7 @@ def _requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
             zip(operation.sizes("start_indices"), operation.sizes("limit_indices"), strict=True)
         ):
             yield start, f"a slice that starts at 0 or later, got {start}"
+            yield limit - start, f"a slice that ends no earlier than it starts, got {start}:{limit}"
             yield lengths[axis] - limit, f"a slice that ends within {lengths[axis]} elements, got {limit}"
     elif name in ("gather", "dynamic_slice"):
         for length, size in zip(lengths, operation.sizes("slice_sizes"), strict=True):

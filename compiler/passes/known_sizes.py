@@ -34,7 +34,7 @@ def is_size(value: object) -> TypeGuard[Dim]:
 
 
 def _has_unknown(size: Size) -> bool:
-    return any(int(name[1:]) >= _UNKNOWN for name in size.symbols)
+    return any(int(name[1:]) >= _UNKNOWN for name in size.plain_symbols)
 
 
 def _at_least(size: Dim, low: int) -> bool | None:
@@ -157,7 +157,11 @@ def _divided(left: Dim, right: Dim) -> Dim | None:
         return None
     if isinstance(left, int):
         return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
-    return quotient(left, right) if is_multiple(left, right) else None
+    if is_multiple(left, right):
+        return quotient(left, right)
+    # Whether a symbol alone is a multiple may be asserted later on.
+    is_large = left.name is None and right > 0 and _at_least(left, 1) and not left.symbols - left.plain_symbols
+    return quotient(left, right) if is_large else None
 
 
 def _rest(left: Dim, right: Dim) -> Dim | None:
@@ -165,7 +169,8 @@ def _rest(left: Dim, right: Dim) -> Dim | None:
         return None
     if isinstance(left, int):
         return abs(left) % abs(right) * (-1 if left < 0 else 1)
-    return 0 if is_multiple(left, right) else None
+    found = _divided(left, right)
+    return None if found is None else left - right * found
 
 
 def _larger(left: Dim, right: Dim) -> Dim | None:

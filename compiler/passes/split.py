@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
+from ..dialects.rules import strided
 from ..ir.attributes import Attribute, DenseArray, StructAttr, type_shape
 from ..ir.copying import copy_region
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
+from ..ir.sizes import Dim, Size, is_at_least, product
 from ..ir.types import F32, I64, ScalarType, TensorType
 from .identities import identity_of, joined_by
 from .legacy import over_tensors
@@ -57,9 +59,7 @@ def _reduce(builder: Builder, operation: Operation) -> Values | None:
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
-    if not all(tensor_of(value).is_static for value in values):
-        return None
-    if math.prod(_shape(values[0])[axis] for axis in axes) <= MAX_REDUCED:
+    if is_at_least(_reduced_count(values[0], axes), MAX_REDUCED + 1) is False:
         return None
     return reduced(builder, operation.regions[0], values, starts, axes)
 
@@ -77,23 +77,36 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     identity = identity_of(joined, element)
     if identity is not None:
         neutral = [builder.constant(identity, TensorType((), element))]
-    while math.prod(_shape(values[0])[axis] for axis in axes) > MAX_REDUCED:
+    # What depends on the call is one dimension in the end, of runs.
+    while is_at_least(_reduced_count(values[0], axes), MAX_REDUCED + 1) is not False and not _are_runs(values, axes):
         values, axes = _reduced_runs(builder, body, values, neutral, axes)
     return _reduce_over(builder, body, values, starts, axes)
+
+
+def _reduced_count(value: Value, axes: Sequence[int]) -> Dim:
+    lengths = tensor_of(value).lengths
+    return product(lengths[axis] for axis in axes)
+
+
+def _are_runs(values: Values, axes: Sequence[int]) -> bool:
+    """Whether the only dimension left to reduce is a number of runs that depends on the call."""
+    lengths = [tensor_of(values[0]).lengths[axis] for axis in axes]
+    return len(axes) == 1 and isinstance(lengths[0], Size) and not lengths[0].symbols & lengths[0].plain_symbols
 
 
 def _reduced_runs(
     builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int]
 ) -> tuple[Values, list[int]]:
     """One stage: runs of at most ``RUN`` elements; the values then, and the dimensions that are left to reduce."""
-    shape = _shape(values[0])
+    shape = tensor_of(values[0]).lengths
     inner: list[int] = []
     run = 1
     for axis in reversed(axes):
-        if run * shape[axis] > RUN:
+        length = shape[axis]
+        if isinstance(length, Size) or run * length > RUN:
             break
         inner.append(axis)
-        run *= shape[axis]
+        run *= length
     rest = [axis for axis in axes if axis not in inner]
     size = RUN // run
     if size > 1:
@@ -106,8 +119,8 @@ def _reduced_runs(
 
 def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Value) -> Value:
     """A dimension as two, the second of a size, filled up where it is no multiple."""
-    shape = _shape(value)
-    parts = -(-shape[axis] // size)
+    shape = tensor_of(value).lengths
+    parts = strided(shape[axis], size)
     high = [parts * size - shape[axis] if each == axis else 0 for each in range(len(shape))]
     padded = builder.pad(
         value, builder.convert(filling, tensor_of(value).scalar), [0] * len(shape), high, [0] * len(shape)
@@ -117,7 +130,7 @@ def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Valu
 
 def _reduce_over(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
     arguments = body.block.arguments[: len(values)]
-    shape = [length for axis, length in enumerate(_shape(values[0])) if axis not in axes]
+    shape = [length for axis, length in enumerate(tensor_of(values[0]).lengths) if axis not in axes]
     types = [TensorType(shape, argument.tensor.scalar) for argument in arguments]
     attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(sorted(axes)))}
     outside = {value: value for operation in body.block.operations for value in operation.operands}
@@ -153,15 +166,15 @@ def _dot_general(builder: Builder, operation: Operation) -> Values | None:
     assert isinstance(numbers, StructAttr)
     left, right = operation.operands
     axes = numbers.ints("lhs_contracting_dimensions"), numbers.ints("rhs_contracting_dimensions")
-    if not (tensor_of(left).is_static and tensor_of(right).is_static):
+    lengths = [tensor_of(left).lengths[axis] for axis in axes[0]]
+    known = [length for length in lengths if isinstance(length, int)]
+    count = math.prod(known)
+    dynamic = [length for length in lengths if isinstance(length, Size)]
+    if count <= (1 if dynamic else MAX_PRODUCTS):
         return None
-    lengths = [_shape(left)[axis] for axis in axes[0]]
-    count = math.prod(lengths)
-    if count <= MAX_PRODUCTS:
-        return None
-    longest = max(lengths)
+    longest = dynamic[0] if dynamic else max(known)
     position = lengths.index(longest)
-    size = max(1, MAX_PRODUCTS // 2 * longest // count)
+    size = max(1, MAX_PRODUCTS // 2 // count if isinstance(longest, Size) else MAX_PRODUCTS // 2 * longest // count)
     split = []
     fields: dict[str, object] = dict(numbers.fields)
     for side, value, own in zip(("lhs", "rhs"), (left, right), axes, strict=True):
@@ -172,7 +185,7 @@ def _dot_general(builder: Builder, operation: Operation) -> Values | None:
         fields[batching] = (axis, *(each + (each > axis) for each in numbers.ints(batching)))
         fields[f"{side}_contracting_dimensions"] = tuple(each + (each >= axis) for each in own)
     partial = _partial_type(operation)
-    type = TensorType((-(-longest // size), *partial.shape), partial.element)
+    type = TensorType((strided(longest, size), *partial.shape), partial.element)
     attributes = {**operation.attributes, "dot_dimension_numbers": StructAttr(numbers.name, fields)}
     products = builder.append("dot_general", split, [type], attributes)
     again = _dot_general(builder, products)

@@ -179,9 +179,7 @@ def test_a_size_that_the_program_rules_out_is_refused(session: pumice.Session) -
 @pytest.mark.vulkan
 def test_more_iterations_than_a_kernel_may_run_are_refused() -> None:
     text = """func.func @main(%x: tensor<?xf32>) -> tensor<f32> {
-      %c = stablehlo.constant dense<0.0> : tensor<f32>
-      %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [0]
-        : (tensor<?xf32>, tensor<f32>) -> tensor<f32>
+      %0 = stablehlo.dot_general %x, %x, contracting_dims = [0] x [0] : (tensor<?xf32>, tensor<?xf32>) -> tensor<f32>
       return %0 : tensor<f32>
     }"""
     with pumice.open_device() as device, pumice.Session(device=device) as session:
@@ -189,6 +187,24 @@ def test_more_iterations_than_a_kernel_may_run_are_refused() -> None:
         np.testing.assert_allclose(call(np.ones(60_000, np.float32))[0], 60_000)
         with pytest.raises(InvalidArgumentError, match="at most 60000 iterations of loops in a kernel, got d0"):
             call(np.ones(60_001, np.float32))
+
+
+def test_reductions_go_in_runs(session: pumice.Session) -> None:
+    text = """func.func @main(%x: tensor<?x3x100xf32>) -> (tensor<f32>, tensor<3xf32>) {
+      %c = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [0, 1, 2]
+        : (tensor<?x3x100xf32>, tensor<f32>) -> tensor<f32>
+      %l = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %1 = stablehlo.reduce(%x init: %l) applies stablehlo.maximum across dimensions = [0, 2]
+        : (tensor<?x3x100xf32>, tensor<f32>) -> tensor<3xf32>
+      return %0, %1 : tensor<f32>, tensor<3xf32>
+    }"""
+    call = load(session, text)
+    for size in (0, 1, 5, 700):
+        x = np.random.default_rng(size).normal(size=(size, 3, 100)).astype(np.float32)
+        total, largest = call(x)
+        np.testing.assert_allclose(total, x.sum(), 1e-3, 1e-3)
+        np.testing.assert_array_equal(largest, x.max((0, 2), initial=-np.inf))
 
 
 @pytest.mark.parametrize("text", [LAYERS, BYTES, SCAN, SORT, TAIL])

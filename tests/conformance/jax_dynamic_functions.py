@@ -130,6 +130,8 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Sequence[Spec]]] = {
     "concatenate": (lambda x, y: jnp.concatenate([x, y, x]), (("b,4", F32), ("2*b,4", F32))),
     "interleave": (_interleaved, (("b,4", F32), ("b,4", F32))),
     "reshape": (lambda x: (x.reshape(-1), x.reshape(x.shape[0] * 2, 3)), (("b,6", F32),)),
+    "strides": (lambda x: (x[::2], x[1::3], x[:, ::2]), (("b + 1,4", F32),)),
+    "batch_and_time": (lambda x, y: (jnp.einsum("bti,btj->ij", x, y), x.mean()), (("b,5,4", F32), ("b,5,3", F32))),
     "pad": (lambda x: jnp.pad(x, ((1, 2), (0, 1)), constant_values=3.0), (("b,3", F32),)),
     "slices": (lambda x: (x[1:], x[:-1], x[-1], x[0], x[:, 1:3]), (("b,4", F32),)),
     "differences": (lambda x: (x[1:] - x[:-1], jnp.diff(x, axis=0)), (("b,4", F32),)),

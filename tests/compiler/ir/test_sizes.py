@@ -53,6 +53,18 @@ def test_what_is_decided_holds_in_every_call(size: Dim, low: int) -> None:
         assert all((evaluated(size, call) >= low) is found for call in CALLS)
 
 
+@given(st.integers(0, 9), st.integers(2, 6))
+def test_a_quotient_is_rounded_down(constant: int, divisor: int) -> None:
+    size = 2 * symbol(0) * symbol(1) + symbol(1) + constant
+    found = quotient(size, divisor)
+    assert parse_size(str(found)) == found
+    for call in CALLS:
+        assert evaluated(found * 3 - symbol(0), call) == evaluated(size, call) // divisor * 3 - call["d0"]
+        assert evaluated(substituted(found, {"d0": symbol(1)}), call) == (
+            evaluated(substituted(size, {"d0": symbol(1)}), call) // divisor
+        )
+
+
 @given(sizes(), st.integers(1, 6))
 def test_a_quotient_times_its_divisor_is_the_size(size: Dim, divisor: int) -> None:
     assert quotient(size * divisor, divisor) == size

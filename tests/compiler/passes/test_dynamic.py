@@ -170,7 +170,7 @@ def test_a_size_computed_from_data_is_refused() -> None:
     assert "x.mlir:2" in message and "stablehlo.dynamic_iota expects a shape that is a polynomial" in message
 
 
-def test_a_size_divided_with_a_rest_is_refused() -> None:
+def test_a_slice_with_a_stride_takes_a_quotient() -> None:
     body = """
     %z = stablehlo.constant dense<0> : tensor<1xi32>
     %two = stablehlo.constant dense<2> : tensor<1xi32>
@@ -179,8 +179,28 @@ def test_a_size_divided_with_a_rest_is_refused() -> None:
     %0 = stablehlo.real_dynamic_slice %x, %z, %s, %two
       : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
     return %0 : tensor<?xf32>"""
+    text = function("%x: tensor<?xf32>", body, "tensor<?xf32>")
+    assert types(text) == "(tensor<(d0)xf32>) -> tensor<([d0+1]/2)xf32>"
+    for length in (0, 1, 6, 7):
+        x = np.arange(length, dtype=np.float32)
+        np.testing.assert_array_equal(run(text, {"d0": length}, x)[0], x[::2])
+
+
+def test_a_size_divided_with_a_rest_twice_is_refused() -> None:
+    body = """
+    %z = stablehlo.constant dense<0> : tensor<1xi32>
+    %two = stablehlo.constant dense<2> : tensor<1xi32>
+    %d = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %s = stablehlo.reshape %d : (tensor<i32>) -> tensor<1xi32>
+    %0 = stablehlo.real_dynamic_slice %x, %z, %s, %two
+      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    %e = stablehlo.get_dimension_size %0, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %t = stablehlo.reshape %e : (tensor<i32>) -> tensor<1xi32>
+    %1 = stablehlo.real_dynamic_slice %0, %z, %t, %two
+      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    return %1 : tensor<?xf32>"""
     message = refused(function("%x: tensor<?xf32>", body, "tensor<?xf32>"))
-    assert "a stride of which the range's length (d0) is a multiple" in message and "reshape to" in message
+    assert "a stride of which the range's length ([d0+1]/2) is a multiple" in message and "reshape to" in message
 
 
 def test_a_loop_that_grows_what_it_carries_is_refused() -> None:
