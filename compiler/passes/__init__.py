@@ -2,7 +2,8 @@
 
 Imports: compiler.ir, compiler.dialects.
 Read: rewrite, expression, matrix, matrix_factors, tridiagonal, checks, custom_calls, error_functions,
-special_functions, complex_functions, chlo_structures, expand, verify, legacy, random_bits, transforms, factorizations,
-decompose, identities, scatters, split, canonical, trip_counts, regions, in_place, outline, memory, steps, liveness,
-coalesce, predicate, barriers, schedule, ll_seq, stage_rules, verify_executables, verify_ll_seq, verify_stages.
+special_functions, complex_functions, chlo_structures, expand, verify, legacy, random_bits, transforms,
+factorizations, decompose, weights, identities, scatters, split, canonical, trip_counts, regions, in_place, outline,
+memory, steps, liveness, coalesce, predicate, barriers, schedule, ll_seq, stage_rules, verify_executables,
+verify_ll_seq, verify_stages.
 """

@@ -21,6 +21,7 @@ from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.sizes import Dim, Size, is_at_least, product
 from ..ir.types import I32, I64, TensorType, Type
 from .canonical import drop_unused
+from .weights import is_structure, iterations_of, lanes_of, words_of
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
@@ -30,6 +31,11 @@ MAX_REPEATED: Final = 8
 MAX_PLACES: Final = 4
 """At most so often a kernel's code computes one operation."""
 
+MAX_WORDS: Final = 1 << 16
+"""Words of a kernel's code, about."""
+
+MAX_DEPTH: Final = 32
+"""Structures within structures, such as concatenations of what is padded."""
 
 CONTROL: Final = frozenset({"while", "if", "case", "custom_call", "after_all", "create_token"})
 """Operations of the sequencer: they stay outside of regions."""
@@ -65,15 +71,20 @@ class _Cluster:
         inputs: values that they use and do not define.
         has_loop: whether one of them loops.
         places: where each is read; the root's elements are read where they are written.
+        depths: of structures around each, with itself.
+        words: of the code of all, about.
     """
 
-    __slots__ = ("_numbers", "has_loop", "inputs", "operations", "places")
+    __slots__ = ("_lanes", "_numbers", "depths", "has_loop", "inputs", "operations", "places", "words")
 
     def __init__(self, root: Operation) -> None:
         self.operations = [root]
         self.inputs = dict.fromkeys(_inputs(root))
         self.has_loop = _name(root) in HEAVY
         self.places: dict[Operation, set[int]] = {root: {_ROOT}}
+        self.depths = {root: int(is_structure(root))}
+        self._lanes = max(lanes_of(value.tensor) for value in root.results)
+        self.words = words_of(root) * self._lanes
         self._numbers: dict[tuple[int, Operation, int], int] = {}
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
@@ -87,6 +98,16 @@ class _Cluster:
         self.operations.append(operation)
         self.has_loop |= _name(operation) in HEAVY
         self.places[operation] = self.places_of(operation, users)
+        self.depths[operation] = self.depth_of(operation, users)
+        self.words += self.words_with(operation, len(self.places[operation]))
+
+    def words_with(self, operation: Operation, places: int) -> int:
+        """Words that an operation takes at so many places."""
+        return words_of(operation) * self._lanes * places
+
+    def depth_of(self, operation: Operation, users: set[Operation]) -> int:
+        """Structures around an operation, if all its users are in the cluster."""
+        return max(self.depths[user] for user in users) + is_structure(operation)
 
     def places_of(self, operation: Operation, users: set[Operation]) -> set[int]:
         """Where an operation is read, if all its users are in the cluster."""
@@ -191,23 +212,19 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bo
         return False
     names = {_name(user) for user in using}
     places = cluster.places_of(operation, using)
-    if len(places) > MAX_PLACES:
+    if len(places) > MAX_PLACES or cluster.depth_of(operation, using) > MAX_DEPTH:
+        return False
+    if cluster.words + cluster.words_with(operation, len(places)) > MAX_WORDS:
         return False
     if name in HEAVY:
         return not cluster.has_loop and places == {_ROOT}
-    if _is_loop(operation) and cluster.has_loop and places != {_ROOT}:
+    if iterations_of(operation) and cluster.has_loop and places != {_ROOT}:
         return False
     if not names & _REPEATS:
         return True
     # Repeated work is accepted where it is cheap, and where it is little.
     repeats = any(_name(user) in _REPEATS - {"broadcast_in_dim"} or _grows(user) for user in using)
     return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
-
-
-def _is_loop(operation: Operation) -> bool:
-    """Whether an element-wise operation is computed by a loop."""
-    kind = operation.results[0].tensor.scalar.kind
-    return (_name(operation), kind) in (("remainder", "float"), ("power", "int"), ("power", "uint"))
 
 
 def _grows(operation: Operation) -> bool:

@@ -19,6 +19,7 @@ from ..ir.types import F32, I1, I32, I64, ScalarType, TensorType
 from .identities import REPLACED, joined_by
 from .legacy import over_tensors
 from .rewrite import rewrite_block
+from .weights import iterations_of
 
 Values = Sequence[Value]
 
@@ -48,9 +49,10 @@ def _shape(value: Value) -> tuple[int, ...]:
     return type_shape(tensor_of(value))
 
 
-def _is_small(count: int, elements: int) -> bool:
-    """Whether so many looks of each element are few enough."""
-    return count <= _FEW or (count <= MAX_UPDATES and count * elements <= MAX_WORK)
+def _is_small(count: int, elements: int, body: Block) -> bool:
+    """Whether so many looks of each element are few enough, with a body that is applied in each."""
+    most = MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
+    return count <= min(_FEW, most) or (count <= most and count * elements <= MAX_WORK)
 
 
 # -- scatters --------------------------------------------------------------------------------------------
@@ -69,7 +71,7 @@ def _scatter(builder: Builder, operation: Operation) -> Values | None:
     vector = numbers.int("index_vector_dim")
     batches = [scatter[source - (source > vector)] for source in index_batch]
     updated = math.prod(shape[axis] for axis in scatter if axis not in batches)
-    if 0 in target or _is_small(updated, math.prod(target)):
+    if 0 in target or _is_small(updated, math.prod(target), operation.regions[0].block):
         return None
     # Dimensions in which an update is at one place, and those in which it is a row from the start.
     kept = [axis for axis in range(len(target)) if axis not in inserted and axis not in input_batch]
@@ -295,10 +297,10 @@ def _select_and_scatter(builder: Builder, operation: Operation) -> Values | None
     sizes = operation.integers("window_dimensions", [1] * rank)
     strides = operation.integers("window_strides", [1] * rank)
     windows = math.prod(-(-size // stride) for size, stride in zip(sizes, strides, strict=True))
-    count = math.prod(_shape(value))
-    if not count or _is_small(windows * (1 + math.prod(sizes)), count):
-        return None
     selection, scatter = (region.block for region in operation.regions)
+    count = math.prod(_shape(value))
+    if not count or _is_small(windows * (1 + math.prod(sizes)), count, scatter):
+        return None
     element = tensor_of(value).scalar
     flat = builder.iota(TensorType((count,), I32), 0)
     numbers = builder.reshape(flat, _shape(value))

@@ -22,6 +22,7 @@ from ..ir.types import F32, I64, ScalarType, TensorType
 from .identities import identity_of, joined_by
 from .legacy import over_tensors
 from .rewrite import rewrite_block
+from .weights import iterations_of
 
 Values = Sequence[Value]
 
@@ -59,9 +60,15 @@ def _reduce(builder: Builder, operation: Operation) -> Values | None:
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
-    if is_at_least(_reduced_count(values[0], axes), MAX_REDUCED + 1) is False:
+    most = most_reduced(operation.regions[0].block)
+    if is_at_least(_reduced_count(values[0], axes), most + 1) is False:
         return None
     return reduced(builder, operation.regions[0], values, starts, axes)
+
+
+def most_reduced(body: Block) -> int:
+    """Elements that an invocation reduces at most, by the loops that the body has itself."""
+    return max(2, MAX_REDUCED // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 
 def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
@@ -77,9 +84,10 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     identity = identity_of(joined, element)
     if identity is not None:
         neutral = [builder.constant(identity, TensorType((), element))]
+    most = most_reduced(body.block)
     # What depends on the call is one dimension in the end, of runs.
-    while is_at_least(_reduced_count(values[0], axes), MAX_REDUCED + 1) is not False and not _are_runs(values, axes):
-        values, axes = _reduced_runs(builder, body, values, neutral, axes)
+    while is_at_least(_reduced_count(values[0], axes), most + 1) is not False and not _are_runs(values, axes):
+        values, axes = _reduced_runs(builder, body, values, neutral, axes, min(RUN, most))
     return _reduce_over(builder, body, values, starts, axes)
 
 
@@ -95,20 +103,20 @@ def _are_runs(values: Values, axes: Sequence[int]) -> bool:
 
 
 def _reduced_runs(
-    builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int]
+    builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int], most: int
 ) -> tuple[Values, list[int]]:
-    """One stage: runs of at most ``RUN`` elements; the values then, and the dimensions that are left to reduce."""
+    """One stage: runs of at most so many elements; the values then, and the dimensions that are left to reduce."""
     shape = tensor_of(values[0]).lengths
     inner: list[int] = []
     run = 1
     for axis in reversed(axes):
         length = shape[axis]
-        if isinstance(length, Size) or run * length > RUN:
+        if isinstance(length, Size) or run * length > most:
             break
         inner.append(axis)
         run *= length
     rest = [axis for axis in axes if axis not in inner]
-    size = RUN // run
+    size = most // run
     if size > 1:
         axis = rest[-1]
         values = [in_parts(builder, value, axis, size, start) for value, start in zip(values, neutral, strict=True)]
@@ -275,7 +283,9 @@ def _reduce_window(builder: Builder, operation: Operation) -> Values | None:
         return None
     sizes = operation.integers("window_dimensions")
     work = math.prod((*sizes, *_shape(operation.results[0])))
-    if math.prod(sizes) <= MAX_REDUCED and (math.prod(sizes) <= 128 or work <= MAX_WINDOW_WORK):
+    if math.prod(sizes) <= most_reduced(operation.regions[0].block) and (
+        math.prod(sizes) <= 128 or work <= MAX_WINDOW_WORK
+    ):
         return None
     body = operation.regions[0].block
     element = tensor_of(values[0]).scalar

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.text import parse, to_text
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.passes.canonical import canonicalize
 from pumice.compiler.passes.regions import form_regions
+from pumice.compiler.pipeline import compile_text
 
 SIMPLE_MUL = """\
 func.func @simple_mul(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {
@@ -137,3 +139,60 @@ def test_a_region_has_a_bounded_number_of_operations_and_bindings(count: int) ->
     found = [op for op in function.walk() if op.name == "iree.dispatch_region"]
     assert all(len(op.operands) - 1 + len(op.results) <= 12 for op in found)
     assert sum(map(len, regions(function))) == count and len(found) <= count // 8
+
+
+def chain(operation: str, type: str, arity: int, length: int) -> str:
+    """A program that applies an operation again and again."""
+    tensor = f"tensor<64x{type}>"
+    lines = []
+    for number in range(length):
+        operands = [f"%{number - 1}" if number else "%x", *["%x"] * (arity - 1)]
+        types = ", ".join([tensor] * arity)
+        lines.append(f'%{number} = "stablehlo.{operation}"({", ".join(operands)}) : ({types}) -> {tensor}')
+    body = "\n".join(lines)
+    return f"func.func @main(%x: {tensor}) -> {tensor} {{\n{body}\nreturn %{length - 1} : {tensor}\n}}"
+
+
+def pads(length: int) -> str:
+    """A program that pads a tensor again and again: each is a branch within the next."""
+    lines = [
+        f"%{number} = stablehlo.pad {f'%{number - 1}' if number else '%x'}, %p, low = [1], high = [0], interior = [0]"
+        f" : (tensor<{4 + number}xf32>, tensor<f32>) -> tensor<{5 + number}xf32>"
+        for number in range(length)
+    ]
+    given = f"tensor<{4 + length}xf32>"
+    body = "\n".join(lines)
+    return (
+        f"func.func @main(%x: tensor<4xf32>, %p: tensor<f32>) -> {given} {{\n{body}\nreturn %{length - 1} : {given}\n}}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        chain("power", "f64", 2, 190),
+        chain("atan2", "complex<f64>", 2, 90),
+        chain("power", "f8E4M3FN", 2, 190),
+        chain("remainder", "f64", 2, 190),
+        chain("divide", "i64", 2, 190),
+        chain("logistic", "complex<f32>", 1, 90),
+        chain("add", "i8", 2, 600),
+        pads(120),
+    ],
+    ids=["power", "atan2", "narrow", "remainder", "divide", "complex", "add", "pads"],
+)
+def test_no_chain_is_too_much_for_a_kernel(text: str) -> None:
+    compile_text(text, "x", Target(), until="targets")
+
+
+@pytest.mark.parametrize(("operation", "type"), [("remainder", "f64"), ("power", "i32"), ("remainder", "f8E4M3FN")])
+def test_no_body_that_loops_is_looped_over_for_long(operation: str, type: str) -> None:
+    text = f"""func.func @main(%x: tensor<2000x{type}>, %s: tensor<{type}>) -> tensor<{type}> {{
+      %0 = "stablehlo.reduce"(%x, %s) <{{dimensions = array<i64: 0>}}> ({{
+        ^bb0(%a: tensor<{type}>, %b: tensor<{type}>):
+          %1 = stablehlo.{operation} %a, %b : tensor<{type}>
+          stablehlo.return %1 : tensor<{type}>
+      }}) : (tensor<2000x{type}>, tensor<{type}>) -> tensor<{type}>
+      return %0 : tensor<{type}>
+    }}"""
+    compile_text(text, "x", Target(), until="targets")

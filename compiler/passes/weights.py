@@ -1,0 +1,83 @@
+"""How much code an operation takes in a kernel, from its name and type: regions are bounded by it.
+
+The numbers are words of SPIR-V, measured for one element, and rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ..ir.operation import Operation
+from ..ir.types import ScalarType, ShapedType
+
+_CHEAP: Final = 16
+_ROUNDED: Final = 160
+"""What an operation of narrow floats takes with its conversions."""
+
+_COMPLEX: Final = 10_000
+"""What a function of complex numbers takes at most."""
+
+_FUNCTIONS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("cosine", "power", "sine", "tan"), 2900),
+    "remainder": 2100,
+    "atan2": 1200,
+    **dict.fromkeys(("cbrt", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh"), 1000),
+    **dict.fromkeys(("rsqrt", "sqrt", "divide"), 100),
+}
+_INTEGERS: Final[Mapping[str, int]] = {"divide": 1500, "remainder": 1500, "power": 500}
+_LOOPS: Final[Mapping[int, int]] = {32: 38, 64: 196}
+"""Iterations of a remainder of floats, by the bits that it is computed in."""
+
+_STRUCTURES: Final = frozenset(
+    {"bitcast_convert", "concatenate", "convolution", "dot_general", "dynamic_slice", "dynamic_update_slice", "gather"}
+    | {"map", "pad", "reduce", "reduce_window", "scatter", "select_and_scatter"}
+)
+
+
+def words_of(operation: Operation) -> int:
+    """Words that an operation takes in a kernel, for one element of its result; bodies count eight times, unrolled."""
+    total = sum(8 * words_of(inner) for region in operation.regions for inner in region.block.operations)
+    type = _element(operation)
+    if type is None:
+        return total
+    name = operation.name.removeprefix("stablehlo.")
+    if type.kind == "complex":
+        return total + (_COMPLEX if name in _FUNCTIONS else 4 * _CHEAP)
+    if type.is_integer:
+        return total + (_INTEGERS.get(name, _CHEAP) if name in _INTEGERS else _CHEAP)
+    narrow = _ROUNDED if type.kind == "float" and type.bits < 32 else 0
+    return total + _FUNCTIONS.get(name, _CHEAP) + narrow
+
+
+def is_structure(operation: Operation) -> bool:
+    """Whether the code of its operands stands within its own, as branches of it or in a loop."""
+    return operation.name.removeprefix("stablehlo.") in _STRUCTURES
+
+
+def iterations_of(operation: Operation) -> int:
+    """Iterations of the loop by which an element-wise operation is computed; 0 for those that have none."""
+    type = _element(operation)
+    name = operation.name.removeprefix("stablehlo.")
+    if type is None or name not in ("power", "remainder"):
+        return 0
+    if type.is_integer:
+        return type.bits if name == "power" else 0
+    return _LOOPS[64 if type.bits == 64 else 32] if name == "remainder" and type.kind == "float" else 0
+
+
+def lanes_of(type: ShapedType) -> int:
+    """Elements of a result that an invocation computes: as many as fill a word."""
+    element = type.element
+    if not isinstance(element, ScalarType):
+        return 1
+    bits = 8 if element.kind == "bool" or (element.kind == "float" and element.bits < 8) else element.bits
+    return max(32 // max(bits, 1), 1)
+
+
+def _element(operation: Operation) -> ScalarType | None:
+    for value in (*operation.operands, *operation.results):
+        type = value.type
+        if isinstance(type, ShapedType) and isinstance(type.element, ScalarType):
+            return type.element
+    return None
