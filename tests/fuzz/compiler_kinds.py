@@ -1,20 +1,26 @@
-"""Tensor programs that are damaged: characters, and words exchanged for others of their kind."""
+"""Tensor programs, stage files and graphs with damage: of characters, or words exchanged for others of their kind."""
 
 from __future__ import annotations
 
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from case_pool import Cases
-from judging import ODD_NUMBERS, text_cases
+from judging import ODD_NUMBERS, SeededCases, text_cases
+from mutations import mutate, plain_base
+from support.graphdefs import const, node, placeholder
 from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 from support.varied_programs import VARIED
 
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.text import READ
-from pumice.compiler.pipeline import compile_text
+from pumice.compiler.graphdef.messages import parse_text
+from pumice.compiler.pipeline import compile_graph, compile_text
+from pumice.compiler.stages import GraphFile, ModuleFile, Program
 
 PROGRAMS: Final = Path(__file__).resolve().parents[1] / "conformance" / "programs"
 # Of arith, math, tensor, scf and cf, and of lengths that are not known.
@@ -46,9 +52,9 @@ _KINDS: Final = (
 """Kinds of words, each with others than those of the text to take their places."""
 
 
-def _forged(rng: random.Random) -> str:
-    """A program with words, or whole lines, in the places of others of their kind: most of it is right."""
-    text = rng.choice(TEXTS)
+def _exchanged(rng: random.Random, texts: Sequence[str]) -> str:
+    """A text with words, or whole lines, in the places of others of their kind: most of it is right."""
+    text = rng.choice(texts)
     for _ in range(rng.choice((1, 1, 2, 3))):
         pattern, others = rng.choice(_KINDS)
         found = list(pattern.finditer(text))
@@ -67,4 +73,69 @@ def _compile(text: str) -> None:
 
 
 def open_tensor_program(folder: Path) -> Cases:
-    return text_cases(TEXTS, (*OPERATIONS, *TYPES), _compile, forge=_forged, forged=0.7)
+    return text_cases(TEXTS, (*OPERATIONS, *TYPES), _compile, forge=lambda rng: _exchanged(rng, TEXTS), forged=0.7)
+
+
+# -- stage files ---------------------------------------------------------------------------------------
+
+
+def open_stage_file(folder: Path) -> Cases:
+    """Programs at the stages after the first, with locations; each text tells its stage."""
+    texts: list[str] = []
+
+    def reached(stage: str, program: Program | GraphFile | ModuleFile) -> None:
+        if stage not in ("hlo", "module"):
+            texts.append(program.text(True))
+
+    for text in (SIMPLE_MUL, LAYER, POWERS, CHOICE, *VARIED):
+        compile_text(text, "fuzz.mlir", Target(kinds=("vulkan", "reference")), reached=reached)
+    return text_cases(texts, (*OPERATIONS, *TYPES), _compile, forge=lambda rng: _exchanged(rng, texts), forged=0.7)
+
+
+# -- graphs --------------------------------------------------------------------------------------------
+
+
+def _graphs() -> list[str]:
+    weights = np.arange(12, dtype=np.float32).reshape(4, 3)
+    image = placeholder("x", 1, 8, 8, 3)
+    kernel = const("k", np.ones((3, 3, 3, 4)), np.float32)
+    conv = node("c", "Conv2D", "x", "k", strides=[1, 2, 2, 1], padding="SAME", T="DT_FLOAT")
+    pool = node("p", "MaxPool", "c", ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="VALID", T="DT_FLOAT")
+    layer = const("w", weights, np.float32) + const("b", [1, 2, 3], np.float32)
+    return [
+        placeholder("x", 4) + placeholder("y", 4) + node("m", "Mul", "x", "y", T="DT_FLOAT"),
+        placeholder("x", 2, 4)
+        + layer
+        + node("m", "MatMul", "x", "w", T="DT_FLOAT", transpose_a=False, transpose_b=False)
+        + node("a", "BiasAdd", "m", "b", T="DT_FLOAT")
+        + node("s", "Softmax", "a", T="DT_FLOAT"),
+        image + kernel + conv + node("r", "Relu6", "c", T="DT_FLOAT"),
+        image + kernel + conv + pool + const("d", [1, 2], np.int32) + node("e", "Mean", "p", "d", T="DT_FLOAT"),
+    ]
+
+
+def _compile_graph(graph: str | bytes) -> None:
+    data = graph.encode("utf-8", "surrogatepass") if isinstance(graph, str) else graph
+    compile_graph(data, "fuzz.pbtxt" if isinstance(graph, str) else "fuzz.pb", Target())
+
+
+def open_graph(folder: Path) -> Cases:
+    """GraphDefs as text."""
+    words = ("node", "attr", "input", "DT_FLOAT", "DT_INT32", "Relu", "MatMul", "Switch", "Merge", "StridedSlice", "^x")
+    return text_cases(_graphs(), words, _compile_graph)
+
+
+def open_binary_graph(folder: Path) -> Cases:
+    """GraphDefs as protocol buffers."""
+    bases = [
+        plain_base(str(number), parse_text(text).SerializeToString(), "file") for number, text in enumerate(_graphs())
+    ]
+
+    class Graphs(SeededCases[bytes]):
+        def input(self, seed: int, index: int) -> bytes:
+            return mutate(bases, seed, index, "file").data
+
+        def use(self, made: bytes) -> None:
+            _compile_graph(made)
+
+    return Graphs()
