@@ -155,9 +155,15 @@ MADE: Final[Mapping[str, tuple[Callable[[], str], str]]] = {
         lambda: f"func.func @main({', '.join(f'%a{number}: {T}' for number in range(10_000))}) {{\n  return\n}}\n",
         "at most 8,192 arguments",
     ),
-    "a constant larger than any memory": (lambda: _giving(HUGE, "stablehlo.constant dense<0.0>"), "2**32 elements"),
-    "bytes for more than any memory": (lambda: _giving(HUGE, 'stablehlo.constant dense<"0x00000000">'), "2**32"),
-    "a count to more than any memory": (lambda: _giving(HUGE, "stablehlo.iota dim = 0"), "2**32 elements"),
+    "a constant larger than any memory": (
+        lambda: _giving(HUGE, "stablehlo.constant dense<0.0>"),
+        "elements or words or more",
+    ),
+    "bytes for more than any memory": (
+        lambda: _giving(HUGE, 'stablehlo.constant dense<"0x00000000">'),
+        "elements or words or more",
+    ),
+    "a count to more than any memory": (lambda: _giving(HUGE, "stablehlo.iota dim = 0"), "elements or words or more"),
     "a thousand dimensions": (lambda: _taking(f"tensor<{'1x' * 1000}f32>"), "at most 32 dimensions"),
 }
 """Programs by what is wrong, with part of what the error says."""

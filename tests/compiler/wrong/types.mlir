@@ -58,7 +58,7 @@
 // A result that no memory holds.
    func.func @main(%x: tensor<f32>) -> tensor<1048576x1048576x4096xf32> {
      %0 = stablehlo.broadcast_in_dim %x, dims = [] : (tensor<f32>) -> tensor<1048576x1048576x4096xf32>
-//        ^ stablehlo.broadcast_in_dim: tensor<1048576x1048576x4096xf32> has 2**32 elements or words or more;
+//        ^ stablehlo.broadcast_in_dim: tensor<1048576x1048576x4096xf32> has 2**31 elements or words or more
      return %0 : tensor<1048576x1048576x4096xf32>
    }
 // -----
