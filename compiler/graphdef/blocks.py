@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..ir.operation import Value
-from .node import Node, Translate, static_shape
+from ..ir.sizes import Dim, is_multiple, number_of, quotient
+from .node import Node, Translate, lengths_of
 from .shapes import padded, pairs_of, transpose
 
 
-def _split_depth(node: Node, shape: Sequence[int], block: int) -> tuple[list[int], bool]:
+def _split_depth(node: Node, shape: Sequence[Dim], block: int) -> tuple[tuple[Dim, int, int, int], bool]:
     """The shape as batch, height, width and depth, and whether the layout is NHWC."""
     layout = node.text("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW") or len(shape) != 4 or block < 1:
         raise node.error(f"expected four dimensions as NHWC or NCHW, got {node.type(0)} as {layout}")
-    if layout == "NHWC":
-        return list(shape), True
-    return [shape[0], shape[2], shape[3], shape[1]], False
+    batch, one, two, three = shape[0], *map(number_of, shape[1:])
+    return ((batch, one, two, three), True) if layout == "NHWC" else ((batch, two, three, one), False)
 
 
 def _depth_to_space(node: Node) -> Sequence[Value]:
@@ -58,10 +58,10 @@ def _space_to_batch(node: Node) -> Sequence[Value]:
     if min(map(min, pads), default=0) < 0:
         raise node.error(f"expected paddings that are not negative, got {pads}")
     whole = padded(node, value, [(0, 0), *pads, *[(0, 0)] * extra])
-    batch, *lengths = static_shape(whole)
-    split = [batch]
+    batch, *lengths = lengths_of(whole)
+    split: list[Dim] = [batch]
     for length, block in zip(lengths, blocks, strict=False):
-        split += [length // block, block]
+        split += [number_of(length) // block, block]
     inner = lengths[len(blocks) :]
     moved = transpose(
         node,
@@ -82,7 +82,9 @@ def _batch_to_space(node: Node) -> Sequence[Value]:
     count = len(blocks)
     crops = pairs_of(node, len(node.operands) - 1, count)
     batch, *lengths = node.shape(0)
-    outer = batch // math.prod(blocks)
+    if not is_multiple(batch, math.prod(blocks)):
+        raise node.error(f"the batch of {node.type(0)} does not split into blocks of {math.prod(blocks)}")
+    outer = quotient(batch, math.prod(blocks))
     inner = lengths[count:]
     order = [count]
     for index in range(count):
@@ -92,9 +94,9 @@ def _batch_to_space(node: Node) -> Sequence[Value]:
         node.builder.reshape(value, [*blocks, outer, *lengths]),
         [*order, *range(2 * count + 1, 2 * count + 1 + len(inner))],
     )
-    spatial = [length * block for length, block in zip(lengths, blocks, strict=False)]
+    spatial = [number_of(length) * block for length, block in zip(lengths, blocks, strict=False)]
     whole = node.builder.reshape(moved, [outer, *spatial, *inner])
-    ranges = [(0, outer, 1)]
+    ranges: list[tuple[Dim, Dim, int]] = [(0, outer, 1)]
     ranges += [(low, length - high, 1) for (low, high), length in zip(crops, spatial, strict=True)]
     return [node.builder.slice(whole, [*ranges, *((0, length, 1) for length in inner)])]
 

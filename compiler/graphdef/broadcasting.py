@@ -6,18 +6,19 @@ from collections.abc import Sequence
 
 from ..dialects.builder import Builder
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import Dim
 from ..passes.expression import Expression
-from .node import Node, static_shape
+from .node import Node, lengths_of
 
 
-def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
     """The shape of all, where lengths of 1 are repeated and missing ones are put in front.
 
     Raises:
         ValueError: two lengths differ.
     """
     rank = max(map(len, shapes))
-    found = [1] * rank
+    found: list[Dim] = [1] * rank
     for shape in shapes:
         for axis, length in enumerate(shape, rank - len(shape)):
             if length != 1 and found[axis] not in (1, length):
@@ -26,9 +27,9 @@ def broadcast_shape(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def broadcast_to(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
+def broadcast_to(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
     """A value repeated to a shape, its dimensions the last ones of it."""
-    found = static_shape(value)
+    found = lengths_of(value)
     if found == tuple(shape):
         return value
     if len(found) > len(shape):
@@ -38,7 +39,7 @@ def broadcast_to(builder: Builder, value: Value, shape: Sequence[int]) -> Value:
 
 def broadcast_all(builder: Builder, values: Sequence[Value]) -> list[Value]:
     """Values of one shape."""
-    shape = broadcast_shape([static_shape(value) for value in values])
+    shape = broadcast_shape([lengths_of(value) for value in values])
     return [broadcast_to(builder, value, shape) for value in values]
 
 

@@ -7,10 +7,11 @@ from typing import Final
 
 from ..ir.attributes import Attribute, StructAttr
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import Dim
 from ..ir.types import I32, TensorType
 from ..passes.expression import Expression
 from .broadcasting import broadcast_shape, broadcast_to
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 from .reductions import reduced
 from .shapes import transpose
 
@@ -25,7 +26,7 @@ def dot_general(node: Node, left: Value, right: Value, batch: Pairs, contracted:
         "lhs_contracting_dimensions": tuple(one for one, _ in contracted),
         "rhs_contracting_dimensions": tuple(other for _, other in contracted),
     }
-    shapes = static_shape(left), static_shape(right)
+    shapes = lengths_of(left), lengths_of(right)
     shape = [shapes[0][one] for one, _ in batch]
     for side, lengths in enumerate(shapes):
         used = {pair[side] for pair in (*batch, *contracted)}
@@ -100,16 +101,13 @@ def _einsum(node: Node) -> Sequence[Value]:
     names = [labels(term, rank) for term, rank in zip(terms, ranks, strict=True)]
     wanted = labels(output, max(ranks))
     values = list(node.operands)
-    lengths: dict[str, int] = {}
+    lengths: dict[str, Dim] = {}
     for index, (value, term_names) in enumerate(zip(values, names, strict=True)):
-        shape = static_shape(value)
+        shape = lengths_of(value)
         if len(shape) != len(term_names):
             raise node.error(f"the equation names {len(term_names)} dimensions of input {index}, {value.type}")
         for name, length in zip(term_names, shape, strict=True):
-            known = lengths.get(name, 1)
-            if length != known and 1 not in (length, known):
-                raise node.error(f"the dimension {name} of the equation has the lengths {known} and {length}")
-            lengths[name] = max(length, known) if 0 not in (length, known) else 0
+            (lengths[name],) = broadcast_shape([(lengths.get(name, 1),), (length,)])
     if not set(wanted) <= set(lengths) or len(set(wanted)) < len(wanted):
         raise node.error("expected the equation's output to name dimensions of its inputs, each once")
     prepared = [_prepared(node, value, each, lengths) for value, each in zip(values, names, strict=True)]
@@ -121,7 +119,7 @@ def _einsum(node: Node) -> Sequence[Value]:
 
 
 def _prepared(
-    node: Node, value: Value, names: Sequence[str], lengths: Mapping[str, int]
+    node: Node, value: Value, names: Sequence[str], lengths: Mapping[str, Dim]
 ) -> tuple[Value, Sequence[str]]:
     """A value with every dimension at its full length and each name once: a repeated one takes a diagonal."""
     builder = node.builder

@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import number_of
 from ..ir.types import F32, I32, TensorType
 from ..passes.expression import Expression
 from .indexing import take
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 
 Coordinates = npt.NDArray[np.float32]
 
@@ -51,7 +52,7 @@ def _taken(node: Node, value: Value, positions: npt.NDArray[np.generic], axis: i
 def _nearest(node: Node) -> Sequence[Value]:
     value = node.operand(0)
     for axis, size in enumerate(_sizes(node), 1):
-        length = node.shape(0)[axis]
+        length = number_of(node.shape(0)[axis])
         where = _coordinates(node, length, size, 0)
         whole = np.floor(where + np.float32(0.5)) if node.flag("align_corners") else np.floor(where)
         value = _taken(node, value, np.clip(whole, 0, length - 1).astype(np.int32), axis)
@@ -61,13 +62,13 @@ def _nearest(node: Node) -> Sequence[Value]:
 def _bilinear(node: Node) -> Sequence[Value]:
     value = node.builder.convert(node.operand(0), F32)
     for axis, size in reversed(list(enumerate(_sizes(node), 1))):
-        length = node.shape(0)[axis]
+        length = number_of(node.shape(0)[axis])
         where = _coordinates(node, length, size, 0.5)
         low = np.floor(where)
         before = _taken(node, value, np.maximum(low, 0).astype(np.int32), axis)
         after = _taken(node, value, np.minimum(np.ceil(where), length - 1).astype(np.int32), axis)
         weights = node.builder.constant((where - low).astype(np.float32), TensorType((size,), F32))
-        weight = Expression(node.builder, node.builder.broadcast(weights, static_shape(before), [axis]))
+        weight = Expression(node.builder, node.builder.broadcast(weights, lengths_of(before), [axis]))
         start = Expression(node.builder, before)
         value = (start + (Expression(node.builder, after) - start) * weight).value
     assert tensor_of(value).element is F32

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import math
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -13,7 +14,7 @@ from ...status import InvalidArgumentError
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute
 from ..ir.operation import Block, Location, Operation, Region, Value
-from ..ir.sizes import number_of
+from ..ir.sizes import symbol
 from ..ir.source import SourceText
 from ..ir.types import FunctionType, ScalarType, TensorType
 from ..passes.canonical import drop_unused
@@ -27,7 +28,9 @@ from .translator import Scope, Translator
 
 _NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Placeholder", "Print", "PrintV2", "Switch")
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
-_SHAPE: Final = re.compile(r"((?:[0-9]{1,12}(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
+_SHAPE: Final = re.compile(r"((?:(?:[0-9]{1,12}|\?)(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
+_BATCH: Final = symbol(0)
+"""The first length of every argument whose graph leaves that open: it depends on the call."""
 _GRAPH: Final = Location(0)
 """Where the function comes from: the graph as a whole."""
 
@@ -41,8 +44,9 @@ def import_graph(
         data: a GraphDef as text or binary.
         file_name: as errors name it; the function has the name of the file.
         feeds: arguments of the function, in order: ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
-            ``4x3xf32``. Placeholders that are needed and not named follow in the graph's order. A shape is
-            needed where the graph leaves a length open, and an element type where a feed is no placeholder.
+            ``4x3xf32``. Placeholders that are needed and not named follow in the graph's order. A first length that is
+            ``?`` here or in the graph depends on the call, and is the same for all arguments. A shape is needed where
+            the graph leaves another length open, and an element type where a feed is no placeholder.
         fetches: results of the function: ``NAME[:N]``. Without any, all outputs of the nodes that nobody takes.
 
     Returns:
@@ -116,23 +120,23 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
         match = _SHAPE.fullmatch(shape)
         if match is None:
             raise graph.error(node, f"expected a shape such as 4x224x224x3 or 4x3xf32 for the feed, got '{shape}'")
-        dims = [int(length) for length in match[1].split("x") if length]
+        dims = [None if length == "?" else int(length) for length in match[1].split("x") if length]
         try:
             element = ScalarType(match[2]) if match[2] else element
         except ValueError as error:
             raise graph.error(node, str(error)) from None
         # Graphs before version 22 declare a shape that is not known as one without dimensions.
         fits = not declared or len(declared) == len(dims)
-        if not fits or any(a not in (None, b) for a, b in zip(declared or (), dims, strict=False)):
+        if not fits or any(None not in (a, b) and a != b for a, b in zip(declared or (), dims, strict=False)):
             raise graph.error(node, f"it is fed with the shape {shape}, and declared as {_shown(declared)}")
     if element is None or element not in ELEMENTS:
         raise graph.error(node, f"the element type of '{ref}' is not known: feed it as {ref}=4x3xf32")
-    if dims is None or None in dims:
+    if dims is None or None in dims[1:]:
         raise graph.error(
             node, f"its shape is {_shown(dims)}: say what is open with a feed such as {node.name}={_example(dims)}"
         )
-    type = TensorType(dims, element)
-    if number_of(type.count) >= MAX_ELEMENTS:
+    type = TensorType([_BATCH if length is None else length for length in dims], element)
+    if math.prod(length for length in dims if length is not None) >= MAX_ELEMENTS:
         raise graph.error(node, f"it is {type}, which has {MAX_ELEMENTS} elements or more")
     value = Value(type, block, len(block.arguments), _identifier(ref.node))
     block.arguments.append(value)

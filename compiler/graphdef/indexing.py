@@ -7,14 +7,15 @@ from typing import Final
 
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
 from ..ir.operation import Operation, Value, tensor_of
+from ..ir.sizes import Dim, Size, is_at_least, number_of
 from ..ir.types import I32, I64, TensorType
-from .node import Node, Translate, known_array, static_shape
+from .node import Node, Translate, known_array, lengths_of
 
 
 def _slice(node: Node) -> Sequence[Value]:
     value, begins, _ = node.expect(3)
     shape = node.shape(0)
-    sizes = list(node.known_integers(2, "the sizes"))
+    sizes = list(node.known_lengths(2, "the sizes"))
     if len(sizes) != len(shape) or node.shape(1) != (len(shape),):
         raise node.error(f"expected a start and a size for each dimension of {node.type(0)}, got {sizes}")
     starts = [_item(node, begins, index) for index in range(len(shape))]
@@ -24,7 +25,8 @@ def _slice(node: Node) -> Sequence[Value]:
                 raise node.error(f"the size of dimension {axis} has to be known where its start is not")
             sizes[axis] = length - start
         end = sizes[axis] if isinstance(start, Value) else start + sizes[axis]
-        if sizes[axis] < 0 or end > length or (isinstance(start, int) and start < 0):
+        fits = is_at_least(sizes[axis], 0), is_at_least(length - end, 0), isinstance(start, Value) or start >= 0
+        if False in fits:
             raise node.error(f"expected a part of {node.type(0)}, got starts {_shown(starts)} and sizes {sizes}")
     return [_cut(node, value, starts, sizes)]
 
@@ -33,7 +35,7 @@ def _shown(starts: Sequence[int | Value]) -> list[str]:
     return [str(start) if isinstance(start, int) else "?" for start in starts]
 
 
-def _cut(node: Node, value: Value, starts: Sequence[int | Value], sizes: Sequence[int]) -> Value:
+def _cut(node: Node, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim]) -> Value:
     """A part of a value, with starts that are known, or are found when the program runs."""
     builder = node.builder
     if all(isinstance(start, int) for start in starts):
@@ -58,7 +60,7 @@ def _item(node: Node, vector: Value, index: int) -> int | Value:
             break
         if owner.name == "stablehlo.concatenate":
             for vector in owner.operands:
-                (length,) = static_shape(vector)
+                length = number_of(*lengths_of(vector))
                 if position < length:
                     break
                 position -= length
@@ -91,9 +93,9 @@ def _strided_slice(node: Node) -> Sequence[Value]:
     if used > len(shape):
         raise node.error(f"{used} dimensions are sliced, {node.type(0)} has {len(shape)}")
     starts: list[int | Value] = []
-    sizes: list[int] = []
+    sizes: list[Dim] = []
     steps: list[int] = []
-    result: list[int] = []
+    result: list[Dim] = []
     for bit in range(count):
         axis = len(sizes)
         if ellipsis_mask >> bit & 1:
@@ -109,7 +111,7 @@ def _strided_slice(node: Node) -> Sequence[Value]:
         length, step = shape[axis], strides[bit]
         if shrink_mask >> bit & 1:
             first = 0 if begin_mask >> bit & 1 else _item(node, begins, bit)
-            starts.append(_counted(node, first, length, axis))
+            starts.append(_counted(node, first, number_of(length), axis))
             sizes.append(1)
             steps.append(1)
             continue
@@ -117,6 +119,14 @@ def _strided_slice(node: Node) -> Sequence[Value]:
         end = None if end_mask >> bit & 1 else _item(node, ends, bit)
         if isinstance(start, Value) or isinstance(end, Value):
             raise node.error(f"the bounds of dimension {axis} have to be known, or the dimension to be dropped")
+        if isinstance(length, Size):
+            if (start or 0, end, step) != (0, None, 1):
+                raise node.error(f"dimension {axis} depends on the call ({length}): it has to be taken as a whole")
+            starts.append(0)
+            sizes.append(length)
+            steps.append(1)
+            result.append(length)
+            continue
         chosen = range(length)[slice(start, end, step)]
         starts.append(chosen.start if chosen else 0)
         sizes.append(len(chosen))
@@ -140,12 +150,12 @@ def _counted(node: Node, start: int | Value, length: int, axis: int) -> int | Va
 
 
 def _stepped(
-    node: Node, value: Value, starts: Sequence[int | Value], sizes: Sequence[int], steps: Sequence[int]
+    node: Node, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim], steps: Sequence[int]
 ) -> Value:
     builder = node.builder
     if any(isinstance(start, Value) for start in starts):
         # Where a start is not known, its dimension has one element; the others are cut first.
-        shape = static_shape(value)
+        shape = lengths_of(value)
         whole = [0 if isinstance(start, Value) else start for start in starts]
         lengths = [
             length if isinstance(start, Value) else size
@@ -153,10 +163,13 @@ def _stepped(
         ]
         value = _stepped(node, value, whole, lengths, steps)
         return _cut(node, value, [start if isinstance(start, Value) else 0 for start in starts], sizes)
-    ranges = []
+    ranges: list[tuple[Dim, Dim, int]] = []
     reversed_axes = []
     for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
         assert isinstance(start, int)
+        if isinstance(size, Size):
+            ranges.append((start, start + size, 1))
+            continue
         last = start + (size - 1) * step if size else start
         if step < 0:
             reversed_axes.append(axis)
@@ -174,7 +187,7 @@ def _stepped(
 
 def take(node: Node, value: Value, indices: Value, axis: int, batch: int) -> Value:
     """Parts of a value by their positions along a dimension; the first ``batch`` dimensions of both go together."""
-    shape, index_shape = static_shape(value), static_shape(indices)
+    shape, index_shape = lengths_of(value), lengths_of(indices)
     spread = len(index_shape) - batch
     numbers = {
         "offset_dims": (*range(batch, axis), *range(axis + spread, len(shape) + spread - 1)),
@@ -190,7 +203,7 @@ def take(node: Node, value: Value, indices: Value, axis: int, batch: int) -> Val
 
 
 def _gathered(
-    node: Node, value: Value, indices: Value, numbers: Mapping[str, object], sizes: Sequence[int], shape: Sequence[int]
+    node: Node, value: Value, indices: Value, numbers: Mapping[str, object], sizes: Sequence[Dim], shape: Sequence[Dim]
 ) -> Value:
     attributes: dict[str, Attribute] = {
         "dimension_numbers": StructAttr("stablehlo.gather", numbers),
@@ -214,9 +227,9 @@ def _gather_nd(node: Node) -> Sequence[Value]:
     value, indices = node.expect(2)
     shape, index_shape = node.shape(0), node.shape(1)
     batch = node.integer("batch_dims", 0)
-    if not 0 <= batch < max(len(index_shape), 1) or not index_shape or batch + index_shape[-1] > len(shape):
+    count = number_of(index_shape[-1]) if index_shape else 0
+    if not 0 <= batch < max(len(index_shape), 1) or not index_shape or batch + count > len(shape):
         raise node.error(f"vectors of {node.type(1)} do not index {node.type(0)}")
-    count = index_shape[-1]
     indexed = tuple(range(batch, batch + count))
     result = (*index_shape[:-1], *shape[batch + count :])
     numbers = {
@@ -233,8 +246,8 @@ def _gather_nd(node: Node) -> Sequence[Value]:
 
 def _scatter(node: Node, value: Value, indices: Value, updates: Value, combine: str) -> Value:
     """A value in which elements, or parts at the end of its shape, are combined with updates by index vectors."""
-    shape, index_shape = static_shape(value), static_shape(indices)
-    count = index_shape[-1] if index_shape else 0
+    shape, index_shape = lengths_of(value), lengths_of(indices)
+    count = number_of(index_shape[-1]) if index_shape else 0
     if not index_shape or count > len(shape):
         raise node.error(f"vectors of {indices.type} do not index {value.type}")
     outer = len(index_shape) - 1
@@ -286,7 +299,7 @@ def _top_k(node: Node) -> Sequence[Value]:
     value, _ = node.expect(2)
     type = node.type(0)
     count = node.known_integer(1, "k")
-    if not type.rank or not 0 <= count <= node.shape(0)[-1]:
+    if not type.rank or not 0 <= count <= number_of(node.shape(0)[-1]):
         raise node.error(f"expected k to be at most the last length of {type}, got {count}")
     shape = (*node.shape(0)[:-1], count)
     # Positions count in i32 and have another type only where it is wanted.

@@ -12,9 +12,10 @@ from typing import Final
 from ..dialects.builder import Builder
 from ..ir.attributes import DenseArray
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import Dim, number_of
 from ..ir.types import I32, I64, ScalarType, TensorType, Type
 from .indexing import take
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 
 _OPEN: Final = "open"
 OPEN_LIST: Final = "graphdef.list"
@@ -33,7 +34,7 @@ def opened(builder: Builder, value: Value, type: Type) -> Value:
     return value
 
 
-def _new(node: Node, count: int, dims: Sequence[int | None] | None, element: ScalarType) -> Value:
+def _new(node: Node, count: int, dims: Sequence[Dim | None] | None, element: ScalarType) -> Value:
     if count < 0:
         raise node.error(f"expected a number of elements, got {count}")
     if dims is None or None in dims:
@@ -41,9 +42,9 @@ def _new(node: Node, count: int, dims: Sequence[int | None] | None, element: Sca
     return node.builder.constant(0, TensorType((count, *dims), element))
 
 
-def _dims(values: Sequence[int]) -> Sequence[int | None] | None:
+def _dims(values: Sequence[Dim]) -> Sequence[Dim | None] | None:
     """A shape as a list's operand has it; a single -1 is an unknown rank."""
-    return None if tuple(values) == (-1,) else [None if value < 0 else value for value in values]
+    return None if tuple(values) == (-1,) else [None if value == -1 else value for value in values]
 
 
 def _is_scalar(node: Node, index: int) -> bool:
@@ -52,7 +53,7 @@ def _is_scalar(node: Node, index: int) -> bool:
 
 def _reserve(node: Node) -> Sequence[Value]:
     node.expect(2)
-    dims = None if _is_scalar(node, 0) else _dims(node.known_integers(0, "the elements' shape"))
+    dims = None if _is_scalar(node, 0) else _dims(node.known_lengths(0, "the elements' shape"))
     return [_new(node, node.known_integer(1, "the number of elements"), dims, node.element("element_dtype"))]
 
 
@@ -83,7 +84,7 @@ def _starts(node: Node, index: int, rank: int) -> list[Value]:
 
 def _get(node: Node, items: Value, index: int) -> Value:
     type = tensor_of(items)
-    sizes = (1, *static_shape(items)[1:])
+    sizes = (1, *lengths_of(items)[1:])
     attributes = {"slice_sizes": DenseArray(I64, sizes)}
     made = node.builder.append(
         "dynamic_slice", [items, *_starts(node, index, type.rank)], [TensorType(sizes, type.element)], attributes
@@ -93,9 +94,9 @@ def _get(node: Node, items: Value, index: int) -> Value:
 
 def _set(node: Node, items: Value, index: int, item: Value) -> Value:
     builder = node.builder
-    shape = static_shape(item)
+    shape = lengths_of(item)
     if is_open(items.type):
-        (count,) = static_shape(items)
+        (count,) = lengths_of(items)
         items = builder.constant(0, TensorType((count, *shape), items.tensor.element))
     update = builder.reshape(item, (1, *shape))
     starts = _starts(node, index, tensor_of(items).rank)
@@ -103,7 +104,7 @@ def _set(node: Node, items: Value, index: int, item: Value) -> Value:
 
 
 def _length(node: Node, items: Value) -> Value:
-    return node.builder.constant(static_shape(items)[0], TensorType((), I32))
+    return node.builder.constant(number_of(lengths_of(items)[0]), TensorType((), I32))
 
 
 def _array_gather(node: Node) -> Sequence[Value]:
@@ -113,7 +114,7 @@ def _array_gather(node: Node) -> Sequence[Value]:
 def _array_scatter(node: Node) -> Sequence[Value]:
     node.expect(4)
     indices = node.known_integers(1, "the indices")
-    if indices != tuple(range(static_shape(node.operand(3))[0])):
+    if indices != tuple(range(number_of(lengths_of(node.operand(3))[0]))):
         raise node.error(f"expected every index in order, got {list(indices[:16])}")
     return [node.operand(2)]
 

@@ -12,9 +12,11 @@ from ...hal_reference.operations import DEFINITIONS, evaluate
 from ..dialects.builder import Builder
 from ..ir.attributes import Array, Attribute, type_shape
 from ..ir.operation import Block, Operation, Value, tensor_of
+from ..ir.sizes import Dim
 from ..ir.source import CompileError
 from ..ir.types import ScalarType, TensorType, Type, types_text
 from ..passes.expression import Expression
+from ..passes.known_sizes import Known, is_size
 from ..targets.reference import ProgramWriter
 from .graph import Graph, GraphNode
 from .messages import AttributeMessage
@@ -29,6 +31,7 @@ MAX_COUNTED: Final = 1 << 24
 _MAX_KNOWN: Final = 1 << 20
 """Values of more elements are not computed while a graph is read."""
 
+_DIMENSION: Final = "stablehlo.get_dimension_size"
 _NOT_COMPUTED: Final = frozenset({"while", "rng", "rng_bit_generator"})
 
 
@@ -99,9 +102,13 @@ class Node:
             raise self.error(f"expected a tensor as input {index}, got {value.type}")
         return value.type
 
-    def shape(self, index: int) -> tuple[int, ...]:
-        """Lengths of an operand."""
-        return static_shape(self.operand(index))
+    def shape(self, index: int) -> tuple[Dim, ...]:
+        """Lengths of an operand, of which some may depend on the call."""
+        return self.type(index).lengths
+
+    def fixed_shape(self, index: int) -> tuple[int, ...]:
+        """Lengths of an operand, all of which have to be numbers."""
+        return type_shape(self.type(index))
 
     def expression(self, index: int) -> Expression:
         """An operand in a formula."""
@@ -138,6 +145,11 @@ class Node:
         if not 0 <= count <= MAX_COUNTED:
             raise self.error(f"expected {what} to be from 0 to {MAX_COUNTED}, got {count}")
         return count
+
+    def known_lengths(self, index: int, what: str) -> tuple[Dim, ...]:
+        """A known operand as lengths, of which some may depend on the call."""
+        found = known_lengths(self.operand(index))
+        return self.known_integers(index, what) if found is None else found
 
     def axis(self, axis: int, rank: int) -> int:
         """A dimension's number, which may count from the end, as one from 0."""
@@ -242,13 +254,56 @@ Translate: TypeAlias = Callable[[Node], Sequence[Value]]
 """Appends what a node does and gives its outputs."""
 
 
-def static_shape(value: Value) -> tuple[int, ...]:
-    """Lengths of a tensor, all of which are known."""
-    return type_shape(tensor_of(value))
+def lengths_of(value: Value) -> tuple[Dim, ...]:
+    """Lengths of a tensor, of which some may depend on the call."""
+    return tensor_of(value).lengths
 
 
 def known_array(value: Value) -> Array | None:
     """The elements of a value that depends on constants only; None if it depends on others, or is large."""
+    operations = _definitions(value)
+    if operations is None:
+        return None
+    if any(operation.name == _DIMENSION for operation in operations):
+        lengths = _followed(operations, value)
+        numbers = [length for length in lengths or () if isinstance(length, int)]
+        if lengths is None or len(numbers) < len(lengths):
+            return None
+        type = tensor_of(value)
+        return np.array(numbers, type.scalar.dtype).reshape(type_shape(type))
+    block = Block()
+    block.operations = [*operations, Operation("func.return", [value])]
+    (found,) = evaluate(ProgramWriter({}).block(block), [])
+    return np.asarray(found)
+
+
+def known_lengths(value: Value) -> tuple[Dim, ...] | None:
+    """The elements of a vector of integers that depends on constants and lengths; None if it depends on others."""
+    operations = _definitions(value)
+    if operations is None or not tensor_of(value).scalar.is_integer:
+        return None
+    if any(operation.name == _DIMENSION for operation in operations):
+        return _followed(operations, value)
+    array = known_array(value)
+    return None if array is None else tuple(int(item) for item in array.reshape(-1))
+
+
+def _followed(operations: Sequence[Operation], value: Value) -> tuple[Dim, ...] | None:
+    """The elements of a value as sizes."""
+    known = Known()
+    for operation in operations:
+        if operation.name == _DIMENSION:
+            length = lengths_of(operation.operands[0])[operation.integer("dimension")]
+            known.sizes[operation.result] = known.scalar(length)
+        else:
+            known.note(operation)
+    found = known.elements(value)
+    items = [] if found is None else [item for item in found.reshape(-1) if is_size(item)]
+    return tuple(items) if found is not None and len(items) == found.size else None
+
+
+def _definitions(value: Value) -> list[Operation] | None:
+    """The operations that a value depends on, in order; lengths are not followed. None if one cannot be evaluated."""
     operations: list[Operation] = []
     seen: set[Value] = set()
     stack = [(value, False)]
@@ -262,6 +317,10 @@ def known_array(value: Value) -> Array | None:
             continue
         if current in seen:
             continue
+        if owner.name == _DIMENSION:
+            seen.add(current)
+            operations.append(owner)
+            continue
         name = owner.name.removeprefix("stablehlo.")
         if name not in DEFINITIONS or name in _NOT_COMPUTED or (owner.regions and not _is_closed(owner)):
             return None
@@ -272,10 +331,7 @@ def known_array(value: Value) -> Array | None:
         seen.update(owner.results)
         stack.append((current, True))
         stack.extend((operand, False) for operand in owner.operands)
-    block = Block()
-    block.operations = [*operations, Operation("func.return", [value])]
-    (found,) = evaluate(ProgramWriter({}).block(block), [])
-    return np.asarray(found)
+    return operations
 
 
 def _is_closed(operation: Operation) -> bool:

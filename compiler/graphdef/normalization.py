@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..ir.operation import Value
+from ..ir.sizes import number_of, product
 from ..passes.expression import Expression
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 from .reductions import mean, reduced, wide
 from .windows import windows
 
@@ -32,7 +32,7 @@ def _fused_batch_norm(node: Node) -> Sequence[Value]:
     found_mean, found_variance = mean_of, variance
     if node.flag("is_training", True):
         axes = [number for number in range(len(shape)) if number != axis]
-        count = math.prod(shape[number] for number in axes)
+        count = number_of(product(shape[number] for number in axes))
         mean_of = Expression(builder, mean(builder, x.value, axes))
         centered = x - spread(mean_of.value)
         variance = Expression(builder, mean(builder, (centered * centered).value, axes))
@@ -75,7 +75,7 @@ def _softmax(node: Node) -> Sequence[Value]:
     x = Expression(builder, wide(builder, node.operand(0)))
 
     def spread(value: Value) -> Expression:
-        return Expression(builder, builder.broadcast(value, static_shape(x.value), range(last)))
+        return Expression(builder, builder.broadcast(value, lengths_of(x.value), range(last)))
 
     x = x - spread(reduced(builder, x.value, [last], "maximum"))
     power = x.call("exponential")
@@ -92,7 +92,7 @@ def _local_response(node: Node) -> Sequence[Value]:
         raise node.error(f"expected images of 4 dimensions and a radius, got {node.type(0)} and {radius}")
     x = Expression(node.builder, wide(node.builder, node.operand(0)))
     # Windows past both ends of the channels are cut to them.
-    radius = min(radius, shape[3])
+    radius = min(radius, number_of(shape[3]))
     pads = [(0, 0)] * 3 + [(radius, radius)]
     total = windows(node, (x * x).value, (1, 1, 1, 2 * radius + 1), (1, 1, 1, 1), pads, "add")
     base = Expression(node.builder, total) * node.number("alpha", 1.0) + node.number("bias", 1.0)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, DenseArray
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import number_of, product
 from ..ir.types import F32, I1, I32, I64, TensorType
 from ..passes.expression import Expression
 from ..passes.identities import identity_of
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 
 
 def reduced(builder: Builder, value: Value, axes: Sequence[int], name: str) -> Value:
@@ -82,7 +82,7 @@ def _logical(name: str) -> Translate:
 def mean(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
     """The mean along dimensions, of f32 for narrow floats."""
     total = Expression(builder, reduced(builder, wide(builder, value), axes, "add"))
-    return (total / math.prod(static_shape(value)[axis] for axis in axes)).value
+    return (total / number_of(product(lengths_of(value)[axis] for axis in axes))).value
 
 
 def _mean(node: Node) -> Sequence[Value]:
@@ -114,7 +114,8 @@ def _position(direction: str) -> Translate:
         builder = node.builder
         type = node.type(0)
         axis = node.axis(node.known_integer(1, "the dimension"), type.rank)
-        if not node.shape(0)[axis]:
+        length = number_of(node.shape(0)[axis])
+        if not length:
             raise node.error(f"dimension {axis} of {type} has no elements")
         scalars = [TensorType((), type.element), TensorType((), I32)]
 
@@ -129,7 +130,7 @@ def _position(direction: str) -> Translate:
         extreme = identity_of("maximum" if direction == "GT" else "minimum", type.scalar)
         starts = [builder.constant(0 if extreme is None else extreme, scalars[0])]
         # A position past the end loses against that of an element that is as small as can be.
-        starts.append(builder.constant(node.shape(0)[axis], scalars[1]))
+        starts.append(builder.constant(length, scalars[1]))
         shape = [length for number, length in enumerate(type.shape) if number != axis]
         types = [TensorType(shape, type.element), TensorType(shape, I32)]
         positions = builder.iota(type.of(I32), axis)
@@ -149,7 +150,7 @@ def _running(name: str) -> Translate:
         builder = node.builder
         shape = node.shape(0)
         axis = node.axis(node.known_integer(1, "the dimension"), len(shape))
-        length = shape[axis]
+        length = number_of(shape[axis])
         filling = builder.constant(0 if name == "add" else 1, TensorType((), node.type(0).element))
 
         def shifted(value: Value, count: int) -> Value:

@@ -9,11 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from ..ir.attributes import DenseArray
+from ..ir.attributes import DenseArray, type_shape
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import Dim, Size, is_multiple, number_of, product, quotient
 from ..ir.types import I32, I64, TensorType
 from .broadcasting import broadcast_shape, broadcast_to
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 from .tensors import array_of
 
 _MAX_PARTS: Final = 1 << 14
@@ -54,15 +55,31 @@ def _placeholder(node: Node) -> Sequence[Value]:
 
 def _shape(node: Node) -> Sequence[Value]:
     element = node.element("out_type") if node.has("out_type") else I32
-    return [
-        node.builder.constant(node.shape(index), TensorType((len(node.shape(index)),), element))
-        for index in range(len(node.operands))
+    return [node.builder.convert(_shape_of(node, value), element) for value in node.operands]
+
+
+def _shape_of(node: Node, value: Value) -> Value:
+    """The shape as a vector, whose elements may depend on the call."""
+    builder, type = node.builder, tensor_of(value)
+    if type.is_static:
+        return builder.constant(type_shape(type), TensorType((type.rank,), I32))
+    lengths = [
+        builder.constant(length, TensorType((1,), I32))
+        if isinstance(length, int)
+        else builder.reshape(builder.dimension(value, axis), (1,))
+        for axis, length in enumerate(type.lengths)
     ]
+    return builder.concatenate(lengths, 0)
 
 
 def _size(node: Node) -> Sequence[Value]:
     element = node.element("out_type") if node.has("out_type") else I32
-    return [node.builder.constant(math.prod(node.shape(0)), TensorType((), element))]
+    found = node.builder.constant(1, TensorType((), I32))
+    for length in itertools.chain(
+        *(_parts(node, _shape_of(node, value), 0, [1] * tensor_of(value).rank) for value in node.expect(1))
+    ):
+        found = node.builder.elementwise("multiply", found, node.builder.reshape(length, ()))
+    return [node.builder.convert(found, element)]
 
 
 def _rank(node: Node) -> Sequence[Value]:
@@ -71,16 +88,34 @@ def _rank(node: Node) -> Sequence[Value]:
 
 def _reshape(node: Node) -> Sequence[Value]:
     value, _ = node.expect(2)
-    shape = list(node.known_integers(1, "the shape"))
-    count = math.prod(node.shape(0))
+    shape = list(node.known_lengths(1, "the shape"))
+    count = product(node.shape(0))
     if shape.count(-1) == 1:
-        others = -math.prod(shape)
-        if others <= 0 or count % others:
+        rest = _divided(count, -product(shape))
+        if rest is None:
             raise node.error(f"{node.type(0)} with {count} elements does not fit into the shape {shape}")
-        shape[shape.index(-1)] = count // others
-    if min(shape, default=0) < 0 or math.prod(shape) != count:
+        shape[shape.index(-1)] = rest
+    if any(isinstance(length, int) and length < 0 for length in shape) or product(shape) != count:
         raise node.error(f"{node.type(0)} with {count} elements does not fit into the shape {shape}")
     return [node.builder.reshape(value, shape)]
+
+
+def _divided(size: Dim, divisor: Dim) -> Dim | None:
+    """What a size is divided by another, if there is no rest; symbols of both are cancelled first."""
+    if isinstance(divisor, Size) and isinstance(size, Size) and len(divisor.terms) == 1:
+        ((names, factor),) = divisor.terms
+        kept = []
+        for monomial, number in size.terms:
+            if any(monomial.count(name) < names.count(name) for name in names):
+                return None
+            rest = list(monomial)
+            for name in names:
+                rest.remove(name)
+            kept.append(product([number, *(Size((((name,), 1),)) for name in rest)]))
+        size, divisor = sum(kept[1:], kept[0]), factor
+    if isinstance(divisor, Size) or divisor <= 0 or not is_multiple(size, divisor):
+        return None
+    return quotient(size, divisor)
 
 
 def _squeeze(node: Node) -> Sequence[Value]:
@@ -128,9 +163,9 @@ def _tile(node: Node) -> Sequence[Value]:
     return [node.builder.reshape(repeated, [one * other for one, other in zip(times, shape, strict=True)])]
 
 
-def _lengths(node: Node, index: int) -> tuple[int, ...]:
-    found = node.known_integers(index, "the shape")
-    if min(found, default=0) < 0:
+def _lengths(node: Node, index: int) -> tuple[Dim, ...]:
+    found = node.known_lengths(index, "the shape")
+    if any(isinstance(length, int) and length < 0 for length in found):
         raise node.error(f"expected lengths that are not negative, got {list(found)}")
     return found
 
@@ -148,7 +183,7 @@ def _broadcast_to(node: Node) -> Sequence[Value]:
 def _broadcast_args(node: Node) -> Sequence[Value]:
     node.expect(2)
     shape = broadcast_shape([_lengths(node, 0), _lengths(node, 1)])
-    return [node.builder.constant(shape, TensorType((len(shape),), node.type(0).element))]
+    return [node.builder.constant([number_of(each) for each in shape], TensorType((len(shape),), node.type(0).element))]
 
 
 def _filled_like(number: int) -> Translate:
@@ -213,8 +248,10 @@ def _mirror_pad(node: Node) -> Sequence[Value]:
         raise node.error(f"expected the mode REFLECT or SYMMETRIC, got {mode}")
     skipped = int(mode == "REFLECT")
     for axis, (low, high) in enumerate(pairs_of(node, 1, node.type(0).rank)):
-        shape = static_shape(value)
-        length = shape[axis]
+        shape = lengths_of(value)
+        if low == high == 0:
+            continue
+        length = number_of(shape[axis])
         if not 0 <= low <= length - skipped or not 0 <= high <= length - skipped:
             raise node.error(f"expected paddings up to {length - skipped} for dimension {axis}, got {low} and {high}")
 
@@ -257,10 +294,11 @@ def _unpack(node: Node) -> Sequence[Value]:
     (value,) = node.expect(1)
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", 0), len(shape))
-    if node.integer("num", shape[axis]) != shape[axis]:
-        raise node.error(f"num is {node.integer('num')}, dimension {axis} of {node.type(0)} has {shape[axis]}")
+    count = number_of(shape[axis])
+    if node.integer("num", count) != count:
+        raise node.error(f"num is {node.integer('num')}, dimension {axis} of {node.type(0)} has {count}")
     inner = [*shape[:axis], *shape[axis + 1 :]]
-    return [node.builder.reshape(item, inner) for item in _parts(node, value, axis, [1] * shape[axis])]
+    return [node.builder.reshape(item, inner) for item in _parts(node, value, axis, [1] * count)]
 
 
 def _parts(node: Node, value: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
@@ -274,19 +312,20 @@ def _split(node: Node) -> Sequence[Value]:
     is_v = node.op == "SplitV"
     node.expect(3 if is_v else 2)
     value = node.operand(0 if is_v else 1)
-    shape = static_shape(value)
+    shape = lengths_of(value)
     axis = node.axis(node.known_integer(2 if is_v else 0, "the dimension"), len(shape))
+    length = number_of(shape[axis])
     if is_v:
         sizes = list(node.known_integers(1, "the sizes"))
         if sizes.count(-1) == 1:
-            sizes[sizes.index(-1)] = shape[axis] - sum(sizes) - 1
+            sizes[sizes.index(-1)] = length - sum(sizes) - 1
     else:
         count = node.integer("num_split")
-        if count < 1 or shape[axis] % count:
+        if count < 1 or length % count:
             raise node.error(f"dimension {axis} of {value.type} does not split into {count} equal parts")
-        sizes = [shape[axis] // count] * count
-    if sum(sizes) != shape[axis] or min(sizes, default=0) < 0:
-        raise node.error(f"sizes {sizes} do not add up to the {shape[axis]} of dimension {axis}")
+        sizes = [length // count] * count
+    if sum(sizes) != length or min(sizes, default=0) < 0:
+        raise node.error(f"sizes {sizes} do not add up to the {length} of dimension {axis}")
     return _parts(node, value, axis, sizes)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from ..dialects.builder import Builder
 from ..dialects.hlo import infer
 from ..dialects.rules import OperationError
-from ..ir.attributes import type_shape
 from ..ir.operation import Block, DebugLocation, Location, Operation, Region, Value
 from ..ir.parser import MAX_OPERATIONS
 from ..ir.source import CompileError
@@ -257,8 +256,11 @@ def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
     except CompileError:
         raise
     except (ArithmeticError, IndexError, TypeError, ValueError, np.exceptions.AxisError) as error:
-        types = types_text([value.type for value in node.operands])
-        raise node.error(f"{error}{f'; its inputs are ({types})' if types else ''}") from None
+        types = [value.type for value in node.operands]
+        shown = f"; its inputs are ({types_text(types)})" if types else ""
+        if any(isinstance(type, TensorType) and not type.is_static for type in types):
+            shown += "; feeds with shapes such as x=8x4 make lengths fixed"
+        raise node.error(f"{error}{shown}") from None
 
 
 def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> None:
@@ -281,7 +283,7 @@ def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> No
 
 def _check_size(graph: Graph, node: GraphNode, type: Type) -> None:
     if isinstance(type, TensorType):
-        shape = type_shape(type)
+        shape = [length for length in type.lengths if isinstance(length, int)]
         if min(shape, default=0) < 0 or math.prod(shape) >= MAX_ELEMENTS:
             raise graph.error(
                 node, f"it makes {type}; lengths are not negative, and there are less than {MAX_ELEMENTS} elements"

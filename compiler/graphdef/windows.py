@@ -8,12 +8,13 @@ from typing import Final
 
 import numpy as np
 
-from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
+from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
 from ..ir.operation import Value, tensor_of
+from ..ir.sizes import Dim, Size, number_of
 from ..ir.types import I1, I64, TensorType
 from ..passes.expression import Expression
 from ..passes.identities import identity_of
-from .node import Node, Translate, static_shape
+from .node import Node, Translate, lengths_of
 from .reductions import wide
 from .shapes import transpose
 
@@ -30,9 +31,9 @@ class _Layout:
     feature: int
     spatial: tuple[int, ...]
 
-    def of(self, values: Sequence[int]) -> list[int]:
+    def of(self, values: Sequence[Dim]) -> list[int]:
         """Of a number for each dimension, those of the spatial ones."""
-        return [values[axis] for axis in self.spatial]
+        return [number_of(values[axis]) for axis in self.spatial]
 
 
 def _layout(node: Node, rank: int) -> _Layout:
@@ -54,7 +55,7 @@ def _per_dimension(node: Node, name: str, rank: int, default: int | None = None)
 
 
 def _padding(
-    node: Node, lengths: Sequence[int], sizes: Sequence[int], strides: Sequence[int], axes: Sequence[int]
+    node: Node, lengths: Sequence[Dim], sizes: Sequence[int], strides: Sequence[int], axes: Sequence[int]
 ) -> list[tuple[int, int]]:
     """Padding before and after each of the dimensions ``axes``, whose windows are as long as ``sizes``."""
     kind = node.text("padding")
@@ -69,9 +70,19 @@ def _padding(
         raise node.error(f"expected the padding SAME, VALID or EXPLICIT, got {kind}")
     pairs = []
     for length, size, stride in zip(lengths, sizes, strides, strict=True):
+        if isinstance(length, Size):
+            pairs.append(_unmoved(length, size, stride))
+            continue
         total = max((-(-length // stride) - 1) * stride + size - length, 0)
         pairs.append((total // 2, total - total // 2))
     return pairs
+
+
+def _unmoved(length: Size, size: int, stride: int) -> tuple[int, int]:
+    """The padding of a dimension whose length depends on the call: windows have one element of it."""
+    if size != 1 or stride != 1:
+        raise ValueError(f"windows move along a dimension whose length depends on the call, {length}")
+    return 0, 0
 
 
 def _spread(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
@@ -80,12 +91,15 @@ def _spread(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
 
 
 def _outputs(
-    lengths: Sequence[int], sizes: Sequence[int], strides: Sequence[int], pads: Sequence[tuple[int, int]]
-) -> list[int]:
-    return [
-        max((length + low + high - size) // stride + 1, 0)
-        for length, size, stride, (low, high) in zip(lengths, sizes, strides, pads, strict=True)
-    ]
+    lengths: Sequence[Dim], sizes: Sequence[int], strides: Sequence[int], pads: Sequence[tuple[int, int]]
+) -> list[Dim]:
+    found: list[Dim] = []
+    for length, size, stride, (low, high) in zip(lengths, sizes, strides, pads, strict=True):
+        if isinstance(length, Size):
+            found.append(length + sum(_unmoved(length, size, stride)))
+        else:
+            found.append(max((length + low + high - size) // stride + 1, 0))
+    return found
 
 
 def _pairs(pairs: Sequence[tuple[int, int]]) -> tuple[DenseArray, ...]:
@@ -104,13 +118,13 @@ def _convolution(node: Node) -> Sequence[Value]:
     dilations = layout.of(_per_dimension(node, "dilations", rank, 1))
     if node.type(1).rank != rank:
         raise node.error(f"expected a filter of {rank} dimensions, got {node.type(1)}")
-    features = node.shape(0)[layout.feature]
+    features = number_of(node.shape(0)[layout.feature])
     if node.op.startswith("Depthwise"):
-        *spatial, inner, multiplier = node.shape(1)
+        *spatial, inner, multiplier = node.fixed_shape(1)
         if inner != features:
             raise node.error(f"expected a filter for {features} channels, got {node.type(1)}")
         kernel = node.builder.reshape(kernel, (*spatial, 1, inner * multiplier))
-    *sizes, inner, _ = static_shape(kernel)
+    *sizes, inner, _ = type_shape(tensor_of(kernel))
     if not inner or features % inner:
         raise node.error(f"{features} channels do not make groups of {inner}, which the filter {node.type(1)} takes")
     spread = _spread(sizes, dilations)
@@ -130,7 +144,7 @@ def _convolved(
     kernel: Value,
     layout: _Layout,
     pads: Sequence[tuple[int, int]],
-    outputs: Sequence[int],
+    outputs: Sequence[Dim],
     groups: int,
     others: Mapping[str, Attribute],
 ) -> Value:
@@ -144,8 +158,8 @@ def _convolved(
         fields[f"{side}_batch_dimension"] = 0
         fields[f"{side}_feature_dimension"] = layout.feature
         fields[f"{side}_spatial_dimensions"] = layout.spatial
-    shape = list(static_shape(value))
-    shape[layout.feature] = static_shape(kernel)[-1]
+    shape = list(lengths_of(value))
+    shape[layout.feature] = lengths_of(kernel)[-1]
     for axis, length in zip(layout.spatial, outputs, strict=True):
         shape[axis] = length
     attributes: dict[str, Attribute] = {
@@ -168,14 +182,16 @@ def _transposed_convolution(node: Node) -> Sequence[Value]:
     dilations = layout.of(_per_dimension(node, "dilations", rank, 1))
     if node.type(1).rank != rank:
         raise node.error(f"expected a filter of {rank} dimensions, got {node.type(1)}")
-    *sizes, inner, outer = node.shape(1)
-    wanted = node.known_integers(0, "the input's shape")
-    lengths = wanted if len(wanted) == rank - 2 else layout.of(wanted) if len(wanted) == rank else ()
+    *sizes, inner, outer = node.fixed_shape(1)
+    wanted = node.known_lengths(0, "the input's shape")
+    lengths = [number_of(each) for each in wanted] if len(wanted) == rank - 2 else []
+    lengths = layout.of(wanted) if len(wanted) == rank else lengths
     if not lengths:
         raise node.error(f"expected the shape of an input of {rank} dimensions, got {list(wanted)}")
     is_depthwise = node.op.startswith("Depthwise")
-    given = node.shape(2)[layout.feature]
-    groups = inner if is_depthwise else (wanted[layout.feature] if len(wanted) == rank else inner) // max(inner, 1)
+    given = number_of(node.shape(2)[layout.feature])
+    features = number_of(wanted[layout.feature]) if len(wanted) == rank else inner
+    groups = inner if is_depthwise else features // max(inner, 1)
     if is_depthwise:
         kernel, inner, outer = node.builder.reshape(kernel, (*sizes, 1, inner * outer)), 1, inner * outer
     if given != outer or groups < 1 or outer % groups:
@@ -217,7 +233,7 @@ def windows(
         "window_strides": DenseArray(I64, tuple(strides)),
         "padding": _pairs(pads),
     }
-    result = TensorType(_outputs(static_shape(value), sizes, strides, pads), type.element)
+    result = TensorType(_outputs(lengths_of(value), sizes, strides, pads), type.element)
     operands = [value, node.builder.constant(0 if start is None else start, scalar)]
     return node.builder.append("reduce_window", operands, [result], attributes, [region]).result
 
@@ -238,14 +254,17 @@ def _pool(node: Node) -> Sequence[Value]:
     total = Expression(node.builder, windows(node, wide(node.builder, value), sizes, strides, pads, "add"))
     counts = np.ones((), np.float32)
     # Elements of the padding are not counted.
-    for length, size, stride, (low, _), count in zip(
-        shape, sizes, strides, pads, static_shape(total.value), strict=True
-    ):
+    for length, size, stride, (low, _), count in zip(shape, sizes, strides, pads, lengths_of(total.value), strict=True):
+        if isinstance(length, Size) or isinstance(count, Size):
+            counts = counts[..., np.newaxis]
+            continue
         starts = np.arange(node.counted(count, "the number of windows")) * stride - low
         inside = np.minimum(starts + size, length) - np.maximum(starts, 0)
         counts = np.multiply.outer(counts, inside)
-    is_even = counts.size > 0 and bool((counts == counts.flat[0]).all())
-    mean = total / Expression(node.builder, node.builder.like(total.value, counts.flat[0] if is_even else counts))
+    builder = node.builder
+    number = builder.constant(counts, TensorType(counts.shape, tensor_of(total.value).element))
+    spread = builder.broadcast(number, lengths_of(total.value), range(len(shape)))
+    mean = total / Expression(builder, spread)
     return [mean.convert(node.type(0).scalar).value]
 
 

@@ -32,13 +32,22 @@ class RecordedCase:
     fetches: dict[str, Array]
 
 
-def record(function: Callable[..., Any], arguments: Sequence[Array], folder: Path) -> None:
-    """Builds a graph of TensorFlow 1 whose placeholders are the arguments, runs it and writes both."""
+def record(function: Callable[..., Any], arguments: Sequence[Array], folder: Path, is_open: bool = False) -> None:
+    """Builds a graph of TensorFlow 1 whose placeholders are the arguments, runs it and writes both.
+
+    Args:
+        function: of the placeholders, with TensorFlow's operations.
+        arguments: NumPy arrays.
+        folder: to be written.
+        is_open: whether placeholders leave their first length open that is that of the first argument.
+    """
     import tensorflow as tf
 
     with tf.Graph().as_default() as graph:
         placeholders = [
-            tf.compat.v1.placeholder(tf.as_dtype(np.asarray(value).dtype), np.shape(value), f"x{index}")
+            tf.compat.v1.placeholder(
+                tf.as_dtype(np.asarray(value).dtype), _shape(value, arguments[0] if is_open else None), f"x{index}"
+            )
             for index, value in enumerate(arguments)
         ]
         given = tf.nest.flatten(function(*placeholders))
@@ -55,13 +64,21 @@ def record(function: Callable[..., Any], arguments: Sequence[Array], folder: Pat
     )
 
 
-def record_model(model: Callable[..., Any], arguments: Sequence[Array], is_lowered: bool, folder: Path) -> None:
+def _shape(value: Array, first: Array | None) -> list[int | None]:
+    """The shape of an array, open at the first length if that is the other array's."""
+    shape: list[int | None] = list(np.shape(value))
+    return [None, *shape[1:]] if first is not None and shape[:1] == list(np.shape(first))[:1] else shape
+
+
+def record_model(
+    model: Callable[..., Any], arguments: Sequence[Array], is_lowered: bool, folder: Path, is_open: bool = False
+) -> None:
     """Freezes a model: variables become constants, and with ``is_lowered`` functional control flow becomes switches."""
     import tensorflow as tf
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     model(*arguments)
-    specs = [tf.TensorSpec(value.shape, value.dtype) for value in arguments]
+    specs = [tf.TensorSpec(_shape(value, arguments[0] if is_open else None), value.dtype) for value in arguments]
     concrete = tf.function(model).get_concrete_function(*specs)
     frozen = convert_variables_to_constants_v2(concrete, lower_control_flow=is_lowered)
     results = tf.nest.flatten(frozen(*(tf.constant(value) for value in arguments)))
@@ -104,10 +121,15 @@ def main(folder: Path) -> None:
     for kind, cases in (("operations", operations), ("models", graphdef_models.FUNCTIONS)):
         for name, (function, arguments) in cases.items():
             record(function, arguments, folder / kind / folder_name(name))
+    for name in graphdef_models.OPEN:
+        function, arguments = graphdef_models.FUNCTIONS[name]
+        record(function, arguments, folder / "open" / folder_name(name), is_open=True)
     for name, (model, arguments) in graphdef_models.keras_models().items():
         for is_lowered in (False, True):
             style = "switches" if is_lowered else "functions"
-            record_model(model, arguments, is_lowered, folder / "models" / folder_name(f"{name}, {style}"))
+            for kind in ("models", "open"):
+                place = folder / kind / folder_name(f"{name}, {style}")
+                record_model(model, arguments, is_lowered, place, kind == "open")
 
 
 if __name__ == "__main__":

@@ -113,7 +113,7 @@ def _lstm_cell(x: Any, hidden: Any, cell: Any, weights: Any, bias: Any) -> tuple
 
 def _lstm(x: Any) -> Any:
     """A recurrent network as ``dynamic_rnn`` builds it: time first, states in a loop, outputs in a TensorArray."""
-    units, (batch, time, depth) = 5, x.shape
+    units, batch, (_, time, depth) = 5, tf.shape(x)[0], x.shape
     weights, bias = tf.constant(floats(depth + units, 4 * units) / 2), tf.constant(floats(4 * units))
     inputs = tf.TensorArray(tf.float32, time).unstack(tf.transpose(x, [1, 0, 2]))
 
@@ -200,8 +200,8 @@ def _residual_net(x: Any) -> Any:
     x = tf.nn.max_pool2d(tf.nn.relu(_normalized(x)), 3, 2, "SAME")
     for _ in range(3):
         x = _residual_block(x)
-    x = tf.reshape(x, [tf.shape(x)[0], -1])
-    return tf.nn.log_softmax(tf.matmul(x, _weights(x.shape[1], 7)))
+    weights = _weights(int(np.prod(x.shape[1:])), 7)
+    return tf.nn.log_softmax(tf.matmul(tf.reshape(x, [tf.shape(x)[0], -1]), weights))
 
 
 def _inception(x: Any) -> Any:
@@ -220,7 +220,7 @@ def _u_net(x: Any) -> Any:
 
 
 def _attention(x: Any) -> Any:
-    batch, length, depth = x.shape
+    batch, (_, length, depth) = tf.shape(x)[0], x.shape
     heads = 2
 
     def split(name: Any) -> Any:
@@ -274,6 +274,20 @@ FUNCTIONS: Mapping[str, Case] = {
     "embedding": (_embedding, [whole(3, 4, low=0, high=11)]),
     "masked": (lambda p, x: tf.where(p, x, tf.zeros_like(x)), [truths(3, 4), floats(3, 4)]),
 }
+
+
+OPEN = (
+    "lstm, functions",
+    "lstm, switches",
+    "mobile net",
+    "residual net",
+    "inception",
+    "u-net",
+    "attention",
+    "embedding",
+    "masked",
+)
+"""Models that are recorded a second time, with placeholders that leave the batch open."""
 
 
 # -- Keras -----------------------------------------------------------------------------------------------

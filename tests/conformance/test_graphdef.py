@@ -62,7 +62,7 @@ def check(folder: Path, device: pumice.Device) -> None:
             np.testing.assert_allclose(array, wanted, tolerance, tolerance / 10)
 
 
-@pytest.mark.parametrize("kind", ["operations", "models"])
+@pytest.mark.parametrize("kind", ["operations", "models", "open"])
 def test_results_are_tensorflows(kind: str, recorded: Path, opened: pumice.Device) -> None:
     folders = sorted((recorded / kind).iterdir())
     assert folders
