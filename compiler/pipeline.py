@@ -14,6 +14,7 @@ from ..files import CachedFile, reading_errors
 from ..status import InvalidArgumentError
 from ..vm.assembly.assembler import assemble
 from ..vm.bytecode.module_def import ModuleDef
+from ..vm.bytecode.verifier import verify_module
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
 from .conversion.convert import convert_function
@@ -180,12 +181,14 @@ def compile_text(
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.
-        InvalidArgumentError: the program is past the last stage, or there is no such stage.
+        InvalidArgumentError: the program is past the last stage, there is no such stage, or VM assembly is wrong.
     """
     if from_ == "module" or (from_ is None and is_assembly(text)):
         if until != "module":
             raise InvalidArgumentError(f"expected a program before the stage {until}, got one at module")
-        return _finished(write_module(assemble(text, file_name=file_name)), reached)
+        definition = assemble(text, file_name=file_name)
+        verify_module(definition)
+        return _finished(write_module(definition), reached)
     program = read_program(text, file_name)
     return compile_program(program, stage_of(program) if from_ is None else from_, target, until, reached)
 

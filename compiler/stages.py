@@ -166,8 +166,7 @@ def stage_of(program: Program) -> str:
     variants = [each for executable in program.executables for each in executable.regions[0].block.operations]
     if any(each.attributes.get("target") != "Unspecified" for each in variants):
         return "targets"
-    bodies = [region for function in program.functions.values() for region in function.regions]
-    names = {operation.name for body in bodies for block in body.blocks for operation in block.operations}
+    names = {operation.name for function in program.functions.values() for operation in function.walk()}
     for stage, mark in (("ll_seq", "iree_ll_seq."), ("hl_seq", "iree_hl_seq."), ("regions", "iree.dispatch_region")):
         if any(name.startswith(mark) for name in names):
             return stage
