@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import struct
 import subprocess
 import sys
 import threading
@@ -16,6 +17,10 @@ import pytest
 
 import pumice
 from pumice.formats.element_type import ElementType
+from pumice.hal_reference.device import Device
+from pumice.runtime.modules.hal.fence import HalFence
+from pumice.runtime.modules.parameters.module import io_parameters_module
+from pumice.runtime.parameters.index import ParameterIndex
 from pumice.status import (
     ClosedError,
     DeadlineExceededError,
@@ -25,6 +30,7 @@ from pumice.status import (
     UnavailableError,
     UnimplementedError,
 )
+from pumice.vm.types.buffer import VmBuffer
 
 ADD = """
 func.func public @main(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) -> (tensor<2x4xf32>, tensor<2x3xf32>) {
@@ -260,3 +266,17 @@ assert os.waitpid(child, 0)[1] == 0
 session.call("module.main", a, b)
 """
     subprocess.run([sys.executable, "-W", "ignore", "-c", script], input=both, check=True, timeout=120)
+
+
+def test_parameters_are_loaded(tmp_path: Path) -> None:
+    """The module ``io_parameters`` fills buffers of any device."""
+    values = np.arange(5, dtype=np.float32)
+    module = io_parameters_module({"": ParameterIndex.from_arrays({"a": values})})
+    load = module.exports["load"][0].bind(module.new_state())
+    table, text, spans = struct.pack("<II", 0, 1), b"a", struct.pack("<QQQ", 4, 0, 16)
+    with Device() as device:
+        done = HalFence(device)
+        keys = [VmBuffer.wrap(data) for data in (table, text, spans)]
+        (buffer,) = load(device, -1, None, done, None, -1, 0x30, 0xC03, *keys).values()
+        done.wait_until(time.monotonic() + 30)
+        np.testing.assert_array_equal(np.frombuffer(buffer.read(), np.float32), values[1:])
