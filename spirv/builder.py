@@ -304,7 +304,9 @@ class Builder:
         self._body += encode(Op.Store, place.number, value.number)
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
-        """A word of a constant table."""
+        """A word of a constant table; zero for one without words, which is in code that does not run."""
+        if not table:
+            return self.word(0)
         if index.value is not None:
             return self.word(table[index.value])
         if len(set(table)) == 1:

@@ -41,6 +41,11 @@ func.func public @main(%a: tensor<2x3xf32>, %b: tensor<3x4xf32>) -> (tensor<2x4x
   return %c, %e : tensor<2x4xf32>, tensor<2x3xf32>
 }
 func.func public @identity(%a: tensor<4xi4>) -> tensor<4xi4> { return %a : tensor<4xi4> }
+func.func public @joined(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %e = stablehlo.constant dense<> : tensor<0xf32>
+  %r = stablehlo.concatenate %e, %a, dim = 0 : (tensor<0xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}
 func.func public @narrow(%a: tensor<5xi4>) -> tensor<5xi4> {
   %b = stablehlo.add %a, %a : tensor<5xi4>
   return %b : tensor<5xi4>
@@ -81,6 +86,7 @@ def test_a_module_of_two_targets_runs_on_either(both: bytes, device: str) -> Non
     with pumice.Session(device=device) as session:
         session.load(both)
         check(session)
+        np.testing.assert_array_equal(session.call("module.joined", A[0, :2]).numpy(), A[0, :2])
         four = np.array([-8, 7, 0, -1, 3], ElementType.INT_4.dtype)
         doubled = session.call("module.narrow", four)
         unpacked = ElementType.INT_4.unpack(doubled.buffer.read(0, 3), (5,))
