@@ -15,6 +15,7 @@ from ..ir.operation import Operation
 from ..ir.types import TensorType, Type
 from .chlo import CHLO_RULES
 from .hlo_control import CONTROL
+from .hlo_distribution import DISTRIBUTION
 from .hlo_dynamic import DYNAMIC
 from .hlo_elementwise import ELEMENTWISE
 from .hlo_indexing import INDEXING
@@ -64,6 +65,7 @@ RULES: Final[Mapping[str, Rule]] = {
     **LINEAR_ALGEBRA,
     "custom_call": _custom_call,
     "optimization_barrier": _optimization_barrier,
+    **DISTRIBUTION,
     **DYNAMIC,
     **INDEXING,
     **REDUCTIONS,

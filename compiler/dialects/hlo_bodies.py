@@ -10,6 +10,7 @@ from ..ir.types import I1, ScalarType, TensorType, Type, types_text
 from .rules import OperationError, compatible
 
 REGIONS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("all_reduce", "async_start", "collective_reduce", "reduce_scatter"), 1),
     **dict.fromkeys(("map", "reduce", "reduce_window", "scan", "scatter", "sort"), 1),
     **dict.fromkeys(("if", "select_and_scatter", "while"), 2),
 }

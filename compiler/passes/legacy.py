@@ -15,6 +15,7 @@ from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.sizes import Dim, Size
 from ..ir.types import I64, TensorType
 from .custom_calls import custom_call
+from .distribution import DISTRIBUTION
 
 Values = Sequence[Value]
 Rule = Callable[[Builder, Operation], Values | None]
@@ -258,6 +259,7 @@ def _batch_norm_grad(builder: Builder, operation: Operation) -> Values:
 
 
 RULES: Final[Mapping[str, Rule]] = {
+    **DISTRIBUTION,
     "batch_norm_grad": _batch_norm_grad,
     "batch_norm_inference": _batch_norm_inference,
     "batch_norm_training": _batch_norm_training,
