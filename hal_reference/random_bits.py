@@ -55,13 +55,14 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
     spec = node.types[1]
     width = spec.dtype.itemsize
     total = math.prod(spec.shape)
-    is_philox = node.attributes["rng_algorithm"] == "PHILOX"
+    is_philox = node.attributes["rng_algorithm"] != "THREE_FRY"
     key = (words[0] & 0xFFFFFFFF, words[0] >> 32)
     per_word = (total * max(width, 4) + 3) // 4
     if is_philox:
         bits, used = _philox_words(key, words, per_word, width)
     else:
-        bits, used = _threefry_words(key, words[1], total, width)
+        bits, used = _threefry_words(key, words[1], spec.shape, width)
+    # A state of two words has no upper half of the counter: the key stands there.
     new = [words[0], (words[1] + used) & (2**64 - 1), *words[2:]]
     if width == 8:
         pairs = bits.reshape(-1, 2)[:total].astype(np.uint64)
@@ -72,18 +73,30 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
     return [np.array(new, np.uint64).view(state.dtype).reshape(state.shape), found]
 
 
-def _threefry_words(key: tuple[int, int], counter: int, total: int, width: int) -> tuple[Array, int]:
-    count = total if width == 8 else (total + 1) // 2
+def halved(shape: Sequence[int]) -> tuple[int, list[int]]:
+    """The dimension along which pairs of 32-bit words lie, the first even one or else the longest, and the shape with
+    that dimension halved, rounded up."""
+    even = [axis for axis, length in enumerate(shape) if length % 2 == 0]
+    axis = even[0] if even else max(range(len(shape)), key=lambda each: shape[each])
+    return axis, [-(-length // 2) if each == axis else length for each, length in enumerate(shape)]
+
+
+def _threefry_words(key: tuple[int, int], counter: int, shape: Sequence[int], width: int) -> tuple[Array, int]:
+    axis, half = halved(shape) if shape and width < 8 else (0, list(shape))
+    count = math.prod(half)
     numbers = np.arange(count, dtype=np.uint64) + np.uint64(counter)
     x, y = threefry(key, ((numbers & _MASK).astype(np.uint32), (numbers >> np.uint64(32)).astype(np.uint32)))
-    words = np.stack([x, y], -1).reshape(-1) if width == 8 else np.concatenate([x, y])
-    return words, count
+    if width == 8 or not shape:
+        return np.stack([x, y], -1).reshape(-1), count
+    pairs = np.stack([x.reshape(half), y.reshape(half)], axis + 1)
+    whole = pairs.reshape([2 * length if each == axis else length for each, length in enumerate(half)])
+    return np.take(whole, np.arange(shape[axis]), axis).reshape(-1), count
 
 
 def _philox_words(key: tuple[int, int], words: Sequence[int], count: int, width: int) -> tuple[Array, int]:
     blocks = (count + 3) // 4
     numbers = np.arange(blocks, dtype=np.uint64) + np.uint64(words[1])
-    high = words[2] if len(words) > 2 else 0
+    high = words[2] if len(words) > 2 else words[0]
     carry = (numbers < np.uint64(words[1])).astype(np.uint64) + np.uint64(high)
     lanes = [numbers & _MASK, numbers >> np.uint64(32), carry & _MASK, carry >> np.uint64(32)]
     return np.stack(philox(key, lanes), -1).reshape(-1), blocks

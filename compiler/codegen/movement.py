@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from ...spirv.builder import Id
 from ...spirv.declarations import U32
 from ...spirv.grammar import Op
@@ -77,8 +79,9 @@ def _constant(frame: Frame, operation: Operation, index: Index) -> Sequence[Scal
     value = operation.attributes["value"]
     assert isinstance(value, DenseElements)
     array, type = value.array, scalar_of(operation.result)
-    if value.is_splat or array.size == 1:
-        return [frame.scalars.element(type, array.reshape(-1)[0])]
+    if value.is_splat or array.size <= 1:
+        # Of an empty one nothing is taken, but the code that would take it is written.
+        return [frame.scalars.element(type, (array if array.size else np.zeros(1, array.dtype)).reshape(-1)[0])]
     bits = storage_bits(type)
     if array.size * bits > 32 * MAX_INLINE_WORDS:
         raise compile_error(

@@ -47,6 +47,10 @@ def convert_function(function: Operation, source: SourceText) -> Operation:
     Raises:
         CompileError: at an operation that is not as its dialect wants it, or that no rule is for.
     """
+    for region in function.regions:
+        for block in region.blocks:
+            if block.operations and block.terminator.name == "stablehlo.return":
+                block.terminator.name = "func.return"  # as JAX writes functions that compare
     return _Conversion(source).function(function) if _is_foreign(function) else function
 
 

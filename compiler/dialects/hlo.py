@@ -27,7 +27,7 @@ from .hlo_statistics import STATISTICS
 from .rules import OperationError, Rule, tensors
 
 _CUSTOM: Final = re.compile(
-    r"check\..*|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
+    r"check\..*|ApproxTopK|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
     r"|lapack_[sdcz](geqrf|gesdd|getrf|gtsv|heevd|orgqr|ormqr|potrf|syevd|trsm|ungqr|unmqr)_ffi"
 )
 

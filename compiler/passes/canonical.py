@@ -12,13 +12,13 @@ from ...hal_reference.operations import DEFINITIONS, evaluate
 from ...hal_reference.program import Body, Node
 from ..dialects.builder import Builder
 from ..dialects.hlo import infer
-from ..ir.attributes import Attribute, DenseElements, SymbolRef, type_shape
+from ..ir.attributes import Attribute, DenseElements, IntegerAttr, SymbolRef, type_shape
 from ..ir.copying import copy_operations, copy_region
-from ..ir.operation import Block, Operation, Value
+from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.parser import MAX_OPERATIONS
 from ..ir.source import SourceText
 from ..ir.type_parser import MAX_DEPTH
-from ..ir.types import TensorType
+from ..ir.types import I64, TensorType
 from ..targets.reference import flat_attributes, plain, spec_of
 from .legacy import RULES, constant_of
 
@@ -53,6 +53,8 @@ class _Inliner:
         self._count += 1
         if self._count > MAX_OPERATIONS:
             self._refuse(operation, f"with calls written out, the program has over {MAX_OPERATIONS:,} operations")
+        if operation.attributes.get("call_target_name") == "ApproxTopK":
+            return self._top_k(operation, operands, into)
         if operation.name not in ("func.call", "stablehlo.composite"):
             return None
         callee = operation.attributes.get("callee", operation.attributes.get("decomposition"))
@@ -71,6 +73,30 @@ class _Inliner:
         copy_operations(block.operations[:-1], into, values, self.replace)
         self._open.pop()
         return [values[value] for value in block.terminator.operands]
+
+    def _top_k(self, operation: Operation, operands: Sequence[Value], into: Block) -> Sequence[Value]:
+        """XLA's approximate choice of the first by a function that compares: here the choice is exact."""
+        config, called = (operation.attributes.get(key) for key in ("mhlo.backend_config", "called_computations"))
+        callee = called[0] if isinstance(called, tuple) and len(called) == 1 else None
+        function = self._functions.get(callee.name) if isinstance(callee, SymbolRef) else None
+        count = len(operation.results)
+        numbers = config if isinstance(config, Mapping) else {}
+        axis, chosen = (getattr(numbers.get(key), "value", -1) for key in ("reduction_dim", "top_k"))
+        types = [tensor_of(value) for value in operands[:count]]
+        given = [tensor_of(value) for value in operation.results]
+        if function is None or len(operands) != 2 * count or not all(0 <= axis < type.rank for type in types):
+            self._refuse(operation, "ApproxTopK expects operands with initial values, a dimension, and a comparison")
+        if any(type.shape[axis] != chosen for type in given):
+            self._refuse(operation, f"ApproxTopK expects {chosen} results along dimension {axis} (aggregate_to_topk)")
+        compared = function.regions[0].block
+        body = Block([value.type for value in compared.arguments])
+        inside = dict(zip(compared.arguments, body.arguments, strict=True))
+        copy_operations(compared.operations[:-1], body, inside, self.replace)
+        body.append(Operation("stablehlo.return", [inside[value] for value in compared.terminator.operands]))
+        builder = Builder(into, operation.location)
+        attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
+        found = builder.append("sort", operands[:count], types, attributes, [Region([body])]).results
+        return [builder.piece(value, axis, 0, chosen) for value in found]
 
     def _refuse(self, operation: Operation, message: str) -> Never:
         raise self._source.error(operation.location.offset, message)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+from ...hal_reference.random_bits import halved
 from ..dialects.builder import Builder
 from ..ir.attributes import Attribute, EnumAttr, IntegerAttr
 from ..ir.operation import Operation, Value, tensor_of
@@ -27,7 +28,7 @@ def rng_bit_generator(builder: Builder, operation: Operation) -> Sequence[Value]
     assert isinstance(kind, EnumAttr)
     words = _words(builder, state)
     result = tensor_of(operation.results[1])
-    bits, used = _bits(builder, words, result, kind.case == "PHILOX")
+    bits, used = _bits(builder, words, result, kind.case != "THREE_FRY")
     count = Expression(builder, words[1]) + used
     new = [words[0], count.value, *words[2:]]
     vector = [builder.reshape(word, (1,)) for word in new]
@@ -87,7 +88,9 @@ def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philo
     total, width = number_of(result.count), max(result.scalar.bits // 8, 1)
     key = _halves(Expression(builder, words[0]))
     lanes = 4 if is_philox else 2
-    used = (-(-total * max(width, 4) // 4) + 3) // 4 if is_philox else (total if width == 8 else (total + 1) // 2)
+    shape = [number_of(length) for length in result.lengths]
+    axis, half = halved(shape) if shape and width < 8 else (0, shape)
+    used = (-(-total * max(width, 4) // 4) + 3) // 4 if is_philox else math.prod(half)
     used = max(used, 1) if total else 0
     if not total:
         return builder.constant(0, result), 0
@@ -96,13 +99,13 @@ def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philo
     numbers = Expression(builder, builder.iota(counter, 0)) + start
     keys = [Expression(builder, builder.broadcast(each.value, (used,), ())) for each in key]
     if is_philox:
-        high = Expression(builder, builder.broadcast(words[2], (used,), ())) if len(words) > 2 else numbers.constant(0)
+        high = Expression(builder, builder.broadcast(words[2 if len(words) > 2 else 0], (used,), ()))
         carry = (numbers < start).convert(_U64) + high
         found = _philox(keys, [*_halves(numbers), *_halves(carry)])
         vector = _interleaved(builder, found)
     else:
         found = _threefry(keys, _halves(numbers))
-        vector = _interleaved(builder, found) if width == 8 else _concatenated(builder, found)
+        vector = _interleaved(builder, found) if width == 8 or not shape else _paired(builder, found, axis, half, shape)
     assert len(found) == lanes
     if width == 8:
         pairs = builder.reshape(builder.slice(vector, [(0, 2 * total, 1)]), (total, 2))
@@ -124,11 +127,14 @@ def _interleaved(builder: Builder, values: Sequence[Expression]) -> Value:
     return builder.reshape(builder.append("concatenate", columns, [type], attributes).result, (count * len(values),))
 
 
-def _concatenated(builder: Builder, values: Sequence[Expression]) -> Value:
-    count = tensor_of(values[0].value).shape[0] or 0
-    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(0, I64)}
-    operands = [value.value for value in values]
-    return builder.append("concatenate", operands, [TensorType((count * len(values),), _U32)], attributes).result
+def _paired(
+    builder: Builder, values: Sequence[Expression], axis: int, half: Sequence[int], shape: Sequence[int]
+) -> Value:
+    """Two halves, whose elements alternate along a dimension."""
+    split = [*half[: axis + 1], 1, *half[axis + 1 :]]
+    pairs = builder.concatenate([builder.reshape(value.value, split) for value in values], axis + 1)
+    whole = builder.reshape(pairs, [2 * length if each == axis else length for each, length in enumerate(half)])
+    return builder.reshape(builder.piece(whole, axis, 0, shape[axis]), (math.prod(shape),))
 
 
 def _threefry(key: Sequence[Expression], counters: Sequence[Expression]) -> list[Expression]:

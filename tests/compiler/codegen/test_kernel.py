@@ -488,3 +488,15 @@ def test_what_no_index_and_no_binding_reaches_is_refused(type: str, message: str
     }}"""
     with pytest.raises(CompileError, match=message):
         compile_region(function_of(text).regions[0].block, "main", EMULATED)
+
+
+@pytest.mark.vulkan
+def test_of_an_empty_constant_nothing_is_taken(gpu: pumice.Device) -> None:
+    text = """
+        func.func @main(%a: tensor<3x2xf32>) -> tensor<3x2xf32> {
+          %0 = stablehlo.constant dense<> : tensor<3x0xf32>
+          %1 = stablehlo.concatenate %a, %0, dim = 1 : (tensor<3x2xf32>, tensor<3x0xf32>) -> tensor<3x2xf32>
+          return %1 : tensor<3x2xf32>
+        }
+    """
+    agrees(gpu, text, [values((3, 2))])

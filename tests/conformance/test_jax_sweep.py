@@ -1,0 +1,76 @@
+"""JAX's public functions, compiled by pumice from the StableHLO that JAX prints, against JAX's own results.
+
+Every hundredth call, unless ``PUMICE_FULL_JAX`` is set. That every public
+function is called, or is none that a device computes, is always held.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+
+import pumice
+
+jax = pytest.importorskip("jax", reason="needs jax: pip install jax")
+jax_numpy_cases = pytest.importorskip("jax_numpy_cases", reason="needs jax")
+jax_lax_cases = pytest.importorskip("jax_lax_cases", reason="needs jax")
+jax_science_cases = pytest.importorskip("jax_science_cases", reason="needs jax")
+jax_dtype_cases = pytest.importorskip("jax_dtype_cases", reason="needs jax")
+jax_sweep = pytest.importorskip("jax_sweep", reason="needs jax")
+
+CASES: Final[Mapping[str, Any]] = {
+    **jax_numpy_cases.NUMPY,
+    **jax_lax_cases.LAX,
+    **jax_lax_cases.NN,
+    **jax_lax_cases.INITIALIZERS,
+    **jax_science_cases.SCIENCE,
+    **jax_dtype_cases.DTYPES,
+}
+_IS_WHOLE: Final = bool(os.environ.get("PUMICE_FULL_JAX"))
+_STEP: Final = 1 if _IS_WHOLE else 100
+
+
+@pytest.fixture
+def opened() -> Iterator[pumice.Device]:
+    with pumice.open_device() as device:
+        yield device
+
+
+@pytest.mark.vulkan
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", sorted(CASES)[::_STEP])
+def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
+    jax_sweep.run_case(name, CASES[name], opened)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "module", "left_out"),
+    [
+        ("jnp", jax.numpy, jax_numpy_cases.NOT_NUMPY),
+        ("jnp.linalg", jax.numpy.linalg, jax_science_cases.NOT_LINALG),
+        ("jnp.fft", jax.numpy.fft, ()),
+        ("lax", jax.lax, jax_lax_cases.NOT_LAX),
+        ("lax.linalg", jax.lax.linalg, jax_science_cases.NOT_LINALG),
+        ("nn", jax.nn, jax_lax_cases.NOT_NN),
+        ("nn.initializers", jax.nn.initializers, ()),
+        ("random", jax.random, jax_science_cases.NOT_RANDOM),
+        ("jsp.special", jax.scipy.special, ()),
+        ("jsp.linalg", jax.scipy.linalg, jax_science_cases.NOT_LINALG),
+        ("jsp.signal", jax.scipy.signal, ()),
+        ("jsp.fft", jax.scipy.fft, ()),
+    ],
+)
+def test_every_public_function_is_called(prefix: str, module: types.ModuleType, left_out: Sequence[str]) -> None:
+    public = {
+        name
+        for name in dir(module)
+        if not name.startswith("_") and callable(getattr(module, name)) and not inspect.isclass(getattr(module, name))
+    }
+    covered = {case.partition(" ")[0] for case in CASES}
+    assert {f"{prefix}.{name}" for name in public.difference(left_out)} - covered == set()
