@@ -29,7 +29,9 @@ from pumice.compiler.passes.dynamic import resolve
 from pumice.compiler.passes.expand import expand_chlo
 from pumice.compiler.passes.outline import outline
 from pumice.compiler.passes.regions import form_regions
+from pumice.compiler.passes.scatters import sort_scatters
 from pumice.compiler.passes.schedule import schedule
+from pumice.compiler.passes.split import split_loops
 from pumice.compiler.passes.steps import Schedule
 from pumice.compiler.passes.trip_counts import count_trips
 from pumice.compiler.passes.verify import verify
@@ -230,7 +232,9 @@ def run_on_vulkan(
             block = resolve(function, functions, source).regions[0].block
             if fused:
                 canonicalize(block)
+                sort_scatters(block)
                 decompose(block)
+                split_loops(block)
                 canonicalize(block)
                 form_regions(block)
             VulkanEvaluator(device, target, kernels).run(block, [])
