@@ -104,6 +104,17 @@ def constant_integer(value: Value) -> int | None:
     return int(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
 
 
+def length_of(site: Site, value: Value, axis: int) -> Value:
+    """The length of a dimension as a number of 64 bits, also where it depends on the call."""
+    type = tensor_of(value)
+    if not 0 <= axis < type.rank:
+        raise OperationError(f"a dimension below {type.rank}, got {axis}")
+    length = type.shape[axis]
+    if isinstance(length, int):
+        return site.builder.constant(length, TensorType((), I64))
+    return site.builder.convert(site.builder.dimension(value, axis), I64)
+
+
 def static_shape(value: Value) -> tuple[int, ...]:
     """Lengths of a tensor, all of which have to be known."""
     type = value.type

@@ -9,11 +9,11 @@ from typing import Final
 import numpy as np
 
 from ..dialects.rules import OperationError
-from ..ir.attributes import DenseElements
+from ..ir.attributes import DenseElements, type_shape
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I1, I64, TensorType
 from ..passes.legacy import constant_of
-from .conversion import Rule, Site, integers_of, static_shape
+from .conversion import Rule, Site, integers_of, length_of
 
 Values = Sequence[Value]
 
@@ -23,7 +23,12 @@ def _vector(site: Site, numbers: Sequence[int]) -> Values:
 
 
 def _shape_of(site: Site) -> Values:
-    return _vector(site, static_shape(site.operands[0]))
+    (value,) = site.operands
+    type = tensor_of(value)
+    if type.is_static:
+        return _vector(site, type_shape(type))
+    lengths = [site.builder.reshape(length_of(site, value, axis), (1,)) for axis in range(type.rank)]
+    return [site.builder.concatenate(lengths, 0)]
 
 
 def _numbers(value: Value) -> list[int]:
@@ -76,10 +81,7 @@ def _get_extent(site: Site) -> Values:
 def _dim(site: Site) -> Values:
     value, index = site.operands
     (axis,) = integers_of([index], "dimensions")
-    shape = static_shape(value)
-    if not 0 <= axis < len(shape):
-        raise OperationError(f"a dimension below {len(shape)}, got {axis}")
-    return [site.builder.constant(shape[axis], TensorType((), I64))]
+    return [length_of(site, value, axis)]
 
 
 def _rank(site: Site) -> Values:

@@ -11,7 +11,7 @@ from ..ir.attributes import Attribute, DenseArray, IntegerAttr
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I64, TensorType
 from ..passes.legacy import over_tensors
-from .conversion import Rule, Site, integers_of, static_shape
+from .conversion import Rule, Site, integers_of, length_of, static_shape
 
 Values = Sequence[Value]
 
@@ -88,11 +88,8 @@ def _empty(site: Site) -> Values:
 
 def _dim(site: Site) -> Values:
     value, index = site.operands
-    shape = static_shape(value)
     (axis,) = integers_of([index], "dimensions")
-    if not 0 <= axis < len(shape):
-        raise OperationError(f"a dimension below {len(shape)}, got {axis}")
-    return [site.builder.constant(shape[axis], TensorType((), I64))]
+    return [length_of(site, value, axis)]
 
 
 def _rank(site: Site) -> Values:

@@ -25,6 +25,8 @@ from ..ir.sizes import (
     is_at_least,
     is_multiple,
     parts_of_quotient,
+    product,
+    quotient,
     solved,
     substituted,
     symbol,
@@ -116,6 +118,7 @@ class _Resolver:
             if not isinstance(argument.type, ShapedType):
                 continue
             shape: list[Dim] = []
+            bounds = argument.type.encoding.removeprefix("#stablehlo.bounds<").rstrip(">").split(", ")
             for length in argument.type.shape:
                 if length is not None:
                     shape.append(length)
@@ -123,6 +126,10 @@ class _Resolver:
                 shape.append(substituted(symbol(count), self._replaced))
                 count += 1
             argument.type = TensorType(shape, argument.type.element)
+            for axis, bound in enumerate(bounds):
+                difference = int(bound) - shape[axis] if bound.isdigit() else 0
+                if isinstance(difference, Size):
+                    self._requires[difference] = f"expected at most {bound} elements along dimension {axis}"
         self._arguments = block.arguments
         self._places = definitions(_lengths(value.type) for value in block.arguments)
         try:
@@ -201,6 +208,7 @@ class _Resolver:
         builder.block.append(operation)
         if operation.name.startswith(("func.", "stablehlo.return")):
             return
+        _complete(operation)
         inferred = infer(operation)
         for value, type in zip(operation.results, inferred, strict=True):
             value.type = agreed(type, value.type)
@@ -286,6 +294,24 @@ class _Resolver:
                 raise OperationError(what)
             if holds is None and isinstance(size, Size):
                 self._requires.setdefault(size, f"{operation.name} expects {what}")
+
+
+def _complete(operation: Operation) -> None:
+    """Gives a reshape or a broadcast, whose result is declared, the length that is left open there."""
+    name = operation.name.removeprefix("stablehlo.")
+    if name not in ("reshape", "broadcast_in_dim") or not isinstance(operation.results[0].type, TensorType):
+        return
+    before, declared = operation.operands[0].tensor, operation.results[0].type
+    shape = list(declared.shape)
+    if name == "broadcast_in_dim":
+        for axis, target in enumerate(operation.integers("broadcast_dimensions")):
+            if shape[target] is None and before.lengths[axis] != 1:
+                shape[target] = before.lengths[axis]
+    elif shape.count(None) == 1:
+        others = product(length for length in shape if length is not None)
+        if isinstance(others, int) and others and is_multiple(before.count, others):
+            shape[shape.index(None)] = quotient(before.count, others)
+    operation.results[0].type = TensorType(shape, declared.element)
 
 
 def _hold_bytes(type: Type) -> None:

@@ -77,20 +77,20 @@ def _declared(operation: Operation, shape: Sequence[Dim]) -> TensorType:
 
 def _reshape(builder: Builder, operation: Operation, known: Known) -> Values:
     value, shape = operation.operands
-    type = _declared(operation, known.lengths(shape, "a shape"))
+    type = _declared(operation, known.lengths(shape, "a shape", tensor_of(operation.results[0]).shape))
     before = tensor_of(value)
     same_length(before.count, type.count, f"as many elements in the result as in {before}, got {type}", 0)
     return [builder.reshape(value, type.lengths)]
 
 
 def _iota(builder: Builder, operation: Operation, known: Known) -> Values:
-    type = _declared(operation, known.lengths(operation.operands[0], "a shape"))
+    type = _declared(operation, known.lengths(operation.operands[0], "a shape", tensor_of(operation.results[0]).shape))
     return [builder.iota(type, operation.integer("iota_dimension"))]
 
 
 def _broadcast(builder: Builder, operation: Operation, known: Known) -> Values:
     value, shape = operation.operands
-    type = _declared(operation, known.lengths(shape, "a shape"))
+    type = _declared(operation, known.lengths(shape, "a shape", tensor_of(operation.results[0]).shape))
     made = builder.broadcast(value, type.shape, operation.integers("broadcast_dimensions"))
     assert isinstance(made.owner, Operation)
     infer(made.owner)
@@ -107,7 +107,7 @@ def _pad(builder: Builder, operation: Operation, known: Known) -> Values:
 def _slice(builder: Builder, operation: Operation, known: Known) -> Values:
     value, *lists = operation.operands
     starts, limits = (known.elements(item) for item in lists[:2])
-    if starts is not None and limits is not None and not all(map(is_size, starts)):
+    if starts is not None and limits is not None and not all(map(is_size, (*starts, *limits))):
         return _slice_at(builder, operation, known, limits - starts)
     keys = ("start_indices", "limit_indices", "strides")
     numbers = [known.lengths(item, "a slice") for item in lists]
@@ -118,7 +118,9 @@ def _slice_at(builder: Builder, operation: Operation, known: Known, sizes: Sizes
     """A slice that starts at a place computed from data, and is as long as a size."""
     value, starts, _, strides = operation.operands
     steps = known.lengths(strides, "strides")
-    taken = [size for size, step in zip(sizes, steps, strict=True) if is_size(size) and step == 1]
+    declared = tensor_of(operation.results[0]).shape
+    lengths = [size if is_size(size) else length for size, length in zip(sizes, declared, strict=True)]
+    taken = [size for size, step in zip(lengths, steps, strict=True) if is_size(size) and step == 1]
     if len(taken) < len(sizes):
         raise OperationError(
             "a stride of 1 and a length known before the call where a slice starts at a computed place"

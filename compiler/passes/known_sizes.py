@@ -6,7 +6,8 @@ although neither is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 import numpy as np
@@ -77,15 +78,22 @@ class Known:
         found[()] = size
         return found
 
-    def lengths(self, value: Value, what: str) -> tuple[Dim, ...]:
+    def lengths(self, value: Value, what: str, declared: Sequence[Dim | None] = ()) -> tuple[Dim, ...]:
         """Elements of a vector of sizes.
+
+        Args:
+            value: the vector.
+            what: it is, for errors.
+            declared: what elements have to be, where that is known.
 
         Raises:
             OperationError: one is not known.
         """
         found = self.elements(value)
-        elements = [] if found is None else [each for each in found.reshape(-1) if is_size(each)]
-        if found is None or len(elements) < found.size:
+        listed = [None] * len(declared) if found is None else found.reshape(-1).tolist()
+        pairs = itertools.zip_longest(listed, declared)
+        elements = [size for each, wanted in pairs if is_size(size := each if is_size(each) else wanted)]
+        if len(elements) < len(listed) or (found is None and not declared):
             raise OperationError(
                 f"{what} that is a polynomial in the lengths of arguments' dimensions, such as 2*b+1; what is computed "
                 "from data, or divided with a rest, is not known before the call: export the program for fixed lengths"

@@ -143,6 +143,54 @@ def test_the_mean_divides_by_the_dimension_of_the_call() -> None:
     np.testing.assert_allclose(run(text, {"d0": 9}, x)[0], 4)
 
 
+def test_bounds_are_what_a_call_has_to_keep() -> None:
+    bounds = "#stablehlo.bounds<5, ?>"
+    body = f"""
+    %0 = stablehlo.reshape %x : (tensor<?x2xf32, {bounds}>) -> tensor<2x?xf32, #stablehlo.bounds<?, 5>>
+    return %0 : tensor<2x?xf32, #stablehlo.bounds<?, 5>>"""
+    text = function(f"%x: tensor<?x2xf32, {bounds}>", body, "tensor<2x?xf32, #stablehlo.bounds<?, 5>>")
+    assert types(text) == "(tensor<(d0)x2xf32>) -> tensor<2x(d0)xf32>"
+    assert requires(text) == ["(-d0+5)"]
+
+
+def test_a_dimension_is_cut_to_a_size() -> None:
+    body = """
+    %d = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %0 = stablehlo.set_dimension_size %y, %d, dim = 0
+      : (tensor<8xf32>, tensor<i32>) -> tensor<?xf32, #stablehlo.bounds<8>>
+    %1 = stablehlo.add %x, %0 : (tensor<?xf32>, tensor<?xf32, #stablehlo.bounds<8>>) -> tensor<?xf32>
+    return %1 : tensor<?xf32>"""
+    text = function("%x: tensor<?xf32>, %y: tensor<8xf32>", body, "tensor<?xf32>")
+    assert requires(text) == ["(-d0+8)"]
+    y = np.arange(8, dtype=np.float32)
+    np.testing.assert_array_equal(run(text, {"d0": 3}, np.ones(3, np.float32), y)[0], [1, 2, 3])
+
+
+def test_a_declared_shape_stands_for_operands_that_are_not_known() -> None:
+    body = """
+    %0 = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [1] : (tensor<4xf32>, tensor<2xi64>) -> tensor<3x4xf32>
+    return %0 : tensor<3x4xf32>"""
+    text = function("%x: tensor<4xf32>, %s: tensor<2xi64>", body, "tensor<3x4xf32>")
+    assert types(text) == "(tensor<4xf32>, tensor<2xi64>) -> tensor<3x4xf32>"
+
+
+def test_shapes_of_other_dialects_are_followed() -> None:
+    body = """
+    %zero = arith.constant 0 : index
+    %n = tensor.dim %x, %zero : tensor<?x3xf32>
+    %w = arith.index_cast %n : index to i32
+    %s = shape.shape_of %x : tensor<?x3xf32> -> tensor<2xindex>
+    %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<2xindex>) -> tensor<?x3xf32>
+    %1 = stablehlo.add %0, %x : tensor<?x3xf32>
+    %2 = tensor.from_elements %w : tensor<1xi32>
+    return %1, %2 : tensor<?x3xf32>, tensor<1xi32>"""
+    text = function("%x: tensor<?x3xf32>", body, "tensor<?x3xf32>, tensor<1xi32>")
+    assert types(text) == "(tensor<(d0)x3xf32>) -> (tensor<(d0)x3xf32>, tensor<1xi32>)"
+    found, count = run(text, {"d0": 4}, np.zeros((4, 3), np.float32))
+    np.testing.assert_array_equal(found[:, 0], [0, 1, 2, 3])
+    assert count.tolist() == [4]
+
+
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 7, 16, 33])
 def test_a_sort_of_any_length_is_stable(length: int) -> None:
     body = """
