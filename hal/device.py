@@ -3,75 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Container, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Container
 
-from ..status import PumiceError
 from .buffer import Buffer
 from .clock import ClockCalibration
 from .command_buffer import CommandBuffer
 from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
-from .program import Executable, ProgramAllocator, ProgramCommandBuffer, TimedSubmission
+from .program import Executable, ProgramAllocator, ProgramCommandBuffer
+from .queue import Submits, TimedQueue
 from .semaphore import Semaphore
-
-Points: TypeAlias = Sequence[tuple[Semaphore, int]]
-"""(semaphore, payload) pairs."""
-
-
-class Submits(Protocol):
-    """What takes submissions: a queue, or what stands before one and times them."""
-
-    def submit(
-        self,
-        command_buffers: Sequence[Any] = (),
-        *,
-        waits: Sequence[tuple[Any, int]] = (),
-        signals: Sequence[tuple[Any, int]] = (),
-        bindings: Sequence[Any] | None = None,
-    ) -> int:
-        """Hands work to the queue; returns at once. All that is given is of the queue's device.
-
-        Args:
-            command_buffers: recorded and ended; run in order.
-            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
-                submission back on the host; nothing else waits for it.
-            signals: pairs to be signalled when all commands are done; payloads only go up.
-            bindings: the table that fills the slots of command buffers with ``binding_capacity``.
-
-        Returns:
-            The submission's number; 0 for one that is held back.
-
-        Raises:
-            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
-            ClosedError: something used was closed.
-        """
-
-
-class TimedQueue(Submits, Protocol):
-    """A queue that times submissions while a profile runs.
-
-    Attributes:
-        submissions: in order.
-        on_reading: called about once a second, to relate the clocks.
-        errors: raised while times were read.
-    """
-
-    submissions: list[TimedSubmission]
-    on_reading: Callable[[], None] | None
-    errors: list[PumiceError]
-
-    def take_submissions(self) -> list[TimedSubmission]:
-        """All submissions, in order."""
-
-    def has_credit(self) -> bool:
-        """Whether a submission may be timed now."""
-
-    def earn(self, took_ns: float) -> None:
-        """Adds the share of the time that calls took."""
-
-    def stop(self, timeout: float) -> None:
-        """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
 
 
 class Device(LogicalDevice):

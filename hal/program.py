@@ -7,8 +7,7 @@ and replays the same commands, which a device may make use of.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Sequence
 from typing import TypeAlias
 
 from ..status import ClosedError, InvalidArgumentError, OutOfRangeError
@@ -134,33 +133,6 @@ class ProgramCommandBuffer(CommandBuffer):
         bindings: Sequence[BindingReference],
     ) -> None:
         """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
-
-
-@dataclass(slots=True)
-class TimedSubmission:
-    """One command buffer of one submission, while a profile runs.
-
-    Attributes:
-        submit_ns: by the host's monotonic clock.
-        dispatches, barriers: name and workgroups of each dispatch, and whether a barrier comes before it; empty for a
-            span.
-        locations: source locations by name, for each executable.
-        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
-            retired.
-        is_span: whether it was timed as a whole.
-        untimed: whether it was only counted, to limit the cost of the profile.
-    """
-
-    name: str
-    thread: int
-    submit_ns: int
-    dispatches: Sequence[tuple[str, tuple[int, int, int] | None]] = ()
-    barriers: Sequence[bool] = ()
-    locations: tuple[Mapping[str, str], ...] = ()
-    ticks: bytes | None = None
-    is_span: bool = False
-    failed: bool = False
-    untimed: bool = False
 
 
 def check_buffer(buffer: object, what: str) -> Buffer:

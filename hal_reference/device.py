@@ -17,10 +17,10 @@ import numpy as np
 from ..hal.buffer import Buffer as AnyBuffer
 from ..hal.clock import ClockCalibration
 from ..hal.device import Device as AnyDevice
-from ..hal.device import TimedQueue
 from ..hal.logical_device import LogicalDevice as AnyLogicalDevice
 from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
 from ..hal.program import ProgramAllocator as AnyAllocator
+from ..hal.queue import TimedQueue
 from ..hal.semaphore import Semaphore as AnySemaphore
 from ..hal.timeouts import deadline_after
 from ..status import (

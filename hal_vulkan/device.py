@@ -20,9 +20,9 @@ from typing import Literal
 
 from ..hal.clock import ClockCalibration
 from ..hal.device import Device as AnyDevice
-from ..hal.device import TimedQueue as AnyTimedQueue
 from ..hal.logical_device import LogicalDevice as AnyLogicalDevice
 from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
+from ..hal.queue import TimedQueue as AnyTimedQueue
 from ..hal.semaphore import Semaphore
 from ..hal.timeouts import deadline_after
 from ..status import CancelledError, FailedPreconditionError, PumiceError

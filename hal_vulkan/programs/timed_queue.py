@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ...hal.program import TimedSubmission
+from ...hal.queue import TimedSubmission
 from ...status import PumiceError
 from ..commands.command_buffer import CommandBuffer
 from ..commands.context import CommandContext

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from ...hal.clock import ClockCalibration
-from ...hal.program import TimedSubmission
+from ...hal.queue import TimedSubmission
 from ..modules.hal.device_context import DeviceContext
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport

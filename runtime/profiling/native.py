@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...hal.device import TimedQueue
+from ...hal.queue import TimedQueue
 from ...status import PumiceError
 from ...vm.execution.module_state import ModuleState
 from ...vm.wait.frame import Wait

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from ...hal.program import TimedSubmission
+from ...hal.queue import TimedSubmission
 from .call import CallRecord
 from .native import NativeTimes
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.flat import SOAK
 from support.stages import check_stages
 
 import pumice
@@ -16,13 +17,18 @@ jax_functions = pytest.importorskip("jax_functions", reason="needs jax")
 pytestmark = pytest.mark.vulkan
 
 
-@pytest.fixture(params=["vulkan", "reference"])
+# On the reference device every fourth function, since that is slow; all of them in the long form of the tests.
+NAMES = list(jax_functions.FUNCTIONS)
+CASES = [(name, "vulkan") for name in NAMES] + [(name, "reference") for name in NAMES[:: 1 if SOAK else 4]]
+
+
+@pytest.fixture
 def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(None if request.param == "vulkan" else request.param) as device:
         yield device
 
 
-@pytest.mark.parametrize("name", list(jax_functions.FUNCTIONS))
+@pytest.mark.parametrize(("name", "opened"), CASES, indirect=["opened"])
 def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
     function, arguments = jax_functions.FUNCTIONS[name]
     compiled = jax.jit(function)

@@ -16,11 +16,12 @@ from typing import Any, TypeAlias
 
 from ....hal.buffer import Buffer
 from ....hal.command_buffer import CommandBuffer
-from ....hal.device import Device, Submits, TimedQueue
+from ....hal.device import Device
 from ....hal.fence import Fence
 from ....hal.logical_device import LogicalDevice
 from ....hal.mirror import Mirror
 from ....hal.program import ProgramCommandBuffer
+from ....hal.queue import Submits, TimedQueue
 from ....hal.semaphore import Semaphore
 from ....status import FailedPreconditionError, InvalidArgumentError
 from .fence import (

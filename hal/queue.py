@@ -1,0 +1,97 @@
+"""Queues: what takes submissions, and what times them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from ..status import PumiceError
+from .semaphore import Semaphore
+
+Points: TypeAlias = Sequence[tuple[Semaphore, int]]
+"""(semaphore, payload) pairs."""
+
+
+class Submits(Protocol):
+    """What takes submissions: a queue, or what stands before one and times them."""
+
+    # Each device takes objects of its own classes, which no type shared by all can say.
+
+    def submit(
+        self,
+        command_buffers: Sequence[Any] = (),
+        *,
+        waits: Sequence[tuple[Any, int]] = (),
+        signals: Sequence[tuple[Any, int]] = (),
+        bindings: Sequence[Any] | None = None,
+    ) -> int:
+        """Hands work to the queue; returns at once. All that is given is of the queue's device.
+
+        Args:
+            command_buffers: recorded and ended; run in order.
+            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+                submission back on the host; nothing else waits for it.
+            signals: pairs to be signalled when all commands are done; payloads only go up.
+            bindings: the table that fills the slots of command buffers with ``binding_capacity``.
+
+        Returns:
+            The submission's number; 0 for one that is held back.
+
+        Raises:
+            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
+            ClosedError: something used was closed.
+        """
+
+
+@dataclass(slots=True)
+class TimedSubmission:
+    """One command buffer of one submission, while a profile runs.
+
+    Attributes:
+        submit_ns: by the host's monotonic clock.
+        dispatches, barriers: name and workgroups of each dispatch, and whether a barrier comes before it; empty for a
+            span.
+        locations: source locations by name, for each executable.
+        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
+            retired.
+        is_span: whether it was timed as a whole.
+        untimed: whether it was only counted, to limit the cost of the profile.
+    """
+
+    name: str
+    thread: int
+    submit_ns: int
+    dispatches: Sequence[tuple[str, tuple[int, int, int] | None]] = ()
+    barriers: Sequence[bool] = ()
+    locations: tuple[Mapping[str, str], ...] = ()
+    ticks: bytes | None = None
+    is_span: bool = False
+    failed: bool = False
+    untimed: bool = False
+
+
+class TimedQueue(Submits, Protocol):
+    """A queue that times submissions while a profile runs.
+
+    Attributes:
+        submissions: in order.
+        on_reading: called about once a second, to relate the clocks.
+        errors: raised while times were read.
+    """
+
+    submissions: list[TimedSubmission]
+    on_reading: Callable[[], None] | None
+    errors: list[PumiceError]
+
+    def take_submissions(self) -> list[TimedSubmission]:
+        """All submissions, in order."""
+
+    def has_credit(self) -> bool:
+        """Whether a submission may be timed now."""
+
+    def earn(self, took_ns: float) -> None:
+        """Adds the share of the time that calls took."""
+
+    def stop(self, timeout: float) -> None:
+        """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""
