@@ -28,6 +28,7 @@ def add_barriers(plan: Schedule) -> None:
 class _Placer:
     def __init__(self, plan: Schedule) -> None:
         self._plan = plan
+        self._ranges: dict[Buffer, _Range] = {}
 
     def steps(self, steps: list[Step]) -> None:
         """Adds barriers to a list, at whose end there may be hazards open."""
@@ -60,14 +61,17 @@ class _Placer:
     def _range(self, buffer: Buffer) -> _Range:
         """The memory in which a buffer lies, and its bytes there."""
         root = buffer.root
-        size, start = root.size, 0
-        if root.kind != "transient":
-            memory = (root.kind, root.number)
-        elif isinstance(size, int):
-            memory, start = ("arena", 0), self._plan.plan.offsets[root.number]
-        else:
-            memory = ("slot", self._plan.plan.offsets[root.number])
-        return memory, start, start + (max(size, 4) if isinstance(size, int) else 4)
+        found = self._ranges.get(root)
+        if found is None:
+            size, start = root.size, 0
+            if root.kind != "transient":
+                memory = (root.kind, root.number)
+            elif isinstance(size, int):
+                memory, start = ("arena", 0), self._plan.plan.offsets[root.number]
+            else:
+                memory = ("slot", self._plan.plan.offsets[root.number])
+            found = self._ranges[root] = memory, start, start + (max(size, 4) if isinstance(size, int) else 4)
+        return found
 
 
 class _Group:
