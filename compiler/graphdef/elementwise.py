@@ -245,6 +245,25 @@ def _clip(node: Node) -> Sequence[Value]:
     return [x.call("minimum", high).call("maximum", low).value]
 
 
+def _fake_quantized(node: Node) -> Sequence[Value]:
+    """Numbers rounded to those that so many bits hold between bounds, which are moved so that 0 is one of them."""
+    bits = node.integer("num_bits", 8)
+    if not 2 <= bits <= 16:
+        raise node.error(f"expected 2 to 16 bits, got {bits}")
+    if node.op.endswith("Args"):
+        node.expect(1)
+        x = node.expression(0)
+        low, high = x.constant(node.number("min", -6.0)), x.constant(node.number("max", 6.0))
+    else:
+        x, low, high = operands_of(node, 3)
+    least, most = int(node.flag("narrow_range")), (1 << bits) - 1
+    scale = (high - low) / (most - least)
+    zero = (least - low / scale).call("maximum", least).call("minimum", most).call("round_nearest_afz")
+    start, end = (least - zero) * scale, (most - zero) * scale
+    inside = x.call("maximum", start).call("minimum", end) - start
+    return [((inside / scale + 0.5).call("floor") * scale + start).value]
+
+
 def _approximate_equal(node: Node) -> Sequence[Value]:
     x, y = operands_of(node, 2)
     return [(abs(x - y) < node.number("tolerance", 1e-5)).value]
@@ -355,6 +374,9 @@ ELEMENTWISE: Final[Mapping[str, Translate]] = {
     "Bitcast": _bitcast,
     "Cast": _cast,
     "ClipByValue": _clip,
+    "FakeQuantWithMinMaxArgs": _fake_quantized,
+    "FakeQuantWithMinMaxVars": _fake_quantized,
+    "FakeQuantWithMinMaxVarsPerChannel": _fake_quantized,
     "Complex": _complex,
     "Select": _select,
     "SelectV2": _select,

@@ -9,7 +9,9 @@ from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
 from ..ir.operation import Operation, Value, tensor_of
 from ..ir.sizes import Dim, Size, is_at_least, number_of
 from ..ir.types import I32, I64, TensorType
+from ..passes.expression import Expression
 from .node import Node, Translate, known_array, lengths_of
+from .shapes import transpose
 
 
 def _slice(node: Node) -> Sequence[Value]:
@@ -244,6 +246,25 @@ def _gather_nd(node: Node) -> Sequence[Value]:
     return [_gathered(node, value, indices, numbers, sizes, result)]
 
 
+def _reverse_sequence(node: Node) -> Sequence[Value]:
+    """The first elements of each sequence in reverse; the lengths of the sequences say how many."""
+    value, lengths = node.expect(2)
+    builder = node.builder
+    rank = node.type(0).rank
+    along, batch = node.axis(node.integer("seq_dim"), rank), node.axis(node.integer("batch_dim", 0), rank)
+    if along == batch or node.type(1).rank != 1:
+        raise node.error(
+            f"expected two dimensions and a length for each sequence, got {along}, {batch}, {node.type(1)}"
+        )
+    order = [batch, along, *(axis for axis in range(rank) if axis not in (batch, along))]
+    moved = transpose(node, value, order)
+    counting = TensorType(lengths_of(moved)[:2], node.type(1).element)
+    position = Expression(builder, builder.iota(counting, 1))
+    length = Expression(builder, builder.broadcast(lengths, counting.shape, [0]))
+    source = (position < length).then(length - position - 1, position)
+    return [transpose(node, take(node, moved, source.value, 1, 1), [order.index(axis) for axis in range(rank)])]
+
+
 def _scatter(node: Node, value: Value, indices: Value, updates: Value, combine: str) -> Value:
     """A value in which elements, or parts at the end of its shape, are combined with updates by index vectors."""
     shape, index_shape = lengths_of(value), lengths_of(indices)
@@ -315,6 +336,7 @@ INDEXING: Final[Mapping[str, Translate]] = {
     "GatherNd": _gather_nd,
     "GatherV2": _gather,
     "OneHot": _one_hot,
+    "ReverseSequence": _reverse_sequence,
     "ScatterNd": _scatter_nd,
     "Slice": _slice,
     "StridedSlice": _strided_slice,

@@ -13,6 +13,7 @@ from ..ir.attributes import DenseArray, type_shape
 from ..ir.operation import Value, tensor_of
 from ..ir.sizes import Dim, Size, is_multiple, number_of, product, quotient
 from ..ir.types import I32, I64, TensorType
+from ..passes.expression import Expression
 from .broadcasting import broadcast_shape, broadcast_to
 from .node import Node, Translate, lengths_of
 from .tensors import array_of
@@ -340,6 +341,35 @@ def _reverse(node: Node) -> Sequence[Value]:
     return [node.builder.append("reverse", [value], [value.type], attributes).result]
 
 
+def _roll(node: Node) -> Sequence[Value]:
+    """Elements moved along dimensions; what goes past the end comes in at the start."""
+    value, _, _ = node.expect(3)
+    shifts, axes = node.known_integers(1, "the shift"), node.known_integers(2, "the dimensions")
+    if len(shifts) != len(axes):
+        raise node.error(f"expected a shift for each dimension, got {list(shifts)} and {list(axes)}")
+    for shift, axis in zip(shifts, (node.axis(axis, node.type(0).rank) for axis in axes), strict=True):
+        length = number_of(node.shape(0)[axis])
+        cut = -shift % length if length else 0
+        parts = [node.builder.piece(value, axis, cut, length), node.builder.piece(value, axis, 0, cut)]
+        value = node.builder.concatenate(parts, axis)
+    return [value]
+
+
+def _band(node: Node) -> Sequence[Value]:
+    """Matrices with zeros but for so many diagonals below and above the main one; negative numbers keep all."""
+    value, _, _ = node.expect(3)
+    below, above = node.known_integer(1, "the diagonals below"), node.known_integer(2, "the diagonals above")
+    rank = node.type(0).rank
+    if rank < 2:
+        raise node.error(f"expected matrices, got {node.type(0)}")
+    counting = node.type(0).of(I32)
+    row, column = (Expression(node.builder, node.builder.iota(counting, axis)) for axis in (rank - 2, rank - 1))
+    for difference, limit in ((row - column, below), (column - row, above)):
+        if limit >= 0:
+            value = node.builder.select((difference <= limit).value, value, 0)
+    return [value]
+
+
 def _invert_permutation(node: Node) -> Sequence[Value]:
     order = node.known_integers(0, "the order")
     if sorted(order) != list(range(len(order))):
@@ -360,6 +390,7 @@ SHAPES: Final[Mapping[str, Translate]] = {
     "Fill": _fill,
     "InvertPermutation": _invert_permutation,
     "LinSpace": _lin_space,
+    "MatrixBandPart": _band,
     "MirrorPad": _mirror_pad,
     "OnesLike": _filled_like(1),
     "Pack": _pack,
@@ -369,6 +400,7 @@ SHAPES: Final[Mapping[str, Translate]] = {
     "Rank": _rank,
     "Reshape": _reshape,
     "Reverse": _reverse,
+    "Roll": _roll,
     "ReverseV2": _reverse,
     "Shape": _shape,
     "ShapeN": _shape,

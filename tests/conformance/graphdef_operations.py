@@ -248,6 +248,30 @@ OPERATIONS["OneHot/axis"] = (
 OPERATIONS["TopKV2"] = (lambda x: R.TopKV2(input=x, k=3), [floats(2, 9)])
 OPERATIONS["TopKV2/ties"] = (lambda x: R.TopKV2(input=x, k=4), [whole(2, 9, low=0, high=3)])
 
+OPERATIONS["ReverseSequence"] = (
+    lambda x, n: R.ReverseSequence(input=x, seq_lengths=n, seq_dim=1, batch_dim=0),
+    [floats(3, 5, 2), np.array([5, 1, 3], np.int32)],
+)
+OPERATIONS["ReverseSequence/time first"] = (
+    lambda x, n: R.ReverseSequence(input=x, seq_lengths=n, seq_dim=0, batch_dim=2),
+    [floats(5, 2, 3), np.array([4, 0, 3], np.int64)],
+)
+OPERATIONS["Roll"] = (lambda x: R.Roll(input=x, shift=[2, -9], axis=[0, -1]), [floats(3, 4)])
+OPERATIONS["MatrixBandPart"] = (lambda x: R.MatrixBandPart(input=x, num_lower=1, num_upper=-1), [floats(2, 4, 5)])
+OPERATIONS["MatrixBandPart/above"] = (lambda x: R.MatrixBandPart(input=x, num_lower=0, num_upper=2), [floats(4, 5)])
+OPERATIONS["FakeQuantWithMinMaxArgs"] = (
+    lambda x: R.FakeQuantWithMinMaxArgs(inputs=x, min=-1.3, max=0.9, num_bits=5),
+    [floats(40)],
+)
+OPERATIONS["FakeQuantWithMinMaxVars"] = (
+    lambda x: R.FakeQuantWithMinMaxVars(inputs=x, min=-1.7, max=2.9, narrow_range=True),
+    [floats(40)],
+)
+OPERATIONS["FakeQuantWithMinMaxVarsPerChannel"] = (
+    lambda x, low, high: R.FakeQuantWithMinMaxVarsPerChannel(inputs=x, min=low, max=high),
+    [floats(9, 3), -positive(3), positive(3) * 2],
+)
+
 # -- images ----------------------------------------------------------------------------------------------
 
 for _name in ("ResizeBilinear", "ResizeNearestNeighbor"):
