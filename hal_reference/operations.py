@@ -144,20 +144,25 @@ def _round_nearest_afz(value: Array) -> Array:
 def _divide(left: Array, right: Array) -> Array:
     if left.dtype.kind not in "iu" and "int" not in left.dtype.name:
         return left / right
-    a, b = left.astype(object), right.astype(object)
+    a, b = _unbounded(left), _unbounded(right)
     zero = b == 0
     quotient = np.abs(a) // np.where(zero, 1, np.abs(b))
     signed = np.where((a < 0) != (b < 0), -quotient, quotient)
-    return _wrapped(np.where(zero, -1, signed), left.dtype)
+    return _wrapped(np.where(zero, -1, signed), left.dtype).reshape(left.shape)
 
 
 def _remainder(left: Array, right: Array) -> Array:
     if left.dtype.kind not in "iu" and "int" not in left.dtype.name:
         return np.fmod(left, right)
-    a, b = left.astype(object), right.astype(object)
+    a, b = _unbounded(left), _unbounded(right)
     zero = b == 0
     rest = np.abs(a) % np.where(zero, 1, np.abs(b))
-    return _wrapped(np.where(zero, a, np.where(a < 0, -rest, rest)), left.dtype)
+    return _wrapped(np.where(zero, a, np.where(a < 0, -rest, rest)), left.dtype).reshape(left.shape)
+
+
+def _unbounded(value: Array) -> Array:
+    """Python's integers, with a dimension at least: without one, NumPy gives numbers, and makes them 64-bit again."""
+    return np.atleast_1d(value).astype(object)
 
 
 def _wrapped(values: Array, dtype: np.dtype[Any]) -> Array:
@@ -230,9 +235,9 @@ def _shift_right_logical(value: Array, amount: Array, bits: int) -> Array:
 
 
 def _shift_right_arithmetic(value: Array, amount: Array, bits: int) -> Array:
-    raw = value.astype(object) & ((1 << bits) - 1)
+    raw = _unbounded(value) & ((1 << bits) - 1)
     signed = np.where(raw >= 1 << (bits - 1), raw - (1 << bits), raw)
-    return _wrapped(np.asarray(signed, object) >> np.asarray(amount, object), value.dtype)
+    return _wrapped(signed >> _unbounded(amount), value.dtype).reshape(value.shape)
 
 
 def _not(value: Array) -> Array:

@@ -160,7 +160,22 @@ class _Writer:
             size = max(value.size, other.size)
         if error:
             error += size * UNITS[value.type]
+        if value.type not in UNITS and (name == "subtract" or size >= 127):
+            size = 2.0**64  # it may have wrapped
         self.add(f"{name} {value.name}, {other.name}", [value, other], value.type, value.shape, size, error)
+
+    def divided(self) -> None:
+        value = self.value(*FLOATS, *INTEGERS, exact=True)
+        if value is None:
+            return
+        other = self.like(value, exact=True)
+        if value.type in UNITS:
+            divisor = self.constant(self.draw(st.sampled_from([3, 7, -5])), value.type, value.shape)
+            self.add(f"divide {value.name}, {divisor.name}", [value, divisor], value.type, value.shape, value.size)
+        else:
+            names = ["divide", "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical"]
+            name = self.draw(st.sampled_from(names))
+            self.add(f"{name} {value.name}, {other.name}", [value, other], value.type, value.shape, 2.0**64)
 
     def bits(self) -> None:
         value = self.value(*INTEGERS, "i1")
@@ -422,19 +437,9 @@ class _Writer:
 
 
 _STEPS: Final = (
-    *(
-        "binary",
-        "unary",
-        "compared",
-        "selected",
-        "converted",
-        "transposed",
-        "reshaped",
-        "broadcast",
-        "sliced",
-        "padded",
-    ),
-    *("joined", "reversed", "reduced", "product", "bits", "gathered", "sorted", "windowed", "chosen", "looped"),
+    *("binary", "unary", "compared", "selected", "converted", "transposed", "reshaped", "broadcast", "sliced"),
+    *("padded", "joined", "reversed", "reduced", "product", "bits", "divided", "gathered", "sorted", "windowed"),
+    *("chosen", "looped"),
 )
 
 
@@ -443,15 +448,22 @@ def programs(draw: Callable[[st.SearchStrategy[Any]], Any], steps: int = 10) -> 
     """A program of up to some steps of two or three arguments, whose last values are the results."""
     shape = tuple(draw(st.lists(st.integers(0, 5).map(lambda length: (length + 2) % 6), max_size=3)))
     values, arguments = [], []
-    for index, types in enumerate((FLOATS, INTEGERS, ("i32",))):
+    for index, types in enumerate((FLOATS, INTEGERS, ("i32", "i64"))):
         type = draw(st.sampled_from(types))
         own = shape if index < 2 else ()
-        low = 0 if type.startswith("u") else -4
         count = math.prod(own)
-        numbers = draw(st.lists(st.integers(low, 4), min_size=count, max_size=count))
-        scale = draw(st.sampled_from([1, 4])) if type in UNITS else 1
-        arguments.append((np.array(numbers, np.float64) / scale).astype(DTYPES[type]).reshape(own))
-        values.append(Named(f"%a{index}", type, own, 4.0))
+        if type in UNITS:
+            numbers = draw(st.lists(st.integers(-4, 4), min_size=count, max_size=count))
+            scale = draw(st.sampled_from([1, 4]))
+            arguments.append((np.array(numbers, np.float64) / scale).astype(DTYPES[type]).reshape(own))
+            values.append(Named(f"%a{index}", type, own, 4.0))
+        else:
+            limits = np.iinfo(DTYPES[type])
+            low, high = int(limits.min), int(limits.max)
+            elements = st.one_of(st.integers(max(low, -4), 4), st.sampled_from([low, high, high // 3]))
+            numbers = draw(st.lists(elements, min_size=count, max_size=count))
+            arguments.append(np.array(numbers, DTYPES[type]).reshape(own))
+            values.append(Named(f"%a{index}", type, own, 2.0**64 if max(map(abs, numbers), default=0) > 4 else 4.0))
     writer = _Writer(draw, values)
     for _ in range(draw(st.integers(1, steps))):
         getattr(writer, draw(st.sampled_from(_STEPS)))()
