@@ -18,6 +18,8 @@ SIZE_TEXT: Final = r"\([0-9d*+/\[\]-]{1,1000}\)"
 """A pattern of what ``str()`` gives."""
 
 _SYMBOL: Final = r"(?:d[0-9]{1,9}|\[[0-9d*+-]{1,1000}\]/[0-9]{1,9})"
+_MAX_FACTOR: Final = 1 << 56
+
 _TERM: Final = re.compile(rf"([+-]?)([0-9]{{1,40}}(?![0-9d])|{_SYMBOL})((?:\*{_SYMBOL})*)", re.ASCII)
 _PLAIN: Final = re.compile(r"d[0-9]+", re.ASCII)
 _QUOTIENT: Final = re.compile(r"\[(.*)\]/([0-9]+)", re.ASCII)
@@ -125,6 +127,8 @@ def parse_size(text: str) -> Dim:
             factor = int(match[2])
         found.append((tuple(sorted(names)), -factor if match[1] == "-" else factor))
         position = match.end()
+    if any(abs(factor) >= _MAX_FACTOR for _, factor in found):
+        raise ValueError(f"{text} has factors of 2**56 or more")
     return _sum(found)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from ...formats.vke1 import (
     DescriptorBindingDef,
@@ -94,10 +95,10 @@ def kernel_of(variant: Operation) -> Kernel:
         raise OperationError("a shader with one entry point and its LocalSize")
     count: tuple[int, int, int] | Workload
     if "elements" in variant.attributes:
-        (elements,) = variant.sizes("elements")
-        if not isinstance(elements, Size) or variant.integer("elements_per_workgroup") < 1:
+        elements, per_group = variant.sizes("elements"), variant.integer("elements_per_workgroup")
+        if len(elements) != 1 or not isinstance(elements[0], Size) or not 0 < per_group < 1 << 32:
             raise OperationError("elements that depend on the call, and how many of them a workgroup computes")
-        count = Workload(elements, variant.integer("elements_per_workgroup"))
+        count = Workload(elements[0], per_group)
     else:
         count = _three(variant.integers("workgroup_count"))
     symbols = variant.attributes.get("symbols", ())
@@ -118,7 +119,7 @@ def _limits(variant: Operation) -> tuple[Limit, ...]:
     for each in listed if isinstance(listed, tuple) else (listed,):
         size, most, what = each if isinstance(each, tuple) and len(each) == 3 else (None, None, None)
         sizes = size.values if isinstance(size, DenseArray) else ()
-        if len(sizes) != 1 or not isinstance(sizes[0], Size) or not isinstance(most, IntegerAttr):
+        if len(sizes) != 1 or not isinstance(sizes[0], Size) or not _is_length(most):
             raise OperationError(f'limits such as [array<i64: (d0)>, 60000 : i64, "…"], got {attribute_text(each)}')
         found.append(Limit(sizes[0], most.value, str(what)))
     return tuple(found)
@@ -143,6 +144,10 @@ def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
     return attributes
 
 
+def _is_length(value: object) -> TypeGuard[IntegerAttr]:
+    return isinstance(value, IntegerAttr) and 0 <= value.value < 1 << 56
+
+
 def _three(numbers: Sequence[int]) -> tuple[int, int, int]:
     if len(numbers) != 3 or any(not 0 <= number < 1 << 32 for number in numbers):
         raise OperationError(f"three numbers of workgroups or invocations, got {list(numbers)}")
@@ -155,7 +160,7 @@ def _bindings(variant: Operation) -> tuple[Binding, ...]:
     listed = variant.attributes.get("bindings")
     for each in listed if isinstance(listed, tuple) else ():
         size = each.get("size") if isinstance(each, Mapping) else None
-        if not isinstance(each, Mapping) or not isinstance(size, IntegerAttr) or size.value < 0 or size.value % 4:
+        if not isinstance(each, Mapping) or not _is_length(size) or size.value % 4:
             raise OperationError(
                 f"bindings such as {{size = 16 : i64, read}} of whole words, got {attribute_text(each)}"
             )
