@@ -32,7 +32,7 @@ DECOMPOSED = {
 }
 
 
-@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (64,), (100,), (3, 5), (0,)])
+@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (64,), (100,), (3, 5), (0,), (600,), (2, 513)])
 def test_sorts_of_two_operands_are_stable(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     keys = rng.integers(0, 5, shape).astype(np.int32)
