@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..ir.attributes import RawAttr, StructAttr
+from ..ir.attributes import DenseElements, RawAttr, StructAttr
 from ..ir.operation import Operation
 from ..ir.types import DialectType, TensorType, Type, types_text
 from .hlo_bodies import combined
@@ -25,6 +25,10 @@ def _alone(operation: Operation, name: str = "replica_groups") -> None:
     value = operation.attributes.get(name)
     if isinstance(value, RawAttr | StructAttr):
         raise OperationError(f"{name} as numbers of processes, got {value}")
+    if isinstance(value, DenseElements) and value.type.rank != 2:
+        raise OperationError(f"{name} as rows of processes, got {value.type}")
+    if operation.flag("use_global_device_ids") and isinstance(value, DenseElements) and not value.array.size:
+        raise OperationError(f"a process in {name} where use_global_device_ids is there")
 
 
 def _gathered(attribute: str) -> Rule:
@@ -65,11 +69,16 @@ def _moved(attribute: str) -> Rule:
     return rule
 
 
+_STARTED: Final = ("all_", "collective_", "reduce_scatter", "slice", "dynamic_slice", "dynamic_update_slice")
+
+
 def _async_start(operation: Operation) -> Sequence[Type]:
     given = [value.type for value in operation.results]
     if len(given) != 1 or not isinstance(given[0], DialectType):
         raise OperationError(f"one result, a future, got ({types_text(given)})")
     body = operation.regions[0].block
+    if not any(each.name.removeprefix("stablehlo.").startswith(_STARTED) for each in body.operations):
+        raise OperationError("a region with an operation between processes, or with a slice")
     taken = [value.type for value in operation.operands]
     if [value.type for value in body.arguments] != taken:
         raise OperationError(f"a region that takes ({types_text(taken)})")
