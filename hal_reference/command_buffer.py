@@ -20,6 +20,7 @@ from ..status import (
     FailedPreconditionError,
     InvalidArgumentError,
     OutOfRangeError,
+    PermissionDeniedError,
     UnimplementedError,
 )
 from .buffer import Buffer
@@ -287,8 +288,10 @@ def _copy(
 
 def _dispatch(executable: Executable, function: Function, bindings: Sequence[Buffer], *, check: bool = False) -> None:
     if check:
-        for buffer in bindings:
+        for number, buffer in enumerate(bindings):
             buffer.check_range(0, None, function.name)
+            if number >= len(function.inputs) and not buffer.memory.flags.writeable:
+                raise PermissionDeniedError(f"{function.name}: result {number - len(function.inputs)} may only be read")
     else:
         executable.run(function, [buffer.memory for buffer in bindings])
 

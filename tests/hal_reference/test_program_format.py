@@ -20,6 +20,7 @@ from pumice.status import (
     IncompatibleError,
     InvalidArgumentError,
     OutOfRangeError,
+    PermissionDeniedError,
     PumiceError,
     UnimplementedError,
 )
@@ -83,6 +84,24 @@ def test_a_function_runs_over_bytes() -> None:
         assert bindings[3].view(np.float32)[0] == (x + TABLE).max()
         with pytest.raises(OutOfRangeError, match="result 0 is .* 24 bytes; its binding has 20"):
             executable.run(executable.function(0), [bindings[0], bindings[1][:20], *bindings[2:]])
+
+
+def test_dispatches_are_checked_when_they_are_recorded() -> None:
+    with Device() as device:
+        executable = device.program_executable("pumice-reference", memoryview(encode([function()])), b"")
+        whole = [(0, 0, device.create_buffer(24), 0, -1) for _ in range(4)]
+        constant = (0, 0, device.import_buffer(bytes(24)), 0, -1)
+        commands = device.program_commands().begin()
+        commands.dispatch_function(executable, 0, (1, 1, 1), 0, (), [constant, *whole[1:]])
+        for bindings, error, message in (
+            ([whole[0], constant, *whole[2:]], PermissionDeniedError, "f: result 0 may only be read"),
+            (whole[:3], InvalidArgumentError, "f takes 1 inputs and 3 results, got 3 bindings"),
+            ([(0, 0, None, 0, -1), *whole[1:]], InvalidArgumentError, "created with no binding capacity"),
+        ):
+            with pytest.raises(error, match=message):
+                commands.dispatch_function(executable, 0, (1, 1, 1), 0, (), bindings)
+        with pytest.raises(OutOfRangeError, match=r"1 function\(s\); 1 was asked for"):
+            commands.dispatch_function(executable, 1, (1, 1, 1), 0, (), whole)
 
 
 @pytest.mark.parametrize(
