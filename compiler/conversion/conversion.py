@@ -9,10 +9,12 @@ from ..dialects.builder import Builder
 from ..dialects.rules import OperationError
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I64, FunctionType, ScalarType, ShapedType, TensorType, TupleType, Type
+from .quantized import quantized_of
 
 
 def tensor_type(type: Type) -> Type:
-    """The type that stands for another: numbers are tensors without dimensions, ``index`` is i64."""
+    """The type that stands for another: numbers are tensors without dimensions, ``index`` is i64, and quantized
+    elements are what they store."""
     if isinstance(type, ScalarType) and type.kind != "none":
         return TensorType((), _element(type))
     if isinstance(type, TensorType):
@@ -25,6 +27,9 @@ def tensor_type(type: Type) -> Type:
 
 
 def _element(type: Type) -> Type:
+    quantized = quantized_of(type)
+    if quantized is not None:
+        return quantized.storage
     return I64 if isinstance(type, ScalarType) and type.kind == "index" else type
 
 

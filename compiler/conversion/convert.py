@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Final, Never
+from typing import Final, Never, TypeVar
 
 from ..dialects.builder import Builder
 from ..dialects.rules import OperationError
 from ..ir.attributes import Attribute, DenseElements
-from ..ir.operation import Block, Operation, Region, Value
+from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
 from .arith import ARITH
@@ -18,9 +17,12 @@ from .check import CHECK
 from .conversion import Rule, Site, tensor_type
 from .math import MATH
 from .mhlo import stablehlo_attribute, stablehlo_name
+from .quantized import dequantized, is_quantized, keeps_storage, quantize, quantized_of
 from .scf import SCF
 from .shape import SHAPE
 from .tensor import TENSOR
+
+Made = TypeVar("Made")
 
 _RULES: Final[Mapping[str, Rule]] = {
     f"{dialect}.{name}": rule
@@ -58,14 +60,19 @@ def _is_foreign(function: Operation) -> bool:
     if any(len(region.blocks) > 1 for region in function.regions):
         return True
     type = function.attributes.get("function_type")
-    if isinstance(type, FunctionType) and tensor_type(type) is not type:
+    if isinstance(type, FunctionType) and any(map(_is_other, (*type.inputs, *type.results))):
         return True
     for operation in function.walk():
         if operation.name.partition(".")[0] in _CONVERTED:
             return True
-        if any(_is_index(value.type) for value in operation.results):
+        if any(_is_index(value.type) or is_quantized(value.type) for value in operation.results):
             return True
     return False
+
+
+def _is_other(type: Type) -> bool:
+    """Whether another type stands for a type."""
+    return isinstance(type, ScalarType) or _is_index(type) or is_quantized(type)
 
 
 def _is_index(type: Type) -> bool:
@@ -80,9 +87,14 @@ class _Conversion:
         self._source = source
         self._values: dict[Value, Value] = {}
         self._results: Sequence[Type] = ()
+        self._is_expressed = False
 
     def function(self, function: Operation) -> Operation:
         """The function, converted."""
+        (converted,) = self._checked(function, lambda: [self._function(function)])
+        return converted
+
+    def _function(self, function: Operation) -> Operation:
         attributes = dict(function.attributes)
         type = attributes.get("function_type")
         assert isinstance(type, FunctionType)
@@ -92,7 +104,7 @@ class _Conversion:
             block = Block([tensor_type(value.type) for value in region.blocks[0].arguments])
             builder = Builder(block, function.location)
             self._results = type.results
-            found = self._checked(function, partial(self.body, region.blocks, block.arguments, builder))
+            found = self.body(region.blocks, block.arguments, builder)
             block.append(Operation("func.return", found, location=builder.location))
             regions.append(Region([block]))
         return Operation(function.name, (), (), attributes, regions, location=function.location)
@@ -109,7 +121,7 @@ class _Conversion:
 
     def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
         """Appends a block's operations, converted; gives what its terminator takes."""
-        if [value.type for value in arguments] != [tensor_type(value.type) for value in block.arguments]:
+        if [value.type for value in arguments] != [self._type(value.type) for value in block.arguments]:
             given = ", ".join(str(value.type) for value in arguments)
             raise OperationError(f"a body that takes ({given})")
         if not block.operations:
@@ -126,7 +138,7 @@ class _Conversion:
     def _operation(self, operation: Operation, builder: Builder) -> None:
         outer, builder.location = builder.location, operation.location
         results = self._checked(operation, lambda: self._converted(operation, builder))
-        types = [tensor_type(value.type) for value in operation.results]
+        types = [self._type(value.type) for value in operation.results]
         for number, (value, type) in enumerate(zip(results, types, strict=True)):
             if operation.name.startswith("shape.") or value.type is type or not isinstance(type, TensorType):
                 continue
@@ -138,7 +150,7 @@ class _Conversion:
 
     def _converted(self, operation: Operation, builder: Builder) -> Sequence[Value]:
         operands = [self._value(value) for value in operation.operands]
-        types = [tensor_type(value.type) for value in operation.results]
+        types = [self._type(value.type) for value in operation.results]
         name = operation.name
         rule = _RULES.get(name)
         if rule is not None:
@@ -166,19 +178,62 @@ class _Conversion:
             attributes = {key: stablehlo_attribute(value) for key, value in attributes.items()}
         elif not name.startswith(_KEPT):
             raise OperationError("an operation of StableHLO, CHLO, MHLO, func, arith, math, tensor, shape, scf or cf")
-        regions = [self._region(region, builder) for region in operation.regions]
         attributes = {key: _attribute(value) for key, value in attributes.items()}
+        if any(quantized_of(value.type) is not None for value in (*operation.operands, *operation.results)):
+            computed = self._quantized(operation, name, attributes, builder)
+            if computed is not None:
+                return computed
+        regions = [self._region(region, builder) for region in operation.regions]
         copy = Operation(name, operands, types, attributes, regions, location=operation.location)
         return builder.block.append(copy).results
+
+    def _type(self, type: Type) -> Type:
+        """What stands for a type: where numbers are computed, quantized ones are the numbers."""
+        quantized = quantized_of(type) if self._is_expressed else None
+        return type.of(quantized.expressed) if quantized and isinstance(type, TensorType) else tensor_type(type)
+
+    def _quantized(
+        self, operation: Operation, name: str, attributes: dict[str, Attribute], builder: Builder
+    ) -> Sequence[Value] | None:
+        """An operation that computes with what quantized elements stand for; None where it works on what is stored."""
+        if self._is_expressed or name.startswith("func."):
+            return None
+        given = [quantized_of(value.type) for value in operation.operands]
+        results = [quantized_of(value.type) for value in operation.results]
+        if keeps_storage(Operation(name, operation.operands, [value.type for value in operation.results])):
+            return None
+        values = [self._value(value) for value in operation.operands]
+        wide = [
+            value if type is None else dequantized(builder, value, type)
+            for value, type in zip(values, given, strict=True)
+        ]
+        types = [
+            value.type.of(type.expressed) if type and isinstance(value.type, TensorType) else tensor_type(value.type)
+            for value, type in zip(operation.results, results, strict=True)
+        ]
+        if name in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
+            if len(wide) != 1 or len(results) != 1 or (results[0] is None) != name.endswith("dequantize"):
+                raise OperationError("one operand, and a result that is quantized by the one and not by the other")
+            found: Sequence[Value] = [
+                wide[0] if results[0] else builder.convert(wide[0], tensor_of(operation.results[0]).scalar)
+            ]
+        else:
+            self._is_expressed = True
+            regions = [self._region(region, builder) for region in operation.regions]
+            self._is_expressed = False
+            copy = Operation(name, wide, types, attributes, regions, location=operation.location)
+            found = builder.block.append(copy).results
+        pairs = zip(found, results, strict=True)
+        return [value if type is None else quantize(builder, value, type) for value, type in pairs]
 
     def _region(self, region: Region, builder: Builder) -> Region:
         """A body of an operation that stays."""
         if not region.blocks:
             return Region()
-        types = [tensor_type(value.type) for value in region.blocks[0].arguments]
+        types = [self._type(value.type) for value in region.blocks[0].arguments]
         return builder.region(types, lambda inner, arguments: self.body(region.blocks, arguments, inner))
 
-    def _checked(self, operation: Operation, convert: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    def _checked(self, operation: Operation, convert: Callable[[], Sequence[Made]]) -> Sequence[Made]:
         try:
             return convert()
         except CompileError:

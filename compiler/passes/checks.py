@@ -14,10 +14,10 @@ import numpy as np
 
 from ..dialects.builder import Builder
 from ..dialects.rules import OperationError
-from ..ir.attributes import Attribute, FloatAttr
+from ..ir.attributes import Attribute, DenseArray, FloatAttr
 from ..ir.element_types import element_type
 from ..ir.operation import Operation, Value, tensor_of
-from ..ir.types import F32, ScalarType
+from ..ir.types import F32, I1, I64, ScalarType, TensorType
 from .expression import Expression
 
 TOLERANCE: Final = 1e-3
@@ -35,6 +35,8 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     if target == "check.expect_close" and len(operands) == 2:
         _expect_close(builder, operation)
         return []
+    if target == "check.eq" and len(operands) == 2 and len(operation.results) == 1:
+        return [_are_equal(builder, *operands)]
     if len(operands) != 2 or "rtol" in operation.attributes:
         return None
     element = tensor_of(operands[0]).scalar
@@ -56,6 +58,15 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     tolerances = {"atol": FloatAttr(_upward(absolute), F32), "rtol": FloatAttr(_upward(relative), F32)}
     _call(builder, "expect_almost_eq", operands, {**tolerances})
     return []
+
+
+def _are_equal(builder: Builder, one: Value, other: Value) -> Value:
+    """Whether all elements are equal."""
+    same = builder.compare("EQ", one, other)
+    scalar = TensorType((), I1)
+    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("and", *pair)])
+    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(range(tensor_of(same).rank)))}
+    return builder.append("reduce", [same, builder.constant(True, scalar)], [scalar], axes, [region]).result
 
 
 def _upward(number: float) -> float:
