@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cli.md"
 
 
-def commands() -> list[tuple[str, str]]:
-    """Each command of the page with the output that is shown, ``""`` for none."""
-    text = PAGE.read_text(encoding="utf-8")
+def commands(page: Path = PAGE) -> list[tuple[str, str]]:
+    """Each command of a page with the output that is shown, ``""`` for none."""
+    text = page.read_text(encoding="utf-8")
     found = []
     for block in re.findall(r"^```console\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -88,3 +88,13 @@ def test_the_page(kind: str, tmp_path: Path) -> None:
             assert stdout == output, command
         elif "run shaders" in command:
             assert stdout == "", command
+
+
+def test_the_page_of_the_reference_device(tmp_path: Path) -> None:
+    """Without any device of Vulkan's."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shown = commands(ROOT / "docs" / "reference-device.md")
+    assert len(shown) == 3
+    for command, output in shown:
+        status, stdout, stderr = run_command(command, tmp_path, {})
+        assert (status, stdout) == (0, output), (command, stderr)
