@@ -211,7 +211,7 @@
 // An operation of several devices.
    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
      %0 = "stablehlo.collective_permute"(%x) {source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<4xf32>) -> tensor<4xf32>
-//        ^ stablehlo.collective_permute expects an operation that one device can run, got
+//        ^ stablehlo.collective_permute expects a program of one process
      return %0 : tensor<4xf32>
    }
 // -----

@@ -23,12 +23,6 @@
      return %x : tensor<4xf32>
    }
 // -----
-// The return of a region at the end of a function.
-   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-// ^ func.func expects func.return at the end of each region
-     stablehlo.return %x : tensor<4xf32>
-   }
-// -----
 // The return of a function at the end of a region.
    func.func @main(%p: tensor<i1>, %x: tensor<4xf32>) -> tensor<4xf32> {
      %0 = "stablehlo.if"(%p) ({
