@@ -11,6 +11,9 @@ from support import walkthrough
 from support.peer import run_peer
 
 import pumice
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.graphdef import messages
+from pumice.compiler.pipeline import compile_data
 from pumice.compiler.stages import STAGES
 from pumice.tools.cli import main
 
@@ -41,6 +44,17 @@ def test_every_stage_is_on_file_and_makes_the_module(folder: Path) -> None:
         stage = path.stem.partition("-")[2]
         module = pumice.compile(path, targets=("vulkan", "reference"), from_=stage)
         assert module == (folder / "module.vmfb").read_bytes(), path
+
+
+def test_a_binary_graph_is_written_out_as_text() -> None:
+    graph = messages.parse_text(walkthrough.GRAPH.read_text(encoding="utf-8"))
+    found = []
+    data = graph.SerializeToString()  # type: ignore[attr-defined]
+    for _ in range(2):
+        found.append(compile_data(data, "simple_mul.pb", Target(), until="regions").program.text(with_locations=False))
+        data = compile_data(data, "simple_mul.pb", Target(), until="graphdef").program.text().encode()
+        assert data.startswith(b"node {")
+    assert found[0] == found[1] == walkthrough.stages()["regions"]
 
 
 @pytest.mark.vulkan
