@@ -34,7 +34,8 @@ from .status import (
 
 if TYPE_CHECKING:
     from .compiler.pipeline import compile
-    from .hal_vulkan import Fence, TimelineSemaphore, live_objects
+    from .hal.fence import Fence
+    from .hal_vulkan import TimelineSemaphore, live_objects
     from .runtime import (
         ArraySpec,
         Device,
@@ -124,7 +125,8 @@ _look_up, _names = lazy_exports(
     __name__,
     {
         ".compiler.pipeline": ("compile",),
-        ".hal_vulkan": ("Fence", "TimelineSemaphore", "live_objects"),
+        ".hal.fence": ("Fence",),
+        ".hal_vulkan": ("TimelineSemaphore", "live_objects"),
         ".runtime": (
             "ArraySpec",
             "Device",

@@ -149,6 +149,8 @@ with pumice.Session(device="reference") as session:
     assert (first.numpy() == 3).all()
     with session.profile():
         session.call("module.main", a, b)
+    fence = pumice.Fence([(session.device.hal.create_semaphore(1), 1)])
+    session.await_fence(fence, 10)
     found = [name for name in sys.modules if "vulkan" in name]
 assert all(name == "pumice.compiler.targets.vulkan" for name in found), found
 """
