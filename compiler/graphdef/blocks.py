@@ -9,7 +9,8 @@ from typing import Final
 from ..ir.operation import Value
 from ..ir.sizes import Dim, is_multiple, number_of, quotient
 from .node import Node, Translate, lengths_of
-from .shapes import padded, pairs_of, transpose
+from .pieces import padded, pairs_of
+from .shapes import transpose
 
 
 def _split_depth(node: Node, shape: Sequence[Dim], block: int) -> tuple[tuple[Dim, int, int, int], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..dialects.builder import Builder
-from ..ir.operation import Value, tensor_of
+from ..ir.operation import Value
 from ..ir.sizes import Dim
 from ..passes.expression import Expression
 from .node import Node, lengths_of
@@ -46,8 +46,3 @@ def broadcast_all(builder: Builder, values: Sequence[Value]) -> list[Value]:
 def operands_of(node: Node, count: int) -> list[Expression]:
     """So many operands in one shape."""
     return [Expression(node.builder, value) for value in broadcast_all(node.builder, node.expect(count))]
-
-
-def along(builder: Builder, value: Value, like: Value, axis: int) -> Value:
-    """A vector repeated to the shape of another value, along one of its dimensions."""
-    return builder.broadcast(value, tensor_of(like).shape, [axis])

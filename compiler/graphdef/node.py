@@ -204,10 +204,6 @@ class Node:
         """An element type."""
         return self._element(self._required(name, "type").type)
 
-    def element_number(self, name: str) -> int:
-        """The number of an element type, which may be one that has no tensors."""
-        return self._required(name, "type").type
-
     def _element(self, number: int) -> ScalarType:
         try:
             return element_of(number)

@@ -15,6 +15,7 @@ from .indexing import INDEXING
 from .lists import LISTS
 from .node import Translate
 from .normalization import NORMALIZATION
+from .pieces import PIECES
 from .reductions import REDUCTIONS
 from .shapes import SHAPES
 from .windows import WINDOWS
@@ -26,6 +27,7 @@ ROOMS: Final[Mapping[str, Mapping[str, Translate]]] = {
     "normalization": NORMALIZATION,
     "reductions": REDUCTIONS,
     "shapes": SHAPES,
+    "pieces": PIECES,
     "blocks": BLOCKS,
     "indexing": INDEXING,
     "images": IMAGES,

@@ -69,15 +69,15 @@ class Translator:
     def __init__(self, functions: Mapping[str, Graph], file_name: str) -> None:
         self._functions = functions
         self._file_name = file_name
-        self._plans: dict[str, GraphPlan] = {}
+        self._plans: dict[Graph, GraphPlan] = {}
         self._depth = 0
         self._count = 0
 
     def plan(self, graph: Graph) -> GraphPlan:
         """The plan of a graph, made once."""
-        if graph.name not in self._plans:
-            self._plans[graph.name] = GraphPlan(graph)
-        return self._plans[graph.name]
+        if graph not in self._plans:
+            self._plans[graph] = GraphPlan(graph)
+        return self._plans[graph]
 
     def call(self, name: str, arguments: Sequence[Value], node: Node, builder: Builder) -> Sequence[Value]:
         """Appends what a function does; gives its results."""
