@@ -17,7 +17,7 @@ from ..vm.bytecode.module_def import ModuleDef
 from ..vm.bytecode.verifier import verify_module
 from ..vm.bytecode.writer import write_module
 from .codegen.target import Target
-from .conversion.convert import convert_function
+from .conversion.convert import convert_functions
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.operation import Operation, Region, block_of
 from .ir.source import CompileError, SourceText
@@ -225,9 +225,7 @@ def compile_program(program: Program, stage: str, target: Target, until: str, re
     if stage not in allowed:
         raise InvalidArgumentError(f"expected a program at the stage {' or '.join(allowed)}, got one at {stage}")
     if stage == "hlo":
-        program.operations = [
-            convert_function(each, program.source) if each.name == "func.func" else each for each in program.operations
-        ]
+        program.operations = convert_functions(program.operations, program.source)
         verify(program.functions, program.source)
     else:
         verify_stage(stage, program.functions, program.executables, program.source)

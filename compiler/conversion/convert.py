@@ -7,7 +7,7 @@ from typing import Final, Never, TypeVar
 
 from ..dialects.builder import Builder
 from ..dialects.rules import OperationError
-from ..ir.attributes import Attribute, DenseElements
+from ..ir.attributes import Attribute, DenseElements, SymbolRef
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
@@ -43,17 +43,35 @@ _CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "shape", "te
 _PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency"})
 
 
-def convert_function(function: Operation, source: SourceText) -> Operation:
-    """The function in StableHLO and CHLO; itself where it is already.
+def convert_functions(operations: Sequence[Operation], source: SourceText) -> list[Operation]:
+    """Functions in StableHLO and CHLO; those that are already are given back, and what is no function, too.
 
     Raises:
         CompileError: at an operation that is not as its dialect wants it, or that no rule is for.
     """
-    for region in function.regions:
-        for block in region.blocks:
-            if block.operations and block.terminator.name == "stablehlo.return":
-                block.terminator.name = "func.return"  # as JAX writes functions that compare
-    return _Conversion(source).function(function) if _is_foreign(function) else function
+    _end_called(operations)
+    return [
+        _Conversion(source).function(each) if each.name == "func.func" and _is_foreign(each) else each
+        for each in operations
+    ]
+
+
+def _end_called(operations: Sequence[Operation]) -> None:
+    """JAX ends functions that custom calls name as regions are ended."""
+    for function in operations:
+        last = [block.terminator for region in function.regions for block in region.blocks if block.operations]
+        if any(each.name == "stablehlo.return" for each in last) and _is_called(function, operations):
+            for each in last:
+                each.name = "func.return"
+
+
+def _is_called(function: Operation, operations: Sequence[Operation]) -> bool:
+    symbol = SymbolRef(str(function.attributes.get("sym_name")))
+    for operation in (inner for outer in operations for inner in outer.walk()):
+        called = operation.attributes.get("called_computations")
+        if isinstance(called, tuple) and symbol in called:
+            return True
+    return False
 
 
 def _is_foreign(function: Operation) -> bool:

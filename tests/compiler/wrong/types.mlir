@@ -129,11 +129,12 @@
      return %0 : tensor<4xi1>
    }
 // -----
-// Quantized elements.
-   func.func @main(%x: tensor<4x!quant.uniform<i8:f32, 0.5>>) -> tensor<4x!quant.uniform<i8:f32, 0.5>> {
-     %0 = stablehlo.add %x, %x : tensor<4x!quant.uniform<i8:f32, 0.5>>
-//        ^ stablehlo.add expects elements of scalar types; !quant.uniform<i8:f32, 0.5> is none
-     return %0 : tensor<4x!quant.uniform<i8:f32, 0.5>>
+// Quantized elements without a scale.
+   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+     %0 = stablehlo.uniform_quantize %x : (tensor<4xf32>) -> tensor<4x!quant.uniform<i8:f32, 0.0>>
+//        ^ stablehlo.uniform_quantize expects positive scales with zero points
+     %1 = stablehlo.uniform_dequantize %0 : (tensor<4x!quant.uniform<i8:f32, 0.0>>) -> tensor<4xf32>
+     return %1 : tensor<4xf32>
    }
 // -----
 // A condition that is a number.
