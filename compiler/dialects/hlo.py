@@ -12,6 +12,7 @@ from typing import Final
 
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
+from ..ir.sizes import SizeError
 from ..ir.types import TensorType, Type
 from .chlo import CHLO_RULES
 from .hlo_control import CONTROL
@@ -102,5 +103,7 @@ def infer(operation: Operation) -> Sequence[Type]:
         raise OperationError("no tolerance where the accuracy is HIGHEST")
     try:
         return rule(operation)
+    except SizeError as error:
+        raise OperationError(str(error)) from None
     except ValueError as error:
         raise OperationError(f"elements of scalar types: {error}") from None

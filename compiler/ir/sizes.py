@@ -17,12 +17,22 @@ Monomial: TypeAlias = tuple[str, ...]
 SIZE_TEXT: Final = r"\([0-9d*+/\[\]-]{1,1000}\)"
 """A pattern of what ``str()`` gives."""
 
-_SYMBOL: Final = r"(?:d[0-9]{1,9}|\[[0-9d*+-]{1,1000}\]/[0-9]{1,9})"
-_MAX_FACTOR: Final = 1 << 56
-
+_SYMBOL: Final = r"(?:d[0-9]{1,9}|\[[0-9d*+-]{1,1000}\]/[1-9][0-9]{0,8})"
 _TERM: Final = re.compile(rf"([+-]?)([0-9]{{1,40}}(?![0-9d])|{_SYMBOL})((?:\*{_SYMBOL})*)", re.ASCII)
 _PLAIN: Final = re.compile(r"d[0-9]+", re.ASCII)
 _QUOTIENT: Final = re.compile(r"\[(.*)\]/([0-9]+)", re.ASCII)
+
+
+MAX_DEGREE: Final = 16
+"""Symbols in a product at most."""
+
+MAX_TERMS: Final = 256
+
+_MAX_FACTOR: Final = 1 << 56
+
+
+class SizeError(ValueError):
+    """A size is too large an expression."""
 
 
 class Size:
@@ -274,4 +284,8 @@ def _sum(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     kept = [(monomial, factor) for monomial, factor in factors.items() if factor]
     if all(not monomial for monomial, _ in kept):
         return sum(factor for _, factor in kept)
+    if len(kept) > MAX_TERMS or any(len(term[0]) > MAX_DEGREE or abs(term[1]) >= _MAX_FACTOR for term in kept):
+        raise SizeError(
+            f"lengths with at most {MAX_TERMS} terms of at most {MAX_DEGREE} symbols, and factors below 2**56"
+        )
     return Size(tuple(sorted(kept, key=lambda term: (-len(term[0]), term[0]))))

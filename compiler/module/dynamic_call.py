@@ -1,7 +1,8 @@
 """Calls of a function whose lengths depend on them: the symbols' values, checks, and command buffers for these.
 
 Command buffers hold workgroup counts, offsets and push constants, so they are recorded for the lengths of a call, and
-kept for the next one. A call takes them before it first waits: another call may record others meanwhile.
+kept for the next one: in a list, after the lengths, which does not change once it is in its global. So a call that
+another one runs beside, with other lengths, has its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ...status import InvalidArgumentError
 from ..codegen.kernel import Kernel
 from ..ir.attributes import Attribute, DenseArray
 from ..ir.sizes import Size, definitions, symbols_of
@@ -18,6 +20,7 @@ from .function_text import FunctionText
 from .lengths import Lengths
 
 _INVALID_ARGUMENT: Final = 3
+_LIST: Final = "!vm.list<!vm.opaque>"
 
 
 class DynamicCall:
@@ -41,18 +44,15 @@ class DynamicCall:
 
     @property
     def globals(self) -> list[str]:
-        """Declarations of the lengths that command buffers are recorded for, and whether they are."""
-        if not self.symbols:
-            return []
-        return [
-            f"vm.global.i32 private mutable @{self._name}.recorded",
-            *(f"vm.global.i64 private mutable @{self._name}.{symbol}" for symbol in self.symbols),
-        ]
+        """Declarations of the list of lengths and of what is recorded for them."""
+        return [f"vm.global.ref private mutable @{self._name}.recorded"] if self.symbols else []
 
     def read(self, text: FunctionText) -> Lengths:
         """Lengths of a call, in its function."""
         registers = {}
         for symbol in self.symbols:
+            if symbol not in self._places:
+                raise InvalidArgumentError(f"no argument of @{self._name} tells {symbol}")
             argument, axis, factor, constant = self._places[symbol]
             register = registers[symbol] = text.wide()
             text.call("hal.buffer_view.dim", [f"%r{argument}", text.i32(axis)], [register])
@@ -64,11 +64,11 @@ class DynamicCall:
         return Lengths(text, self._plan.plan, registers)
 
     def load(self, text: FunctionText) -> Lengths:
-        """Lengths of the call that records, in a function that records."""
+        """Lengths of the call that records, in a function that records: its argument is the list."""
         registers = {}
-        for symbol in self.symbols:
+        for number, symbol in enumerate(self.symbols):
             registers[symbol] = text.wide()
-            text.line(f"{registers[symbol]} = vm.global.load.i64 @{self._name}.{symbol}")
+            text.line(f"{registers[symbol]} = vm.list.get.i64 %r0, {text.i32(number)}")
         return Lengths(text, self._plan.plan, registers)
 
     def check(self, text: FunctionText, lengths: Lengths, kernels: Mapping[str, Kernel]) -> None:
@@ -106,26 +106,35 @@ class DynamicCall:
             recorders: functions that record a command buffer each.
             commands: registers by the recorders' numbers.
         """
-        same, known, record, go_on = text.integer(), text.new_label(), text.new_label(), text.new_label()
-        text.line(f"{same} = vm.global.load.i32 @{self._name}.recorded")
-        for symbol in self.symbols:
+        compare, known, record, go_on = (text.new_label() for _ in range(4))
+        kept, some, same = text.reference(), text.integer(), text.integer()
+        text.line(f"{kept} = vm.global.load.ref @{self._name}.recorded : {_LIST}")
+        text.line(f"{some} = vm.cmp.nz.ref {kept}")
+        text.line(f"vm.cond_br {some}, {compare}(), {record}()")
+        text.label(compare)
+        text.line(f"{same} = vm.const.i32 1")
+        for number, symbol in enumerate(self.symbols):
             last, equal = text.wide(), text.integer()
-            text.line(f"{last} = vm.global.load.i64 @{self._name}.{symbol}")
+            text.line(f"{last} = vm.list.get.i64 {kept}, {text.i32(number)}")
             text.line(f"{equal} = vm.cmp.eq.i64 {last}, {lengths.register(symbol)}")
             text.line(f"{same} = vm.and.i32 {same}, {equal}")
         text.line(f"vm.cond_br {same}, {known}(), {record}()")
         text.label(record)
-        text.line(f"vm.global.store.i32 {text.i32(0)}, @{self._name}.recorded")
-        for symbol in self.symbols:
-            text.line(f"vm.global.store.i64 {lengths.register(symbol)}, @{self._name}.{symbol}")
+        count = text.i32(len(self.symbols) + len(recorders))
+        text.line(f"{kept} = vm.list.alloc {count} : {_LIST}")
+        text.line(f"vm.list.resize {kept}, {count}")
+        for number, symbol in enumerate(self.symbols):
+            text.line(f"vm.list.set.i64 {kept}, {text.i32(number)}, {lengths.register(symbol)}")
         for number, recorder in enumerate(recorders):
-            text.line(f"{commands[number]} = vm.call @{recorder.name}()")
-            text.store_global(commands[number], f"{self._name}.commands.{number}", "hal.command_buffer")
-        text.line(f"vm.global.store.i32 {text.i32(1)}, @{self._name}.recorded")
-        text.line(f"vm.br {go_on}()")
+            recorded = text.reference()
+            text.line(f"{recorded} = vm.call @{recorder.name}({kept})")
+            text.line(f"vm.list.set.ref {kept}, {text.i32(len(self.symbols) + number)}, {recorded}")
+        text.line(f"vm.global.store.ref {kept}, @{self._name}.recorded : {_LIST}")
+        text.line(f"vm.br {known}()")
         text.label(known)
         for number in range(len(recorders)):
-            text.line(f"{commands[number]} = vm.global.load.ref @{self._name}.commands.{number} : !hal.command_buffer")
+            place = text.i32(len(self.symbols) + number)
+            text.line(f"{commands[number]} = vm.list.get.ref {kept}, {place} : !hal.command_buffer")
         text.line(f"vm.br {go_on}()")
         text.label(go_on)
 

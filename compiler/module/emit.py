@@ -87,6 +87,7 @@ def emit_module(
         f"vm.dependency @hal version {_HAL_VERSION}",
         *(["vm.dependency @check version 0"] if any(each.startswith("check.") for each in used) else []),
         *(f"vm.type {each}" for each in _TYPES.split()),
+        *(["vm.type !vm.opaque", "vm.type !vm.list<!vm.opaque>"] if any(writer.globals for writer in writers) else []),
         *(f'vm.import @{each} cconv "{IMPORTS[each]}"' for each in used),
         *(f"vm.global.ref private mutable @{each}" for each in globals_),
         *(each for writer in writers for each in writer.globals),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...status import InvalidArgumentError
 from ..codegen.kernel import Workload
 from ..ir.sizes import Dim, Size, parts_of_quotient
 from ..passes.memory import ALIGNMENT, Plan
@@ -105,7 +106,12 @@ class Lengths:
 
     def register(self, symbol: str) -> str:
         """A symbol's value, 64 bits."""
-        parts = parts_of_quotient(symbol)
+        try:
+            parts = parts_of_quotient(symbol)
+        except ValueError as error:
+            raise InvalidArgumentError(f"a symbol's name says what it is: {error}") from None
+        if parts is None and symbol not in self._symbols:
+            raise InvalidArgumentError(f"no argument of the function tells {symbol}")
         if parts is None:
             return self._symbols[symbol]
         key = ("quotient", symbol)

@@ -81,7 +81,7 @@ class Recorder:
 
     def record(self, steps: Sequence[Step]) -> int:
         """The number of a new command buffer of steps that need no host."""
-        text = FunctionText(f"{self._name}.record.{len(self.functions)}", 0, 1)
+        text = FunctionText(f"{self._name}.record.{len(self.functions)}", 1 if self._call.symbols else 0, 1)
         self.functions.append(text)
         device = text.load_global("device", "hal.device")
         modes = [text.i32(0), text.i32(3), text.i64(-1), text.i32(len(self.slots))]

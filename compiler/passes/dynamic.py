@@ -21,6 +21,7 @@ from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import (
     Dim,
     Size,
+    SizeError,
     definitions,
     is_at_least,
     is_multiple,
@@ -164,6 +165,8 @@ class _Resolver:
                 raise self._error(operation, error.expected) from None
             except OperationError as error:
                 raise self._error(operation, error.expected) from None
+            except SizeError as error:
+                raise self._error(operation, str(error)) from None
             replaced.update(zip(operation.results, values, strict=True))
 
     def _error(self, operation: Operation, expected: str) -> Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,28 @@ def test_every_size_gives_what_numpy_gives(session: pumice.Session, name: str) -
         for found, wanted in zip(call(*given), expected(*given), strict=True):
             assert found.shape == np.shape(wanted)
             np.testing.assert_allclose(found, wanted, 1e-5, 1e-5, err_msg=str(size))
+
+
+@pytest.mark.parametrize("device", [pytest.param(None, marks=pytest.mark.vulkan), "reference"])
+def test_calls_of_several_sizes_do_not_mix(device: str | None) -> None:
+    text, arguments, expected = PROGRAMS["layers"]
+    options = pumice.SessionOptions(concurrent=True)
+    with pumice.Session(device=device or "vulkan", options=options) as session:
+        _call_from_threads(load(session, text), arguments, expected)
+
+
+def _call_from_threads(
+    call: Callable[..., list[Array]], arguments: Callable[[int], list[Array]], expected: Callable[..., list[Array]]
+) -> None:
+
+    def check(size: int) -> None:
+        given = arguments(size)
+        for _ in range(4):
+            for found, wanted in zip(call(*given), expected(*given), strict=True):
+                np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(check, (1, 3, 17, 40)))
 
 
 @pytest.mark.vulkan

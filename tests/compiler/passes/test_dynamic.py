@@ -266,6 +266,21 @@ def test_a_loop_that_grows_what_it_carries_is_refused() -> None:
     assert "tensor<(d0)xf32>), got (tensor<i1>, tensor<(2*d0)xf32>)" in message
 
 
+def test_lengths_that_grow_without_bound_are_refused() -> None:
+    body = ""
+    for number in range(40):
+        value, after = f"%v{number}" if number else "%x", f"%v{number + 1}"
+        body += f"""
+    %a{number} = stablehlo.dot_general {value}, {value}, contracting_dims = [] x []
+      : (tensor<?xf32>, tensor<?xf32>) -> tensor<?x?xf32>
+    %d{number} = stablehlo.get_dimension_size {value}, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+    %m{number} = stablehlo.multiply %d{number}, %d{number} : tensor<i32>
+    %s{number} = stablehlo.reshape %m{number} : (tensor<i32>) -> tensor<1xi32>
+    {after} = stablehlo.dynamic_reshape %a{number}, %s{number} : (tensor<?x?xf32>, tensor<1xi32>) -> tensor<?xf32>"""
+    message = refused(function("%x: tensor<?xf32>", f"{body} return %v40 : tensor<?xf32>", "tensor<?xf32>"))
+    assert "at most 256 terms of at most 16 symbols" in message
+
+
 def test_what_no_call_can_fulfil_is_refused() -> None:
     body = """
     %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
