@@ -93,6 +93,10 @@ def ulps(actual: Array, expected: Array) -> Array:
 def _check(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
     name = node.attributes.get("call_target_name", node.name)
     actual, *others = operands
+    if name == "check.expect_all_true":
+        # What the canonical form makes of checks with a tolerance.
+        expect("check.expect_eq", actual, np.ones(actual.shape, np.bool_))
+        return []
     expect(name, actual, node.attributes["value"] if "value" in node.attributes else others[0])
     return []
 
