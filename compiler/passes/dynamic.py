@@ -77,7 +77,8 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
 
 
 def _is_static(operation: Operation) -> bool:
-    if operation.name.removeprefix("stablehlo.") in FORMS:
+    is_call = operation.attributes.get("call_target_name") in ("shape_assertion", "stablehlo.dynamic_reduce_window")
+    if is_call or operation.name.removeprefix("stablehlo.") in FORMS:
         return False
     types = [value.type for value in operation.results]
     if operation.name == "func.func":

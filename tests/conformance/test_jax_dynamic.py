@@ -12,7 +12,7 @@ import pumice
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install jax")
 functions = pytest.importorskip("jax_dynamic_functions", reason="needs jax")
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.slow]
 
 SIZES = (1, 2, 7, 64) if SOAK else (1, 7)
 

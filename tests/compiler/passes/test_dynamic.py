@@ -281,6 +281,18 @@ def test_lengths_that_grow_without_bound_are_refused() -> None:
     assert "at most 256 terms of at most 16 symbols" in message
 
 
+def test_an_assertion_about_known_lengths_is_settled() -> None:
+    body = """
+    %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<4xf32>) -> tensor<i32>
+    %k = stablehlo.constant dense<4> : tensor<i32>
+    %1 = stablehlo.compare EQ, %0, %k, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.custom_call @shape_assertion(%1) {error_message = "four"} : (tensor<i1>) -> ()
+    return %x : tensor<4xf32>"""
+    text = function("%x: tensor<4xf32>", body, "tensor<4xf32>")
+    assert [each.name for each in canonical(text).walk()] == ["func.func", "func.return"]
+    assert "a condition that can hold: four" in refused(text.replace("dense<4>", "dense<5>"))
+
+
 def test_what_no_call_can_fulfil_is_refused() -> None:
     body = """
     %0 = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
