@@ -10,6 +10,9 @@ from typing import Final
 from ..ir.source import SourceText
 from .messages import GraphMessage, NodeMessage, ParsingError, parse_binary, parse_text, print_text
 
+FREEZE: Final = "tensorflow.python.framework.convert_to_constants.convert_variables_to_constants_v2"
+"""What makes a GraphDef of a function with variables."""
+
 _CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 """Text has none: the text format escapes them. A binary GraphDef has one before each node's operation."""
 
@@ -63,7 +66,9 @@ def read_document(data: bytes, file_name: str) -> Document:
         graph = parse_binary(data)
     except ParsingError as error:
         raise SourceText("", file_name).error(
-            0, f"expected a GraphDef, as text or binary; the file is cut off or something else: {error}"
+            0,
+            f"expected a GraphDef, as text or binary; the file is cut off or something else, such as a SavedModel, "
+            f"whose functions are frozen into GraphDefs with {FREEZE}: {error}",
         ) from None
     return _of_binary(graph, file_name)
 

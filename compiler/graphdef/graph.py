@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..ir.source import CompileError, SourceText
-from .document import Document
+from .document import FREEZE, Document
 from .messages import AttributeMessage, NodeMessage
 
 ARGUMENT: Final = "_Arg"
@@ -94,8 +94,7 @@ def graph_of(document: Document) -> Graph:
     if not document.graph.node:
         raise document.source.error(
             0,
-            "the graph has no nodes; a SavedModel is no GraphDef: freeze one of its functions with "
-            "tensorflow.python.framework.convert_to_constants.convert_variables_to_constants_v2",
+            f"the graph has no nodes; a SavedModel is no GraphDef: freeze one of its functions with {FREEZE}",
         )
     _add_nodes(graph, document.graph.node, document.nodes)
     return graph

@@ -9,6 +9,7 @@ from typing import Final
 from .blocks import BLOCKS
 from .contractions import CONTRACTIONS
 from .control import CONTROL
+from .document import FREEZE
 from .elementwise import ELEMENTWISE
 from .images import IMAGES
 from .indexing import INDEXING
@@ -45,8 +46,8 @@ def why_not(op: str) -> str:
     """Why an operation is not translated, and what helps."""
     if op.startswith(_VARIABLES):
         return (
-            "variables have no place in a compiled program: freeze the graph, which makes constants of them "
-            "(tensorflow.python.framework.convert_to_constants.convert_variables_to_constants_v2)"
+            "variables have no place in a compiled program: freeze the graph, which makes constants of them, "
+            f"with {FREEZE}"
         )
     close = difflib.get_close_matches(op, OPERATIONS, 1, 0.8)
     meant = f"; did you mean {close[0]}?" if close else ""
