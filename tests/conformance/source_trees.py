@@ -20,12 +20,12 @@ def named_tree(variable: str) -> Path | None:
 
 @contextmanager
 def opened_tree(tree: Path, folders: Sequence[str]) -> Iterator[Path]:
-    """A folder that has some folders of a tree: the checkout itself, or a temporary one, which goes with the context.
+    """A folder that has some paths of a tree: the checkout itself, or a temporary one, which goes with the context.
 
     Raises:
         FileNotFoundError: ``tree`` is neither a checkout nor a git directory.
     """
-    if (tree / folders[0]).is_dir():
+    if (tree / folders[0]).exists():
         yield tree
         return
     if not (tree / "objects").is_dir():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import stablehlo_tree
 from source_trees import named_tree, opened_tree
+from support.operation_table import SPECIFICATION
 from support.regions import EMULATED, NATIVE
 from support.stages import check_stages
 
@@ -36,6 +37,15 @@ def tree() -> Iterator[Path]:
         named, (stablehlo_tree.DATA_FOLDER, stablehlo_tree.INTERPRET_FOLDER, stablehlo_tree.MATH_FOLDER)
     ) as folder:
         yield folder
+
+
+def test_the_page_has_every_operation_of_the_specification() -> None:
+    named = named_tree("PUMICE_STABLEHLO_TREE")
+    assert named is not None
+    with opened_tree(named, ("docs/spec.md",)) as folder:
+        text = (folder / "docs" / "spec.md").read_text(encoding="utf-8")
+    operations = text[text.index("\n## Ops\n") :].split("\n## ")[1]
+    assert list(SPECIFICATION) == re.findall(r"^### ([a-z]\w*)$", operations, re.MULTILINE)
 
 
 def test_every_program_prints_as_text_that_reads_the_same(tree: Path) -> None:
