@@ -180,7 +180,29 @@ def _norm(name: str, operands: str, types: str, results: str) -> str:
     )
 
 
+_GROUP: Final = "replica_groups = dense<0> : tensor<1x1xi64>"
+
+
+def _alone(name: str, attributes: str, region: str = "") -> Case:
+    """An operation between processes, where there is one."""
+    body = f'%r = "stablehlo.{name}"(%m) {region} {{{{{attributes}}}}} : (tensor<4x6x{{T}}>) -> tensor<4x6x{{T}}>'
+    return Case(name, ANY, "4x6x{T}", body, lambda given: given["m"])
+
+
+_BEGUN: Final = (
+    '%f = "stablehlo.async_start"(%m) ({{ ^bb0(%y: tensor<4x6x{T}>):\n'
+    f'%g = "stablehlo.all_gather"(%y) {{{{all_gather_dim = 1 : i64, {_GROUP}}}}} '
+    ": (tensor<4x6x{T}>) -> tensor<4x6x{T}>\nstablehlo.return %g : tensor<4x6x{T}> }}) "
+    ": (tensor<4x6x{T}>) -> !stablehlo.future<tensor<4x6x{T}>>\n"
+    '%r = "stablehlo.async_done"(%f) : (!stablehlo.future<tensor<4x6x{T}>>) -> tensor<4x6x{T}>'
+)
+
 CASES: Final = (
+    _alone("all_gather", f"all_gather_dim = 1 : i64, {_GROUP}"),
+    _alone("all_reduce", _GROUP, _joining("add")),
+    _alone("all_to_all", f"split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 1 : i64, {_GROUP}"),
+    Case("async_done", ANY, "4x6x{T}", _BEGUN, lambda given: given["m"]),
+    Case("async_start", ANY, "4x6x{T}", _BEGUN, lambda given: given["m"]),
     Case(
         "batch_norm_grad",
         "nw",
@@ -253,6 +275,9 @@ CASES: Final = (
         "%r = stablehlo.clamp %s, %m, %n : (tensor<{T}>, tensor<4x6x{T}>, tensor<4x6x{T}>) -> tensor<4x6x{T}>",
         lambda given: _lesser(_greater(given["m"], given["s"]), given["n"]),
     ),
+    _alone("collective_broadcast", _GROUP),
+    _alone("collective_permute", "source_target_pairs = dense<0> : tensor<1x2xi64>"),
+    _alone("collective_reduce", _GROUP, _joining("add")),
     Case(
         "complex",
         "w",
@@ -476,6 +501,7 @@ CASES: Final = (
         "%r = stablehlo.reduce_precision %m, format = e5m2 : tensor<4x6x{T}>",
         lambda given: given["m"],
     ),
+    _alone("reduce_scatter", f"scatter_dimension = 0 : i64, {_GROUP}", _joining("add")),
     Case(
         "reduce_window",
         ANY,

@@ -46,9 +46,10 @@ its specification.
 | -- | -- |
 {types}
 
-Quantized types, `!quant.uniform<…>`, are refused wherever they stand: `test_operations.py::test_refused`.
-`f64` needs a device with `shaderFloat64`; every other type runs on every Vulkan device. Sizes have a table of their own
-below.
+Operations between processes are shown with one process, which is what a module is. Quantized types,
+`!quant.uniform<…>`, become the integers that they are stored as before anything else: `conversion/test_quantized.py`
+has their operations. `f64` needs a device with `shaderFloat64`; every other type runs on every Vulkan device. Sizes
+have a table of their own below.
 
 Tests are in `tests/compiler`; in brackets is the type. Those of `test_operations.py::test_cases` run for one type of
 each width and kind in the suite, and for all with `make soak`.
