@@ -30,6 +30,7 @@ from ..passes.steps import (
     Step,
     is_recorded,
     recorded_size,
+    rounds_together,
 )
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
@@ -225,17 +226,16 @@ class SequenceWriter:
             with text.counted(count):
                 self._steps(step.body)
             return
-        most = MAX_RECORDED // max(size, 1)
         if isinstance(trips, int):
             # Recording a command costs about half of a submission, and is done anew for each call with other buffers.
-            rounds = max(min(math.isqrt(2 * trips // max(size, 1)), most), 1)
+            rounds = rounds_together(step.body, math.isqrt(2 * trips // max(size, 1)))
             self._replays(
                 self._recorder.record([Repeat(step.operation, rounds, step.body)]), text.i32(_signed(trips // rounds))
             )
             if trips % rounds:
                 self._submit(self._recorder.record([Repeat(step.operation, trips % rounds, step.body)]))
             return
-        rounds = max(min(ROUNDS, most), 1)
+        rounds = rounds_together(step.body, ROUNDS)
         for divide, body in (("div", [Repeat(step.operation, rounds, step.body)]), ("rem", step.body)):
             times = text.integer()
             text.line(f"{times} = vm.{divide}.i32.u {count}, {text.i32(rounds)}")

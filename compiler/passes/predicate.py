@@ -18,7 +18,21 @@ from ..ir.sizes import number_of
 from ..ir.types import I1, I32, MemRefType, TensorType
 from .outline import executable_function, executable_of
 from .regions import workload_of
-from .steps import Branch, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, lists_of, recorded_size, uses, walk
+from .steps import (
+    Branch,
+    Buffer,
+    Copy,
+    Dispatch,
+    Loop,
+    Repeat,
+    Schedule,
+    Step,
+    lists_of,
+    recorded_size,
+    rounds_together,
+    uses,
+    walk,
+)
 
 MAX_GUARDED: Final = 64
 """Commands of a round or of all branches above which the host decides: so many that do nothing take as long as it."""
@@ -138,7 +152,7 @@ class _Predicator:
         body = self.steps(step.condition, guard)
         body.append(self._guard(guard, step.flag, None, None, table, step.operation))
         body.extend(self.steps(step.body, guard))
-        rounds = max(1, min(MAX_AHEAD, MAX_GUARDED // (recorded_size(body) or 1)))
+        rounds = rounds_together(body, min(MAX_AHEAD, MAX_GUARDED // (recorded_size(body) or 1)))
         flag = Buffer(MemRefType((), I32), "flag")
         ahead: list[Step] = [Repeat(step.operation, rounds, body), Copy(guard, flag, step.operation)]
         into.append(Loop(step.operation, ahead, flag, [], is_repeatable=True))

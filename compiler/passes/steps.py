@@ -15,6 +15,9 @@ from .memory import Plan, plan_memory
 MAX_RECORDED: Final = 1000
 """Steps of one command buffer; more go into several."""
 
+MAX_WORK: Final = 1 << 34
+"""Arithmetic operations or bytes of a command buffer with several rounds: some 20 ms of a large device."""
+
 MAX_REPEATED: Final = 128
 """Commands of a repetition up to which it is a part of a command buffer with others."""
 
@@ -255,7 +258,29 @@ def recorded_size(steps: Sequence[Step]) -> int | None:
     return total
 
 
+def rounds_together(body: Sequence[Step], wanted: int) -> int:
+    """How many rounds of recorded steps go into one command buffer: some of those wanted, and one at least.
+
+    A submission must not take so long that a driver's watchdog ends it, so that the arithmetic operations and the bytes
+    of one are bounded, too.
+    """
+    work = sum(max(step.operation.integer("flops"), step.operation.integer("bytes")) for step in dispatches(body))
+    return max(1, min(wanted, MAX_RECORDED // (recorded_size(body) or 1), MAX_WORK // (work or 1)))
+
+
+def dispatches(steps: Sequence[Step]) -> Iterator[Dispatch]:
+    """Dispatches of steps, as often as they are recorded."""
+    for step in steps:
+        if isinstance(step, Dispatch):
+            yield step
+        elif isinstance(step, Repeat) and isinstance(step.trips, int):
+            for _ in range(step.trips):
+                yield from dispatches(step.body)
+
+
 def is_recorded(step: Step) -> bool:
     """Whether a step is a part of a command buffer with others."""
     size = recorded_size([step])
-    return size is not None and (not isinstance(step, Repeat) or size <= MAX_REPEATED)
+    if size is None or not isinstance(step, Repeat) or not isinstance(step.trips, int):
+        return size is not None
+    return size <= MAX_REPEATED and rounds_together(step.body, step.trips) == step.trips

@@ -19,7 +19,20 @@ from pumice.compiler.passes import predicate
 from pumice.compiler.passes.outline import entry_of, outline
 from pumice.compiler.passes.regions import form_regions
 from pumice.compiler.passes.schedule import finish, schedule
-from pumice.compiler.passes.steps import Branch, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, uses, walk
+from pumice.compiler.passes.steps import (
+    Branch,
+    Buffer,
+    Copy,
+    Dispatch,
+    Loop,
+    Repeat,
+    Schedule,
+    Step,
+    is_recorded,
+    rounds_together,
+    uses,
+    walk,
+)
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 
@@ -286,6 +299,14 @@ def test_a_loop_writes_what_it_carries_in_place() -> None:
     steps = [*walk([loop])]
     assert not [step for step in steps if isinstance(step, Copy) and step.target.kind != "flag"]
     assert plan.results[0] in {buffer.root for step in steps for buffer in uses(step)[1]}
+
+
+@pytest.mark.parametrize(("flops", "size", "rounds"), [(0, 1, 50), (0, 100, 10), (1 << 33, 1, 2), (1 << 40, 1, 1)])
+def test_a_submission_does_bounded_work(flops: int, size: int, rounds: int) -> None:
+    operation = Operation("test.step", attributes={**SOMEWHERE.attributes, "flops": IntegerAttr(flops, I64)})
+    body: list[Step] = [Dispatch(operation, [Buffer(MemRefType((4,), F32), "transient")], 1)] * size
+    assert rounds_together(body, 50) == rounds
+    assert is_recorded(Repeat(operation, 50, body)) == (rounds == 50)
 
 
 def chain(count: int) -> str:
