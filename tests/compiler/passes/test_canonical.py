@@ -136,7 +136,7 @@ def test_calls_that_double_at_each_level_are_refused(monkeypatch: pytest.MonkeyP
         ("%0 = stablehlo.compare LT, %a, %i : ($A, tensor<i32>) -> tensor<2x3xi1>", "one element type"),
         ("%0 = call @gone(%a) : ($A) -> $A", "a function of this program, got @gone"),
         (
-            '%0 = "stablehlo.all_reduce"(%a) : ($A) -> $A',
+            '%0 = "stablehlo.partition"(%a) : ($A) -> $A',
             "an operation that one device can run",
         ),
         ('%0 = "stablehlo.tanh"() : () -> $A', "1 operands, got 0"),
