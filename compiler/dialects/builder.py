@@ -119,6 +119,14 @@ class Builder:
         ranges[axis] = (start, stop, 1)
         return self.slice(value, ranges)
 
+    def piece_at(self, value: Value, axis: int, start: Value, length: Dim) -> Value:
+        """So many elements of one dimension from one on that the program computes."""
+        sizes = tuple(length if each == axis else other for each, other in enumerate(tensor_of(value).lengths))
+        zero = self.constant(0, tensor_of(start))
+        starts = [start if each == axis else zero for each in range(len(sizes))]
+        type = TensorType(sizes, tensor_of(value).element)
+        return self.append("dynamic_slice", [value, *starts], [type], {"slice_sizes": DenseArray(I64, sizes)}).result
+
     def concatenate(self, values: Sequence[Value], axis: int) -> Value:
         """Values one after another along a dimension."""
         shape = list(tensor_of(values[0]).lengths)

@@ -1,7 +1,7 @@
 """Long loops in parts: no invocation of a kernel runs more than a few thousand iterations.
 
 Drivers end long dispatches, some of them without a word. A reduction goes in stages over runs of elements; a
-contraction is a sum of partial ones; a convolution the sum of two with half the taps; a large window is made of
+contraction is a sum of partial ones; a convolution a loop over parts of its taps; a large window is made of
 windows of 1, 2, 4, … elements. Elements stay in order, so that bodies need only be associative, as the specification
 has it. Sums of narrow floats are in f32 until the end.
 """
@@ -17,8 +17,8 @@ from ..dialects.rules import strided
 from ..ir.attributes import Attribute, DenseArray, StructAttr, type_shape
 from ..ir.copying import copy_region
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
-from ..ir.sizes import Dim, Size, is_at_least, product
-from ..ir.types import F32, I64, ScalarType, TensorType
+from ..ir.sizes import Dim, Size, is_at_least, number_of, product
+from ..ir.types import F32, I1, I64, ScalarType, TensorType
 from .identities import identity_of, joined_by
 from .legacy import over_tensors
 from .rewrite import rewrite_block
@@ -204,72 +204,106 @@ def _dot_general(builder: Builder, operation: Operation) -> Values | None:
 
 
 def _convolution(builder: Builder, operation: Operation) -> Values | None:
-    """The sum of two convolutions, each with half of the longest dimension of the kernel that is summed over."""
+    """A loop over parts of the longest dimension of the kernel that is summed over, which adds their convolutions."""
     value, kernel = operation.operands
     numbers = operation.attributes["dimension_numbers"]
     assert isinstance(numbers, StructAttr)
-    if not (tensor_of(value).is_static and tensor_of(kernel).is_static):
-        return None
-    shape = _shape(kernel)
     spatial = numbers.ints("kernel_spatial_dimensions")
-    features = numbers.int("kernel_input_feature_dimension")
-    count = math.prod(shape[axis] for axis in (*spatial, features))
+    inputs = numbers.int("kernel_input_feature_dimension")
+    lengths = tensor_of(kernel).lengths
+    count, axis = 1, inputs
+    for each in (*spatial, inputs):
+        length = lengths[each]
+        if isinstance(length, Size):
+            return None
+        count *= length
+        axis = each if length > number_of(lengths[axis]) else axis
     if count <= MAX_PRODUCTS:
         return None
-    axis = max((*spatial, features), key=lambda each: shape[each])
-    middle = shape[axis] // 2
-    halves = []
-    for start, stop in ((0, middle), (middle, shape[axis])):
-        if axis == features:
-            half = _feature_part(builder, operation, start, stop)
-        else:
-            half = _tap_part(builder, operation, spatial.index(axis), start, stop)
-        again = _convolution(builder, half)
-        if again is None:
-            builder.block.append(half)
-        halves.append((again or half.results)[0])
-    total = builder.elementwise("add", *halves)
+    length = number_of(lengths[axis])
+    size = max(1, MAX_PRODUCTS // 2 * length // count)
+    parts = -(-length // size)
+    attributes = dict(operation.attributes)
+    zero = builder.constant(0, TensorType((), tensor_of(value).element))
+    if axis == inputs:
+        features = numbers.int("input_feature_dimension")
+        groups = operation.integer("feature_group_count", 1)
+        shape = tensor_of(value).lengths
+        value = builder.reshape(value, (*shape[:features], groups, length, *shape[features + 1 :]))
+        value = in_parts(builder, value, features + 1, size, zero)
+        place, step = features + 1, 1
+        taken: Dim = 1
+        joined: Sequence[Dim] = (*shape[:features], groups * size, *shape[features + 1 :])
+    else:
+        value, kernel, attributes = _plain_dimension(builder, operation, spatial.index(axis), parts * size)
+        place = numbers.ints("input_spatial_dimensions")[spatial.index(axis)]
+        step = size * operation.integers("rhs_dilation", [1] * len(spatial))[spatial.index(axis)]
+        taken = tensor_of(value).lengths[place] - (parts - 1) * step
+        joined = [taken if each == place else other for each, other in enumerate(tensor_of(value).lengths)]
+    kernel = in_parts(builder, kernel, axis, size, builder.constant(0, TensorType((), tensor_of(kernel).element)))
+    type = _partial_type(operation)
+    taps = [size if each == axis else other for each, other in enumerate(lengths)]
+
+    def add(inner: Builder, number: Value, sums: Values) -> Values:
+        piece = inner.piece_at(value, place, inner.elementwise("multiply", number, step), taken)
+        some = inner.piece_at(kernel, axis, number, 1)
+        operands = [inner.reshape(piece, joined), inner.reshape(some, taps)]
+        part = inner.append("convolution", operands, [type], attributes)
+        again = _convolution(inner, part)
+        if again is not None:
+            inner.block.operations.remove(part)
+        return [inner.elementwise("add", sums[0], (again or part.results)[0])]
+
+    (total,) = builder.loop(parts, [builder.constant(0, type)], add)
     return [builder.convert(total, tensor_of(operation.results[0]).scalar)]
 
 
-def _convolved(
-    builder: Builder, operation: Operation, operands: Values, attributes: Mapping[str, Attribute]
-) -> Operation:
-    type = _partial_type(operation)
-    return Operation(operation.name, operands, [type], dict(attributes), location=builder.location)
+def _plain_dimension(
+    builder: Builder, operation: Operation, number: int, length: int
+) -> tuple[Value, Value, dict[str, Attribute]]:
+    """Operands and attributes of a convolution with a spatial dimension padded, spread and reversed beforehand.
 
-
-def _feature_part(builder: Builder, operation: Operation, start: int, stop: int) -> Operation:
-    """A convolution of some of the input features of each group."""
+    Args:
+        builder: to which the operations are added.
+        operation: the convolution.
+        number: of the spatial dimension.
+        length: of that dimension of the kernel to come, which is filled up with zeros.
+    """
     value, kernel = operation.operands
     numbers = operation.attributes["dimension_numbers"]
     assert isinstance(numbers, StructAttr)
-    groups = operation.integer("feature_group_count", 1)
-    axis = numbers.int("input_feature_dimension")
-    shape = _shape(value)
-    grouped = builder.reshape(value, (*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :]))
-    part = builder.piece(grouped, axis + 1, start, stop)
-    part = builder.reshape(part, (*shape[:axis], groups * (stop - start), *shape[axis + 1 :]))
-    taps = builder.piece(kernel, numbers.int("kernel_input_feature_dimension"), start, stop)
-    return _convolved(builder, operation, [part, taps], operation.attributes)
-
-
-def _tap_part(builder: Builder, operation: Operation, number: int, start: int, stop: int) -> Operation:
-    """A convolution with some of the kernel's taps in one spatial dimension, at the places where they were."""
-    value, kernel = operation.operands
-    numbers = operation.attributes["dimension_numbers"]
-    assert isinstance(numbers, StructAttr)
-    axis = numbers.ints("kernel_spatial_dimensions")[number]
-    rank, length = len(numbers.ints("kernel_spatial_dimensions")), _shape(kernel)[axis]
+    axes = {side: numbers.ints(f"{side}_spatial_dimensions") for side in ("input", "kernel")}
+    rank = len(axes["input"])
+    lists = {
+        name: operation.integers(name, [neutral] * count)
+        for name, neutral, count in (("lhs_dilation", 1, rank), ("window_reversal", 0, rank), ("padding", 0, 2 * rank))
+    }
     dilation = operation.integers("rhs_dilation", [1] * rank)[number]
-    padding = list(operation.integers("padding", [0] * (2 * rank)))
-    padding[2 * number] -= start * dilation
-    padding[2 * number + 1] -= (length - stop) * dilation
-    if operation.integers("window_reversal", [0] * rank)[number]:
-        start, stop = length - stop, length - start
-    taps = builder.piece(kernel, axis, start, stop)
-    rows = tuple(DenseArray(I64, tuple(padding[2 * each : 2 * each + 2])) for each in range(rank))
-    return _convolved(builder, operation, [value, taps], {**operation.attributes, "padding": rows})
+    axis = axes["kernel"][number]
+    if lists["window_reversal"][number]:
+        kernel = builder.append("reverse", [kernel], [kernel.type], {"dimensions": DenseArray(I64, (axis,))}).result
+    more = (length - number_of(tensor_of(kernel).lengths[axis])) * dilation
+    ends = lists["padding"][2 * number], lists["padding"][2 * number + 1] + more
+    low, high, gaps = (
+        [amount if each == axes["input"][number] else 0 for each in range(rank + 2)]
+        for amount in (*ends, lists["lhs_dilation"][number] - 1)
+    )
+    value = builder.pad(value, builder.constant(0, TensorType((), tensor_of(value).element)), low, high, gaps)
+
+    def without(name: str, neutral: int) -> list[int]:
+        return [neutral if each == number else other for each, other in enumerate(lists[name])]
+
+    pairs = zip(lists["padding"][::2], lists["padding"][1::2], strict=True)
+    return (
+        value,
+        kernel,
+        {
+            **operation.attributes,
+            "lhs_dilation": DenseArray(I64, tuple(without("lhs_dilation", 1))),
+            "window_reversal": DenseArray(I1, tuple(bool(each) for each in without("window_reversal", 0))),
+            "padding": tuple(DenseArray(I64, (0, 0) if each == number else pair) for each, pair in enumerate(pairs)),
+        },
+    )
 
 
 # -- windows ---------------------------------------------------------------------------------------------
