@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .steps import Branch, Buffer, Loop, Repeat, Schedule, Step, held, lists_of, uses
+from .steps import Branch, Buffer, Loop, Repeat, Schedule, Step, held, lists_of, uses, walk
 
 _Live = dict[Buffer, int]
 """Live buffers, with the last point at which each is, as a walk backwards knows it."""
@@ -21,7 +21,8 @@ class Liveness:
 
     Attributes:
         numbers: of steps, by identity.
-        intervals: inclusive, in order, by buffer; what is written and never read is live where it is written.
+        intervals: inclusive, in order, by buffer, in the order of first use; what is written and never read is live
+            where it is written.
     """
 
     def __init__(self, plan: Schedule) -> None:
@@ -37,6 +38,10 @@ class Liveness:
         self._close(live, 0)
         for found in self.intervals.values():
             found.reverse()
+        # The walk meets buffers in the order of sets, which changes from one process to the next.
+        used = [buffer.root for step in walk(plan.steps) for buffers in uses(step) for buffer in buffers]
+        order = dict.fromkeys([*used, *self.intervals])
+        self.intervals = {buffer: self.intervals[buffer] for buffer in order if buffer in self.intervals}
 
     def hull(self, buffer: Buffer) -> tuple[int, int]:
         """The first and the last step between which a buffer is live."""

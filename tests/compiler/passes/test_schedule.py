@@ -16,6 +16,7 @@ from pumice.compiler.ir.attributes import DenseArray, IntegerAttr, SymbolRef
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.types import F32, I1, I32, I64, MemRefType, ScalarType
 from pumice.compiler.passes import predicate
+from pumice.compiler.passes.liveness import Liveness
 from pumice.compiler.passes.outline import entry_of, outline
 from pumice.compiler.passes.regions import form_regions
 from pumice.compiler.passes.schedule import finish, schedule
@@ -264,6 +265,13 @@ def test_guards_and_shared_memory_change_no_result(plan: Schedule, most_guarded:
     with patch.object(predicate, "MAX_GUARDED", most_guarded):
         finish(plan, "f")
     assert Machine(plan, is_placed=True).run() == expected
+
+
+@given(schedules())
+def test_buffers_have_the_order_of_their_first_use(plan: Schedule) -> None:
+    used = dict.fromkeys(buffer for step in walk(plan.steps) for buffers in uses(step) for buffer in buffers)
+    found = [*Liveness(plan).intervals]
+    assert found == [buffer for buffer in used if buffer in found]
 
 
 CARRIED = """
