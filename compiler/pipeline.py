@@ -23,19 +23,19 @@ from .ir.operation import Operation, Region, block_of
 from .ir.source import CompileError, SourceText
 from .ir.types import I32, I64
 from .module.emit import emit_module
-from .passes.canonical import canonicalize, inlined
-from .passes.decompose import decompose
-from .passes.dynamic import resolve
-from .passes.expand import expand_chlo
-from .passes.ll_seq import schedule_of, sequence_of
-from .passes.outline import entry_of, outline
-from .passes.regions import form_regions
-from .passes.scatters import sort_scatters
-from .passes.schedule import schedule
-from .passes.split import split_loops
-from .passes.trip_counts import count_trips
-from .passes.verify import verify, verify_boundary
-from .passes.verify_stages import verify_stage
+from .passes.canonical.canonicalize import canonicalize, inlined
+from .passes.canonical.trip_counts import count_trips
+from .passes.decomposition.decompose import decompose
+from .passes.decomposition.scatters import sort_scatters
+from .passes.decomposition.split import split_loops
+from .passes.dispatch.outline import entry_of, outline
+from .passes.dispatch.regions import form_regions
+from .passes.dynamic.resolve import resolve
+from .passes.formulas.expand import expand_chlo
+from .passes.sequencing.ll_seq import schedule_of, sequence_of
+from .passes.sequencing.schedule import schedule
+from .passes.verification.stages import verify_stage
+from .passes.verification.verify import verify, verify_boundary
 from .stages import (
     STAGES,
     GraphFile,

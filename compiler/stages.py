@@ -11,7 +11,7 @@ from ..vm.assembly.disassembler import disassemble_module
 from ..vm.bytecode.archive import ModuleArchive
 from ..vm.bytecode.reader import read_module
 from ..vm.bytecode.verifier import verify_module
-from .dialects.text import parse, to_text
+from .dialects.syntax.text import parse, to_text
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ..dialects.arith_syntax import CMPF, CMPI
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
+from ..dialects.syntax.arith import CMPF, CMPI
 from ..ir.attributes import DenseElements, FloatAttr, IntegerAttr
 from ..ir.operation import Operation, Value, tensor_of
 from ..ir.types import I1, ScalarType
-from ..passes.expand import expand_operation
-from ..passes.expression import Expression
+from ..passes.formulas.expand import expand_operation
+from ..passes.formulas.expression import Expression
 from .conversion import Handler, Rule, Site, same_types
 
 Values = Sequence[Value]

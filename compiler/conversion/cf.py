@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import Attribute
 from ..ir.operation import Block, Operation, Value
 from ..ir.types import I1, I32, TensorType, Type

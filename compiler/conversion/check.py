@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import Attribute, DenseElements
 from ..ir.operation import Value
 from .conversion import Handler, Rule, Site, same_types

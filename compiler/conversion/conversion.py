@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ..dialects.builder import Builder
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I64, FunctionType, ScalarType, ShapedType, TensorType, TupleType, Type
 from .quantized import quantized_of

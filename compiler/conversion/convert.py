@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Never, TypeVar
 
 from ..dialects.builder import Builder
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import Attribute, DenseElements, SymbolRef
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.source import CompileError, SourceText

@@ -8,8 +8,8 @@ from typing import Final
 
 from ..ir.operation import Operation, Value, tensor_of
 from ..ir.types import ScalarType
-from ..passes.expand import expand_operation
-from ..passes.expression import Expression
+from ..passes.formulas.expand import expand_operation
+from ..passes.formulas.expression import Expression
 from .conversion import Handler, Rule, Site, same_types
 
 Values = Sequence[Value]

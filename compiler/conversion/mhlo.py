@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ..dialects.chlo import CHLO_RULES
-from ..dialects.hlo import RULES
+from ..dialects.rules.chlo import CHLO_RULES
+from ..dialects.rules.hlo import RULES
 from ..ir.attributes import Attribute, EnumAttr, StructAttr
 
 _RENAMED: Final = {"topk": "chlo.top_k"}

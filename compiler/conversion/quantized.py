@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ..dialects.builder import Builder
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Operation, Value, tensor_of
 from ..ir.types import DialectType, ScalarType, TensorType, Type
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 
 _TEXT: Final = re.compile(
     r"!quant\.uniform<(i|u)(\d{1,2})(?:<(-?\d{1,19}):(-?\d{1,19})>)?:(\w{2,10})(?::(\d{1,3}))?,\s*(.*)>", re.ASCII

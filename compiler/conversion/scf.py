@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..dialects.builder import Builder
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Block, Region, Value
 from ..ir.types import I1, I32, TensorType
 from .conversion import Rule, Site

@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import DenseElements, type_shape
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I1, I64, TensorType
-from ..passes.legacy import constant_of
+from ..passes.canonical.legacy import constant_of
 from .conversion import Rule, Site, integers_of, length_of
 
 Values = Sequence[Value]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I64, TensorType
-from ..passes.legacy import over_tensors
+from ..passes.canonical.legacy import over_tensors
 from .conversion import Rule, Site, integers_of, length_of, static_shape
 
 Values = Sequence[Value]

@@ -10,7 +10,7 @@ from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, Inte
 from ..ir.operation import NOWHERE, Block, Location, Operation, Region, Value, tensor_of
 from ..ir.sizes import Dim
 from ..ir.types import I1, I32, I64, ScalarType, TensorType, Type
-from .rules import strided
+from .rules.requirements import strided
 
 
 class Builder:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..dialects.builder import Builder
 from ..ir.operation import Value
 from ..ir.sizes import Dim
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .node import Node, lengths_of
 
 

@@ -9,7 +9,7 @@ from ..ir.attributes import Attribute, StructAttr
 from ..ir.operation import Value, tensor_of
 from ..ir.sizes import Dim
 from ..ir.types import I32, TensorType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .broadcasting import broadcast_shape, broadcast_to
 from .node import Node, Translate, lengths_of
 from .reductions import reduced

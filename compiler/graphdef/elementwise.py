@@ -7,7 +7,7 @@ from typing import Final
 
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I1, ScalarType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .broadcasting import broadcast_all, operands_of
 from .node import Node, Translate
 

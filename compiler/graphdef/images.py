@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..ir.operation import Value, tensor_of
 from ..ir.sizes import number_of
 from ..ir.types import F32, I32, TensorType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .indexing import take
 from .node import Node, Translate, lengths_of
 

@@ -17,7 +17,7 @@ from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.sizes import symbol
 from ..ir.source import SourceText
 from ..ir.types import FunctionType, ScalarType, TensorType
-from ..passes.canonical import drop_unused
+from ..passes.canonical.canonicalize import drop_unused
 from .document import read_document
 from .graph import Graph, GraphNode, Ref, functions_of, graph_of
 from .lists import OPEN_LIST, is_open

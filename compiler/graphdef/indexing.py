@@ -9,7 +9,7 @@ from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
 from ..ir.operation import Operation, Value, tensor_of
 from ..ir.sizes import Dim, Size, is_at_least, number_of
 from ..ir.types import I32, I64, TensorType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .node import Node, Translate, known_array, lengths_of
 from .shapes import transpose
 

@@ -15,8 +15,8 @@ from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.sizes import Dim
 from ..ir.source import CompileError
 from ..ir.types import ScalarType, TensorType, Type, types_text
-from ..passes.expression import Expression
-from ..passes.known_sizes import Known, is_size
+from ..passes.dynamic.known_sizes import Known, is_size
+from ..passes.formulas.expression import Expression
 from ..targets.reference import ProgramWriter
 from .graph import Graph, GraphNode
 from .messages import AttributeMessage

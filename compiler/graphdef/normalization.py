@@ -7,7 +7,7 @@ from typing import Final
 
 from ..ir.operation import Value
 from ..ir.sizes import number_of, product
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .node import Node, Translate, lengths_of
 from .reductions import mean, reduced, wide
 from .windows import windows

@@ -10,7 +10,7 @@ from ..ir.attributes import Attribute, DenseArray
 from ..ir.operation import Value, tensor_of
 from ..ir.sizes import number_of, product
 from ..ir.types import F32, I1, I32, I64, TensorType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from ..passes.identities import identity_of
 from .node import Node, Translate, lengths_of
 

@@ -13,7 +13,7 @@ from ..ir.attributes import DenseArray, type_shape
 from ..ir.operation import Value, tensor_of
 from ..ir.sizes import Dim, Size, is_multiple, number_of, product, quotient
 from ..ir.types import I32, I64, TensorType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from .broadcasting import broadcast_shape, broadcast_to
 from .node import Node, Translate
 from .pieces import parts

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from ..dialects.builder import Builder
-from ..dialects.hlo import infer
-from ..dialects.rules import OperationError
+from ..dialects.rules.hlo import infer
+from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Block, DebugLocation, Location, Operation, Region, Value
 from ..ir.parser import MAX_OPERATIONS
 from ..ir.source import CompileError

@@ -12,7 +12,7 @@ from ..ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type
 from ..ir.operation import Value, tensor_of
 from ..ir.sizes import Dim, Size, number_of
 from ..ir.types import I1, I64, TensorType
-from ..passes.expression import Expression
+from ..passes.formulas.expression import Expression
 from ..passes.identities import identity_of
 from .node import Node, Translate, lengths_of
 from .reductions import wide

@@ -141,8 +141,8 @@ class ShapedType(Type):
     """A shape and an element type.
 
     Attributes:
-        shape: lengths of the dimensions; None where the program's text has ``?``, a ``Size`` once ``passes/dynamic.py``
-            knows how the length depends on those of the arguments.
+        shape: lengths of the dimensions; None where the program's text has ``?``, a ``Size`` once
+            ``passes/dynamic/resolve.py`` knows how the length depends on those of the arguments.
         element: type of the elements.
         encoding: text of the encoding attribute, empty where there is none.
     """

@@ -14,8 +14,8 @@ from ...status import InvalidArgumentError
 from ..codegen.kernel import Kernel
 from ..ir.attributes import Attribute, DenseArray
 from ..ir.sizes import Size, definitions, symbols_of
-from ..passes.dynamic import MAX_SIZE
-from ..passes.steps import Dispatch, Schedule, walk
+from ..passes.dynamic.resolve import MAX_SIZE
+from ..passes.sequencing.steps import Dispatch, Schedule, walk
 from .function_text import FunctionText
 from .lengths import Lengths
 
@@ -29,7 +29,7 @@ class DynamicCall:
     Args:
         name: of the function.
         plan: its schedule.
-        requires: its attribute of that name, which ``passes/dynamic.py`` makes.
+        requires: its attribute of that name, which ``passes/dynamic/resolve.py`` makes.
 
     Attributes:
         symbols: that lengths depend on; none for a function of fixed lengths.

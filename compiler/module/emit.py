@@ -17,8 +17,8 @@ from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.source import SourceText
 from ..ir.types import FunctionType, ShapedType, TensorType, Type
-from ..passes.dynamic import REQUIRES
-from ..passes.steps import Schedule
+from ..passes.dynamic.resolve import REQUIRES
+from ..passes.sequencing.steps import Schedule
 from ..targets.variant import Variant
 from .function_text import IMPORTS, FunctionText
 from .rodata import Rodata

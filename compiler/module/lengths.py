@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from ...status import InvalidArgumentError
 from ..codegen.kernel import Workload
 from ..ir.sizes import Dim, Size, parts_of_quotient
-from ..passes.memory import ALIGNMENT, Plan
-from ..passes.steps import Buffer
+from ..passes.sequencing.memory import ALIGNMENT, Plan
+from ..passes.sequencing.steps import Buffer
 from .function_text import FunctionText
 
 _MAX_GROUPS = 65_535

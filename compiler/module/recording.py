@@ -11,7 +11,7 @@ from ..codegen.kernel import Kernel, Workload
 from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
-from ..passes.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, uses, walk
+from ..passes.sequencing.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, uses, walk
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .lengths import Lengths

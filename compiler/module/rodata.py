@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..passes.steps import Buffer
+from ..passes.sequencing.steps import Buffer
 
 
 class Rodata:

@@ -18,7 +18,7 @@ from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I1, MemRefType
-from ..passes.steps import (
+from ..passes.sequencing.steps import (
     MAX_RECORDED,
     Barrier,
     Branch,

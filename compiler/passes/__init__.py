@@ -1,9 +1,6 @@
 """What happens to a program between the front end and the targets.
 
-Imports: compiler.ir, compiler.dialects.
-Read: rewrite, expression, matrix, matrix_factors, tridiagonal, checks, custom_calls, distribution, error_functions,
-special_functions, complex_functions, chlo_structures, expand, verify, legacy, random_bits, transforms, factorizations,
-decompose, weights, identities, scatters, split, canonical, trip_counts, regions, in_place, outline, memory, steps,
-liveness, coalesce, predicate, barriers, schedule, ll_seq, stage_rules, verify_executables, verify_ll_seq,
-verify_stages.
+Imports: ir, dialects, targets (the reference device's definitions fold constants).
+Read: rewrite, identities, weights, which rooms share; formulas, dynamic, canonical, decomposition, dispatch,
+sequencing, in the order in which programs pass them; verification.
 """

@@ -12,7 +12,7 @@ from ...hal_reference.layout import storage_bytes
 from ...hal_reference.program import Body, Node, SizeNumber, TensorSpec
 from ...hal_reference.program_format import FORMAT, HEADER, MAGIC, VERSION, Function
 from ..codegen.kernel import Binding, Kernel, symbols_in
-from ..dialects.rules import OperationError
+from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import (
     Attribute,
     DenseArray,

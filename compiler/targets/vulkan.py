@@ -23,8 +23,8 @@ from ...spirv.requirement_tables import CAPABILITIES
 from ...spirv.words import read_binary
 from ..codegen.kernel import Binding, Kernel, Limit, Workload, compile_region
 from ..codegen.target import Target
-from ..dialects.rules import OperationError
-from ..dialects.spirv_module import spirv_code, spirv_module
+from ..dialects.rules.requirements import OperationError
+from ..dialects.syntax.spirv_module import spirv_code, spirv_module
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr, attribute_text
 from ..ir.copying import copy_operations
 from ..ir.operation import Block, Location, Operation, Region, Value, block_of

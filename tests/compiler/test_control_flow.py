@@ -14,7 +14,7 @@ from support.tensor_programs import CHOICE, POWERS
 import pumice
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.types import ScalarType
-from pumice.compiler.passes import predicate
+from pumice.compiler.passes.sequencing import predicate
 from pumice.compiler.pipeline import compile_text
 
 COLLATZ = """

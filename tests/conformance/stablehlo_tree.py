@@ -17,24 +17,24 @@ from support.schedules import ScheduleRunner
 import pumice
 from pumice.compiler.codegen.kernel import Kernel, compile_region
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.attributes import Attribute, FloatAttr, SymbolRef
 from pumice.compiler.ir.copying import copy_operations
 from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.source import CompileError, SourceText
 from pumice.compiler.ir.types import FunctionType
-from pumice.compiler.passes.canonical import canonicalize, inlined
-from pumice.compiler.passes.decompose import decompose
-from pumice.compiler.passes.dynamic import resolve
-from pumice.compiler.passes.expand import expand_chlo
-from pumice.compiler.passes.outline import outline
-from pumice.compiler.passes.regions import form_regions
-from pumice.compiler.passes.scatters import sort_scatters
-from pumice.compiler.passes.schedule import schedule
-from pumice.compiler.passes.split import split_loops
-from pumice.compiler.passes.steps import Schedule
-from pumice.compiler.passes.trip_counts import count_trips
-from pumice.compiler.passes.verify import verify
+from pumice.compiler.passes.canonical.canonicalize import canonicalize, inlined
+from pumice.compiler.passes.canonical.trip_counts import count_trips
+from pumice.compiler.passes.decomposition.decompose import decompose
+from pumice.compiler.passes.decomposition.scatters import sort_scatters
+from pumice.compiler.passes.decomposition.split import split_loops
+from pumice.compiler.passes.dispatch.outline import outline
+from pumice.compiler.passes.dispatch.regions import form_regions
+from pumice.compiler.passes.dynamic.resolve import resolve
+from pumice.compiler.passes.formulas.expand import expand_chlo
+from pumice.compiler.passes.sequencing.schedule import schedule
+from pumice.compiler.passes.sequencing.steps import Schedule
+from pumice.compiler.passes.verification.verify import verify
 from pumice.compiler.pipeline import compile_program, compile_text
 from pumice.compiler.stages import program_of
 from pumice.compiler.targets.reference import ProgramWriter, plain

@@ -11,7 +11,7 @@ from support.stages import check_stages
 
 import pumice
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.passes.ll_seq import schedule_of
+from pumice.compiler.passes.sequencing.ll_seq import schedule_of
 from pumice.compiler.pipeline import compile_text
 from pumice.tools.programs import device_kinds
 

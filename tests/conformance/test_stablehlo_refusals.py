@@ -15,9 +15,9 @@ from typing import Final
 import pytest
 from source_trees import named_tree, opened_tree
 
-from pumice.compiler.dialects.text import parse
+from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.source import CompileError, SourceText
-from pumice.compiler.passes.verify import verify
+from pumice.compiler.passes.verification.verify import verify
 
 TREE: Final = named_tree("PUMICE_STABLEHLO_TREE")
 FOLDER: Final = "stablehlo/tests"

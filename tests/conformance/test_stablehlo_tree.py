@@ -20,7 +20,7 @@ from support.stages import check_stages
 import pumice
 from pumice.compiler.codegen.kernel import Kernel
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.source import CompileError
 from pumice.runtime.modules.check.report import Outcome
 

@@ -65,10 +65,10 @@ lavapipe), and then refuses the call by name. `tests/conformance/test_large.py` 
 
 | operations | how | shown with | test |
 | -- | -- | -- | -- |
-| `reduce`, `dot_general` | stages, partial sums | 3,000,000 | `passes/test_split.py` |
-| `reduce_window` | windows of powers of two | 3,000,000 | `passes/test_split.py` |
-| `convolution` | parts of the kernel | all forms | `passes/test_split.py` |
-| `scatter`, `select_and_scatter` | sorted updates | 20,000 | `passes/test_scatters.py` |
+| `reduce`, `dot_general` | stages, partial sums | 3,000,000 | `passes/decomposition/test_split.py` |
+| `reduce_window` | windows of powers of two | 3,000,000 | `passes/decomposition/test_split.py` |
+| `convolution` | parts of the kernel | all forms | `passes/decomposition/test_split.py` |
+| `scatter`, `select_and_scatter` | sorted updates | 20,000 | `passes/decomposition/test_scatters.py` |
 | `sort`, `top_k` | a loop of log² n stages | 30,000; 1,000,000 | `test_large.py` |
 | `fft` | factors; Bluestein for primes | 2¹⁷, 10,007 | `test_large.py` |
 | `cholesky`, `triangular_solve` | blocks of 16 rows in a loop | 512 rows | `test_large.py` |

@@ -12,7 +12,7 @@ import pumice
 from pumice.compiler.codegen.kernel import Kernel, compile_region
 from pumice.compiler.codegen.scalars import storage_bits
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.dialects.text import parse
+from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ShapedType

@@ -11,7 +11,7 @@ from support.graphdefs import const, node, placeholder, run
 from support.peer import run_peer
 
 import pumice
-from pumice.compiler.dialects.text import to_text
+from pumice.compiler.dialects.syntax.text import to_text
 from pumice.compiler.graphdef import messages
 from pumice.compiler.graphdef.importer import import_graph
 from pumice.compiler.graphdef.messages import parse_text

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.sizes import (
     Dim,
     Size,

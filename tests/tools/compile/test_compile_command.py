@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import pumice
-from pumice.compiler.dialects.text import parse, to_text
+from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.tools.cli import main
 
 GRAPH = Path(__file__).parents[3] / "examples" / "simple_mul" / "simple_mul.pbtxt"

@@ -1,0 +1,165 @@
+"""What element-wise operations require and give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...ir.attributes import EnumAttr
+from ...ir.operation import Operation
+from ...ir.types import I1, ScalarType, TensorType, Type
+from .requirements import (
+    ALL,
+    BITS,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    Kinds,
+    Length,
+    OperationError,
+    Rule,
+    compatible,
+    declared_result,
+    expect_kind,
+    integer,
+    merged,
+    tensors,
+)
+
+
+def elementwise(count: int, kinds: Kinds) -> Rule:
+    """Operands of one type, of which the result is too."""
+
+    def rule(operation: Operation) -> Sequence[Type]:
+        types = tensors(operation, count)
+        expect_kind(types[0].scalar, kinds)
+        shape = types[0].shape
+        for index, type in enumerate(types[1:], 1):
+            if type.element is not types[0].element:
+                raise OperationError(f"operands of one element type, got {types[0]} and {type}", index)
+            shape = merged(shape, type.shape, f"operands of one shape, got {types[0]} and {type}", index)
+        return [TensorType(shape, types[0].element)]
+
+    return rule
+
+
+def _clamp(operation: Operation) -> Sequence[Type]:
+    low, value, high = tensors(operation, 3)
+    for index, bound in ((0, low), (2, high)):
+        if (bound.rank and not compatible(bound, value)) or bound.element is not value.element:
+            raise OperationError(f"bounds of type {value} or without dimensions, got {bound}", index)
+    expect_kind(value.scalar, REALS | {"bool", "complex"})
+    return [value]
+
+
+def _compare(operation: Operation) -> Sequence[Type]:
+    left, right = tensors(operation, 2)
+    if left.element is not right.element:
+        raise OperationError(f"operands of one element type, got {left} and {right}", 1)
+    direction = operation.attributes.get("comparison_direction")
+    if not isinstance(direction, EnumAttr) or direction.case not in ("EQ", "NE", "LT", "LE", "GT", "GE"):
+        raise OperationError("comparison_direction to be EQ, NE, LT, LE, GT or GE")
+    if left.scalar.kind == "complex" and direction.case not in ("EQ", "NE"):
+        raise OperationError("EQ or NE, since complex numbers have no order", 0)
+    return [TensorType(merged(left.shape, right.shape, f"operands of one shape, got {left} and {right}", 1), I1)]
+
+
+def _select(operation: Operation) -> Sequence[Type]:
+    predicate, chosen, other = tensors(operation, 3)
+    if predicate.element is not I1:
+        raise OperationError(f"a predicate of i1, got {predicate}", 0)
+    if chosen.element is not other.element:
+        raise OperationError(f"two values of one type, got {chosen} and {other}", 2)
+    shape = merged(chosen.shape, other.shape, f"two values of one type, got {chosen} and {other}", 2)
+    if predicate.rank:
+        shape = merged(
+            shape, predicate.shape, f"a predicate of the values' shape or without dimensions, got {predicate}", 0
+        )
+    return [TensorType(shape, chosen.element)]
+
+
+def _convert(operation: Operation) -> Sequence[Type]:
+    (value,) = tensors(operation, 1)
+    return [value.of(declared_result(operation).element)]
+
+
+def _bitcast(operation: Operation) -> Sequence[Type]:
+    (value,) = tensors(operation, 1)
+    result = declared_result(operation)
+    source, target = value.scalar.bits, result.scalar.bits
+    shape: tuple[Length, ...] = value.shape
+    if source > target:
+        shape = (*shape, source // target)
+    elif source < target:
+        if not value.rank or value.shape[-1] not in (None, target // source):
+            raise OperationError(f"a last dimension of {target // source} elements to be put together, got {value}", 0)
+        shape = shape[:-1]
+    return [TensorType(shape, result.element)]
+
+
+def _complex(operation: Operation) -> Sequence[Type]:
+    real, imaginary = tensors(operation, 2)
+    if real is not imaginary or str(real.element) not in ("f32", "f64"):
+        raise OperationError(f"two tensors of f32 or f64, got {real} and {imaginary}", 1)
+    return [real.of(ScalarType(f"complex<{real.element}>"))]
+
+
+def _part(operation: Operation) -> Sequence[Type]:
+    (value,) = tensors(operation, 1)
+    expect_kind(value.scalar, FLOATS)
+    return [value.of(value.scalar.part)]
+
+
+def _abs(operation: Operation) -> Sequence[Type]:
+    (value,) = tensors(operation, 1)
+    expect_kind(value.scalar, frozenset({"int", "float", "complex"}))
+    return [value.of(value.scalar.part)]
+
+
+def _is_finite(operation: Operation) -> Sequence[Type]:
+    (value,) = tensors(operation, 1)
+    expect_kind(value.scalar, frozenset({"float"}))
+    return [value.of(I1)]
+
+
+def _reduce_precision(operation: Operation) -> Sequence[Type]:
+    (value,) = tensors(operation, 1)
+    expect_kind(value.scalar, frozenset({"float"}))
+    if integer(operation, "exponent_bits") < 1 or integer(operation, "mantissa_bits") < 0:
+        raise OperationError("at least 1 exponent bit and 0 mantissa bits")
+    return [value]
+
+
+ELEMENTWISE: Final[Mapping[str, Rule]] = {
+    **dict.fromkeys(("add", "multiply"), elementwise(2, ALL)),
+    **dict.fromkeys(("subtract",), elementwise(2, ALL)),
+    **dict.fromkeys(("divide", "power"), elementwise(2, NUMBERS)),
+    "remainder": elementwise(2, REALS),
+    "atan2": elementwise(2, FLOATS),
+    **dict.fromkeys(("maximum", "minimum"), elementwise(2, ALL)),
+    **dict.fromkeys(("and", "or", "xor"), elementwise(2, BITS)),
+    **dict.fromkeys(("shift_left", "shift_right_arithmetic", "shift_right_logical"), elementwise(2, INTEGERS)),
+    "not": elementwise(1, BITS),
+    **dict.fromkeys(("popcnt", "count_leading_zeros"), elementwise(1, INTEGERS)),
+    **dict.fromkeys(("negate", "sign"), elementwise(1, NUMBERS)),
+    **dict.fromkeys(("ceil", "floor", "round_nearest_afz", "round_nearest_even"), elementwise(1, frozenset({"float"}))),
+    **dict.fromkeys(
+        (
+            *("cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic"),
+            *("rsqrt", "sine", "sqrt", "tan", "tanh"),
+        ),
+        elementwise(1, FLOATS),
+    ),
+    "abs": _abs,
+    "bitcast_convert": _bitcast,
+    "clamp": _clamp,
+    "compare": _compare,
+    "complex": _complex,
+    "convert": _convert,
+    "imag": _part,
+    "is_finite": _is_finite,
+    "real": _part,
+    "reduce_precision": _reduce_precision,
+    "select": _select,
+}

@@ -1,0 +1,109 @@
+"""What each StableHLO operation requires and gives: types of results from operands and attributes.
+
+Constraints are those of StableHLO's specification (``docs/spec.md``). A rule takes an operation and gives its result
+types, or raises ``OperationError`` with what is wrong; lengths that are not known agree with all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...ir.attributes import StructAttr
+from ...ir.operation import Operation
+from ...ir.sizes import SizeError
+from ...ir.types import TensorType, Type
+from .chlo import CHLO_RULES
+from .control import CONTROL
+from .distribution import DISTRIBUTION
+from .dynamic import DYNAMIC
+from .elementwise import ELEMENTWISE
+from .indexing import INDEXING
+from .linear_algebra import LINEAR_ALGEBRA
+from .older import OLDER
+from .reductions import REDUCTIONS
+from .requirements import OperationError, Rule, tensors
+from .shapes import SHAPES
+from .statistics import STATISTICS
+
+_CUSTOM: Final = re.compile(
+    r"check\..*|ApproxTopK|Sharding|SPMD(FullToShard|ShardToFull)Shape|annotate_device_placement"
+    r"|lapack_[sdcz](geqrf|gesdd|getrf|gtsv|heevd|orgqr|ormqr|potrf|syevd|trsm|ungqr|unmqr)_ffi"
+)
+
+
+_SHAPES: Final = ("shape_assertion", "stablehlo.dynamic_reduce_window")
+"""Calls of programs whose shapes depend on the call."""
+
+
+def _custom_call(operation: Operation) -> Sequence[Type]:
+    target = operation.attributes.get("call_target_name")
+    if not isinstance(target, str) or not (_CUSTOM.fullmatch(target) or target in _SHAPES):
+        raise OperationError(
+            f"a call that is a check, a sharding, or LAPACK's for factorisations, systems, singular values and "
+            f"eigenvalues of symmetric matrices, got @{target}; JAX may lower without it for another platform: "
+            "jax.jit(f).trace(…).lower(lowering_platforms=('tpu',))"
+        )
+    return _declared(operation)
+
+
+def _declared(operation: Operation) -> Sequence[Type]:
+    """Whatever the operation declares: its meaning is elsewhere."""
+    return [value.type for value in operation.results]
+
+
+def _optimization_barrier(operation: Operation) -> Sequence[Type]:
+    types = [value.type for value in operation.operands]
+    tensors(Operation("", [value for value in operation.operands if isinstance(value.type, TensorType)]))
+    return types
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    **ELEMENTWISE,
+    **SHAPES,
+    **CONTROL,
+    **LINEAR_ALGEBRA,
+    "custom_call": _custom_call,
+    "optimization_barrier": _optimization_barrier,
+    **DISTRIBUTION,
+    **DYNAMIC,
+    **INDEXING,
+    **REDUCTIONS,
+    **STATISTICS,
+    **OLDER,
+    **dict.fromkeys(("composite", "return"), _declared),
+}
+"""By the operation's name without the dialect."""
+
+_DIALECTS: Final[Mapping[str, Mapping[str, Rule]]] = {"chlo": CHLO_RULES, "stablehlo": RULES}
+
+
+def is_known(operation: Operation) -> bool:
+    """Whether there is a rule for an operation."""
+    dialect, _, name = operation.name.partition(".")
+    return name in _DIALECTS.get(dialect, {})
+
+
+def infer(operation: Operation) -> Sequence[Type]:
+    """Types of an operation's results.
+
+    Raises:
+        OperationError: the operation is not as the specification wants it, or is none that is known.
+    """
+    dialect, _, name = operation.name.partition(".")
+    if dialect not in _DIALECTS:
+        raise OperationError(f"a dialect that compiles, one of {', '.join(_DIALECTS)} and func, got {dialect}")
+    rule = _DIALECTS[dialect].get(name)
+    if rule is None:
+        raise OperationError(f"an operation that one device can run, got {operation.name}")
+    accuracy = operation.attributes.get("result_accuracy")
+    fields = accuracy.fields if isinstance(accuracy, StructAttr) else {}
+    if "HIGHEST" in str(fields.get("mode")) and any(fields.get(name) for name in ("atol", "rtol", "ulps")):
+        raise OperationError("no tolerance where the accuracy is HIGHEST")
+    try:
+        return rule(operation)
+    except SizeError as error:
+        raise OperationError(str(error)) from None
+    except ValueError as error:
+        raise OperationError(f"elements of scalar types: {error}") from None

@@ -1,0 +1,190 @@
+"""What rules for operations share: operands as tensors, lengths that agree, and errors that say what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
+
+from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
+from ...ir.operation import Operation
+from ...ir.sizes import Dim, Size, is_at_least, is_multiple, quotient
+from ...ir.types import ScalarType, ShapedType, TensorType, Type
+
+Length: TypeAlias = Dim | None
+Rule: TypeAlias = Callable[[Operation], Sequence[Type]]
+Kinds: TypeAlias = frozenset[str]
+
+NUMBERS: Final = frozenset({"int", "uint", "float", "complex", "index"})
+REALS: Final = frozenset({"int", "uint", "float", "index"})
+FLOATS: Final = frozenset({"float", "complex"})
+BITS: Final = frozenset({"bool", "int", "uint", "index"})
+ALL: Final = NUMBERS | {"bool"}
+INTEGERS: Final = frozenset({"int", "uint", "index"})
+
+
+class OperationError(Exception):
+    """An operation is not as it has to be.
+
+    Attributes:
+        expected: what was expected, and what came; "expected" stands before it.
+        operand: the operand that is wrong, or None.
+    """
+
+    def __init__(self, expected: str, operand: int | None = None) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.operand = operand
+
+
+class UnequalError(OperationError):
+    """Two lengths are not the same, but might be in a call.
+
+    Attributes:
+        difference: what would have to be 0.
+    """
+
+    def __init__(self, expected: str, operand: int | None, difference: Size) -> None:
+        super().__init__(expected, operand)
+        self.difference = difference
+
+
+def operands(operation: Operation, count: int) -> None:
+    """Holds the number of operands."""
+    if len(operation.operands) != count:
+        raise OperationError(f"{count} operands, got {len(operation.operands)}")
+
+
+def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
+    """Types of the operands, which have to be tensors."""
+    if count is not None:
+        operands(operation, count)
+    found = []
+    for index, value in enumerate(operation.operands):
+        if not isinstance(value.type, TensorType):
+            raise OperationError(f"a tensor as operand {index}, got {value.type}", index)
+        if not isinstance(value.type.element, ScalarType):
+            raise OperationError(f"elements of scalar types; {value.type.element} is none", index)
+        found.append(value.type)
+    return found
+
+
+def ints(operation: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+    """A list of integers, which has to be there unless there is a default."""
+    found = tuple(item for item in sizes(operation, name, default) if isinstance(item, int))
+    if len(found) < len(operation.sizes(name, default or ())):
+        raise OperationError(f"numbers that do not depend on the call in {name}, got {operation.attributes[name]}")
+    return found
+
+
+def sizes(operation: Operation, name: str, default: Sequence[Dim] | None = None) -> tuple[Dim, ...]:
+    """As ``ints``, of an attribute that may depend on the call."""
+    value = operation.attributes.get(name)
+    if value is None and default is not None:
+        return tuple(default)
+    if not isinstance(value, IntegerAttr) and not _is_integers(value):
+        raise OperationError(f"the attribute {name} with a list of integers")
+    return operation.sizes(name)
+
+
+def _is_integers(value: Attribute) -> bool:
+    if isinstance(value, tuple):
+        return all(isinstance(item, IntegerAttr) or _is_integers(item) for item in value)
+    if isinstance(value, DenseArray):
+        return not value.values or (isinstance(value.element, ScalarType) and value.element.is_integer)
+    return isinstance(value, DenseElements) and value.type.scalar.is_integer
+
+
+def integer(operation: Operation, name: str, default: int = 0) -> int:
+    """An integer; the default where the attribute is not there."""
+    value = operation.attributes.get(name)
+    if value is not None and not isinstance(value, IntegerAttr):
+        raise OperationError(f"the attribute {name} with an integer, got {value}")
+    return default if value is None else value.value
+
+
+def axes(numbers: Iterable[int], rank: int, what: str) -> None:
+    """Holds that numbers name different dimensions."""
+    listed = list(numbers)
+    if len(set(listed)) != len(listed) or any(not 0 <= number < rank for number in listed):
+        raise OperationError(f"{what} to be different numbers from 0 to {rank - 1}, got {listed}")
+
+
+def increasing(numbers: Sequence[int], what: str) -> None:
+    """Holds that numbers are in order."""
+    if list(numbers) != sorted(numbers):
+        raise OperationError(f"{what} in order, got {list(numbers)}")
+
+
+def same_length(one: Length, other: Length, expected: str, operand: int | None = None) -> Length:
+    """The length that two agree on.
+
+    Raises:
+        UnequalError: they do not agree, but might in a call.
+        OperationError: they do not agree.
+    """
+    if one is not None and other is not None and one != other:
+        difference = one - other
+        if isinstance(difference, Size):
+            raise UnequalError(expected, operand, difference)
+        raise OperationError(expected, operand)
+    return other if one is None else one
+
+
+def may_fit(one: Length, other: Length) -> bool:
+    """Whether a length may be at most another in some call."""
+    return one is None or other is None or is_at_least(other - one, 0) is not False
+
+
+def merged(
+    one: Sequence[Length], other: Sequence[Length], expected: str, operand: int | None = None
+) -> tuple[Length, ...]:
+    """The shape that two agree on."""
+    if len(one) != len(other):
+        raise OperationError(expected, operand)
+    return tuple(same_length(a, b, expected, operand) for a, b in zip(one, other, strict=True))
+
+
+def strided(length: Dim, stride: int) -> Dim:
+    """How many elements a slice with a stride takes of a range.
+
+    Raises:
+        OperationError: the number is a quotient of a quotient.
+    """
+    if isinstance(length, int):
+        return max(0, -(-length // stride))
+    if not length.symbols - length.plain_symbols:
+        return quotient(length + stride - 1, stride)
+    if not is_multiple(length, stride):
+        raise OperationError(
+            f"a stride of which the range's length {length} is a multiple in every call, got {stride}; reshape to "
+            f"[…, {stride}] and take the first column, or export the program for fixed lengths"
+        )
+    return quotient(length, stride)
+
+
+def expect_kind(element: ScalarType, kinds: Kinds) -> None:
+    """Holds the kind of the first operand's elements."""
+    if element.kind not in kinds:
+        names = {"int": "signed", "uint": "unsigned", "bool": "boolean"}
+        wanted = ", ".join(sorted(names.get(kind, kind) for kind in kinds if kind != "index"))
+        raise OperationError(f"elements of one of these kinds: {wanted}; got {element}", 0)
+
+
+def declared_result(operation: Operation, index: int = 0) -> TensorType:
+    """The type of a result, which has to be a tensor, as the operation declares it."""
+    if len(operation.results) <= index or not isinstance(operation.results[index].type, TensorType):
+        raise OperationError("a tensor as result")
+    type = operation.results[index].type
+    assert isinstance(type, TensorType)
+    return type
+
+
+def compatible(one: Type, other: Type) -> bool:
+    """Whether two types are the same but for lengths that are not known."""
+    if one is other:
+        return True
+    if not isinstance(one, ShapedType) or not isinstance(other, ShapedType) or one.element is not other.element:
+        return False
+    return len(one.shape) == len(other.shape) and all(
+        a == b or a is None or b is None for a, b in zip(one.shape, other.shape, strict=True)
+    )

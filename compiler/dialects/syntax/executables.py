@@ -1,0 +1,134 @@
+"""Syntax of dispatch regions and executables, as the walkthrough writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ...ir.attributes import Attribute
+from ...ir.operation import Operation
+from ...ir.parser import Parser, Parts
+from ...ir.printer import Printer
+from ...ir.syntax import CustomSyntax, Syntax, syntax_of
+from ...ir.types import Type, types_text
+from .builtin import CONSTANT
+
+
+def _parse_region(parser: Parser, name: str) -> Parts:
+    parser.expect("[")
+    workload = [parser.operand_name()]
+    parser.expect(":")
+    types = [parser.type()]
+    parser.expect("]")
+    parser.expect("(")
+    arguments: list[tuple[str, Type, int]] = []
+    while not parser.accept(")"):
+        argument, offset = parser.operand_name()
+        parser.expect("=")
+        workload.append(parser.operand_name())
+        parser.expect(":")
+        types.append(parser.type())
+        arguments.append((argument, types[-1], offset))
+        if not parser.accept(","):
+            parser.expect(")")
+            break
+    parser.expect(":")
+    results = parser.types_in_parentheses() if parser.at("(") else parser.types()
+    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
+    operands = parser.operands(workload, types)
+    return Parts(operands, results, attributes, [parser.region(arguments)])
+
+
+def _print_region(printer: Printer, operation: Operation) -> str:
+    workload, *values = operation.operands
+    named = printer.operands(values).split(", ") if values else []
+    body = operation.regions[0]
+    inputs = [
+        f"{printer.argument(argument)} = {value} : {argument.type}"
+        for argument, value in zip(body.block.arguments, named, strict=True)
+    ]
+    results = [value.type for value in operation.results]
+    given = types_text(results) if len(results) == 1 else f"({types_text(results)})"
+    others = printer.dictionary(operation)
+    attributes = f" attributes {others}" if others else ""
+    head = f"[{printer.value(workload)} : {workload.type}]({', '.join(inputs)}) : {given}{attributes}"
+    return f"{head} {printer.region(body)}"
+
+
+def _parse_executable(parser: Parser, name: str) -> Parts:
+    attributes: dict[str, Attribute] = {"sym_name": parser.symbol()}
+    if parser.accept("["):
+        attributes["ordinal"] = parser.attribute()
+        parser.expect("]")
+    parser.expect("(")
+    parser.expect(")")
+    if parser.accept_word("attributes"):
+        attributes |= parser.attribute_dictionary()
+    return Parts([], [], attributes, [parser.region(is_isolated=True)])
+
+
+def _print_executable(printer: Printer, operation: Operation) -> str:
+    ordinal = operation.attributes.get("ordinal")
+    number = f"[{getattr(ordinal, 'value', 0)}]" if ordinal is not None else ""
+    others = printer.dictionary(operation, {"sym_name", "ordinal"})
+    body = printer.region(operation.regions[0])
+    return f"@{operation.attributes['sym_name']}{number}(){f' attributes {others}' if others else ''} {body}"
+
+
+def _parse_variant(parser: Parser, name: str) -> Parts:
+    parser.expect("(")
+    attributes: dict[str, Attribute] = {"target": parser.word("a target")}
+    parser.expect(")")
+    if parser.accept_word("attributes"):
+        attributes |= parser.attribute_dictionary()
+    return Parts([], [], attributes, [parser.region(is_isolated=True)])
+
+
+def _print_variant(printer: Printer, operation: Operation) -> str:
+    others = printer.dictionary(operation, {"target"})
+    extra = f" attributes {others}" if others else ""
+    return f"({operation.attributes['target']}){extra} {printer.region(operation.regions[0])}"
+
+
+def _parse_load(parser: Parser, name: str) -> Parts:
+    parser.expect("(")
+    names = [parser.operand_name()]
+    parser.expect(":")
+    types = [parser.type()]
+    parser.expect(")")
+    parser.expect(":")
+    return Parts(parser.operands(names, types), [parser.type()], {}, [])
+
+
+def _print_load(printer: Printer, operation: Operation) -> str:
+    (value,) = operation.operands
+    return f"({printer.value(value)} : {value.type}) : {operation.results[0].type}"
+
+
+def _parse_store(parser: Parser, name: str) -> Parts:
+    parser.expect("(")
+    names = [parser.operand_name()]
+    parser.expect(":")
+    types = [parser.type()]
+    parser.expect(",")
+    names.append(parser.operand_name())
+    parser.expect(":")
+    types.append(parser.type())
+    parser.expect(")")
+    return Parts(parser.operands(names, types), [], {}, [])
+
+
+def _print_store(printer: Printer, operation: Operation) -> str:
+    value, buffer = operation.operands
+    return f"({printer.value(value)} : {value.type}, {printer.value(buffer)} : {buffer.type})"
+
+
+EXECUTABLES: Final[Mapping[str, Syntax | CustomSyntax]] = {
+    "arith.constant": CONSTANT,
+    "iree.dispatch_region": CustomSyntax(_parse_region, _print_region),
+    "iree.executable": CustomSyntax(_parse_variant, _print_variant),
+    "iree.load_input": CustomSyntax(_parse_load, _print_load),
+    "iree.multi_arch_executable": CustomSyntax(_parse_executable, _print_executable),
+    "iree.return": syntax_of("% {} :take"),
+    "iree.store_output": CustomSyntax(_parse_store, _print_store),
+}

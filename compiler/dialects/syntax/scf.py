@@ -1,0 +1,183 @@
+"""How operations of ``scf`` and ``cf`` are read, but for branches between two blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ...ir.attributes import Attribute, DenseArray
+from ...ir.operation import Operation, Region, Value
+from ...ir.parser import Parser, Parts
+from ...ir.types import I1, I32, I64, INDEX, Type
+
+Parse = Callable[[Parser, str], Parts]
+
+_ENDS: Final = frozenset({"scf.yield", "scf.condition", "cf.br", "cf.cond_br", "cf.switch"})
+
+
+def _results(parser: Parser) -> list[Type]:
+    if not parser.accept("->"):
+        return []
+    return parser.types_in_parentheses() if parser.at("(") else parser.types()
+
+
+def _yield(parser: Parser, name: str) -> Parts:
+    names = parser.operand_names()
+    attributes = parser.attribute_dictionary()
+    types = parser.types() if parser.accept(":") else []
+    return Parts(parser.operands(names, types), [], attributes, [])
+
+
+def _condition(parser: Parser, name: str) -> Parts:
+    parser.expect("(")
+    condition = parser.operand_name()
+    parser.expect(")")
+    names = parser.operand_names()
+    attributes = parser.attribute_dictionary()
+    types = parser.types() if parser.accept(":") else []
+    return Parts(parser.operands([condition, *names], [I1, *types]), [], attributes, [])
+
+
+def _ended(region: Region) -> Region:
+    """A body whose end yields nothing without saying so."""
+    for block in region.blocks:
+        if not block.operations or block.terminator.name not in _ENDS:
+            block.append(Operation("scf.yield"))
+    return region
+
+
+def _if(parser: Parser, name: str) -> Parts:
+    condition = parser.operand_name()
+    results = _results(parser)
+    regions = [_ended(parser.region())]
+    if parser.accept_word("else"):
+        regions.append(_ended(parser.region()))
+    attributes = parser.attribute_dictionary()
+    return Parts(parser.operands([condition], [I1]), results, attributes, regions)
+
+
+def _assignments(parser: Parser) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """``(%a = %b, …)``: names of arguments and of values."""
+    names: list[tuple[str, int]] = []
+    starts: list[tuple[str, int]] = []
+    parser.expect("(")
+    while not parser.accept(")"):
+        names.append(parser.operand_name())
+        parser.expect("=")
+        starts.append(parser.operand_name())
+        if not parser.accept(","):
+            parser.expect(")")
+            break
+    return names, starts
+
+
+def _for(parser: Parser, name: str) -> Parts:
+    parser.accept_word("unsigned")
+    counter = parser.operand_name()
+    parser.expect("=")
+    bounds = [parser.operand_name()]
+    parser.expect_word("to")
+    bounds.append(parser.operand_name())
+    parser.expect_word("step")
+    bounds.append(parser.operand_name())
+    names, starts = _assignments(parser) if parser.accept_word("iter_args") else ([], [])
+    results = _results(parser)
+    type: Type = parser.type() if parser.accept(":") else INDEX
+    if len(results) != len(names):
+        parser.error(f"{len(names)} values are carried, and {len(results)} types are given")
+    arguments = [(counter[0], type, counter[1])]
+    arguments += [(each, given, offset) for (each, offset), given in zip(names, results, strict=True)]
+    operands: list[Value] = parser.operands([*bounds, *starts], [type, type, type, *results])
+    region = _ended(parser.region(arguments))
+    return Parts(operands, results, parser.attribute_dictionary(), [region])
+
+
+def _while(parser: Parser, name: str) -> Parts:
+    names, starts = _assignments(parser) if parser.at("(") else ([], [])
+    parser.expect(":")
+    type = parser.function_type()
+    if len(names) != len(type.inputs):
+        parser.error(f"{len(names)} values are carried, and {len(type.inputs)} types are given")
+    operands = parser.operands(starts, type.inputs)
+    arguments = [(each, given, offset) for (each, offset), given in zip(names, type.inputs, strict=True)]
+    before = parser.region(arguments)
+    parser.expect_word("do")
+    after = _ended(parser.region())
+    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
+    return Parts(operands, type.results, attributes, [before, after])
+
+
+def _index_switch(parser: Parser, name: str) -> Parts:
+    index = parser.operand_name()
+    attributes: dict[str, Attribute] = parser.attribute_dictionary()
+    results = _results(parser)
+    cases: list[int] = []
+    regions: list[Region] = []
+    while parser.accept_word("case"):
+        cases.append(parser.integer())
+        regions.append(_ended(parser.region()))
+    parser.expect_word("default")
+    default = _ended(parser.region())
+    attributes["cases"] = DenseArray(I64, tuple(cases))
+    return Parts(parser.operands([index], [INDEX]), results, attributes, [default, *regions])
+
+
+def _execute_region(parser: Parser, name: str) -> Parts:
+    results = _results(parser)
+    region = parser.region()
+    return Parts([], results, parser.attribute_dictionary(), [region])
+
+
+def _assert(parser: Parser, name: str) -> Parts:
+    names = [parser.operand_name()]
+    parser.expect(",")
+    attributes: dict[str, Attribute] = {"msg": parser.string()}
+    return Parts(parser.operands(names, [I1]), [], attributes | parser.attribute_dictionary(), [])
+
+
+def _switch(parser: Parser, name: str) -> Parts:
+    names = [parser.operand_name()]
+    parser.expect(":")
+    types = [parser.type()]
+    parser.expect(",")
+    parser.expect("[")
+    values: list[int] = []
+    counts: list[int] = []
+    successors = []
+    while not parser.accept("]"):
+        if not parser.accept_word("default"):
+            values.append(parser.integer())
+        parser.expect(":")
+        successors.append(parser.successor())
+        count = 0
+        if parser.accept("("):
+            given = parser.operand_names()
+            parser.expect(":")
+            types += parser.types()
+            parser.expect(")")
+            names += given
+            count = len(given)
+        counts.append(count)
+        if not parser.accept(","):
+            parser.expect("]")
+            break
+    attributes: dict[str, Attribute] = {
+        **parser.attribute_dictionary(),
+        "case_operand_segments": DenseArray(I32, tuple(counts[1:])),
+        "case_values": DenseArray(I32, tuple(values)),
+    }
+    parser.branch_to(successors)
+    return Parts(parser.operands(names, types), [], attributes, [])
+
+
+SCF_SYNTAX: Final[Mapping[str, Parse]] = {
+    "cf.assert": _assert,
+    "cf.switch": _switch,
+    "scf.condition": _condition,
+    "scf.execute_region": _execute_region,
+    "scf.for": _for,
+    "scf.if": _if,
+    "scf.index_switch": _index_switch,
+    "scf.while": _while,
+    "scf.yield": _yield,
+}

@@ -1,0 +1,53 @@
+"""Reading and printing programs of all dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...ir.operation import Operation
+from ...ir.parser import Parser, ReadableSyntax
+from ...ir.printer import Printer
+from ...ir.source import SourceText
+from ...ir.syntax import CustomSyntax, ReadSyntax, Syntax
+from .arith import ARITH_SYNTAX
+from .builtin import BUILTIN
+from .check import CHECK_SYNTAX
+from .chlo import MHLO
+from .executables import EXECUTABLES
+from .hlo import HLO
+from .scf import SCF_SYNTAX
+from .sequencer import SEQUENCER
+from .spirv_module import SPIRV
+from .tensor import TENSOR_SYNTAX
+
+_FOREIGN: Final = {**ARITH_SYNTAX, **CHECK_SYNTAX, **SCF_SYNTAX, **TENSOR_SYNTAX}
+
+SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **EXECUTABLES, **SEQUENCER, **SPIRV}
+
+READ: Final[Mapping[str, ReadableSyntax]] = {
+    **{name: ReadSyntax(each) for name, each in _FOREIGN.items()},
+    **MHLO,
+    **SYNTAXES,
+}
+"""What programs may be written in. Dialects that are not printed here are converted before anything is."""
+
+
+def parse(text: str, file_name: str = "<text>", syntaxes: Mapping[str, ReadableSyntax] = READ) -> list[Operation]:
+    """The operations of a program's text: usually one module, or functions.
+
+    Raises:
+        CompileError: at the first place that is not as the grammar wants it.
+    """
+    return Parser(SourceText(text, file_name), syntaxes).program()
+
+
+def to_text(operations: Sequence[Operation], generic: bool = False, source: SourceText | None = None) -> str:
+    """Operations as text that ``parse`` reads.
+
+    Args:
+        operations: to print.
+        generic: in the generic form.
+        source: the text that they come from, for their locations; without it these are not printed.
+    """
+    return Printer({} if generic else SYNTAXES, source).program(operations)

@@ -1,0 +1,279 @@
+"""Operations that say what others say too: each becomes the general form.
+
+Older forms (``dot``, ``broadcast``, ``einsum``), batch normalisation, tuples and barriers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, DenseElements, FloatAttr, StructAttr
+from ...ir.operation import Block, Operation, Value, tensor_of
+from ...ir.sizes import Dim, Size
+from ...ir.types import I64, TensorType
+from .custom_calls import custom_call
+from .distribution import DISTRIBUTION
+
+Values = Sequence[Value]
+Rule = Callable[[Builder, Operation], Values | None]
+
+
+def constant_of(value: Value) -> DenseElements | None:
+    """The constant that a value is, if it is one."""
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "stablehlo.constant":
+        found = owner.attributes["value"]
+        return found if isinstance(found, DenseElements) else None
+    return None
+
+
+def _numbers(value: Value) -> tuple[int, ...] | None:
+    """Elements of a constant vector of integers."""
+    constant = constant_of(value)
+    return None if constant is None else tuple(int(item) for item in constant.array.reshape(-1))
+
+
+def _array(values: Sequence[Dim]) -> DenseArray:
+    return DenseArray(I64, tuple(values))
+
+
+def _dot(builder: Builder, operation: Operation) -> Values:
+    left, right = operation.operands
+    fields = {
+        "lhs_batching_dimensions": (),
+        "rhs_batching_dimensions": (),
+        "lhs_contracting_dimensions": (tensor_of(left).rank - 1,),
+        "rhs_contracting_dimensions": (0,),
+    }
+    return [_contracted(builder, left, right, fields, tensor_of(operation.results[0]))]
+
+
+def _contracted(
+    builder: Builder, left: Value, right: Value, fields: Mapping[str, tuple[int, ...]], type: TensorType
+) -> Value:
+    numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+    return builder.append("dot_general", [left, right], [type], numbers).result
+
+
+def _broadcast(builder: Builder, operation: Operation) -> Values:
+    (value,) = operation.operands
+    type = tensor_of(operation.results[0])
+    return [builder.broadcast(value, type.shape, range(type.rank - tensor_of(value).rank, type.rank))]
+
+
+def _einsum(builder: Builder, operation: Operation) -> Values:
+    config = str(operation.attributes["einsum_config"]).replace(" ", "")
+    inputs, _, output = config.partition("->")
+    if operation.name.endswith("unary_einsum"):
+        (value,) = operation.operands
+        summed = [axis for axis, name in enumerate(inputs) if name not in output]
+        names = [name for name in inputs if name in output]
+        return [_ordered(builder, _summed(builder, value, summed), names, output)]
+    left_names, right_names = inputs.split(",")
+    left, right = operation.operands
+    batch = [name for name in left_names if name in right_names and name in output]
+    summed_names = [name for name in left_names if name in right_names and name not in output]
+    fields = {
+        f"{side}_{kind}_dimensions": tuple(names.index(name) for name in chosen)
+        for side, names in (("lhs", left_names), ("rhs", right_names))
+        for kind, chosen in (("batching", batch), ("contracting", summed_names))
+    }
+    used = {*batch, *summed_names}
+    names = [*batch, *(n for n in left_names if n not in used), *(n for n in right_names if n not in used)]
+    lengths = dict(zip(left_names, tensor_of(left).shape, strict=True))
+    lengths |= dict(zip(right_names, tensor_of(right).shape, strict=True))
+    type = TensorType([lengths[name] for name in names], tensor_of(operation.results[0]).element)
+    product = _contracted(builder, left, right, fields, type)
+    rest = [axis for axis, name in enumerate(names) if name not in output]
+    return [_ordered(builder, _summed(builder, product, rest), [n for n in names if n in output], output)]
+
+
+def _summed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
+    if not axes:
+        return value
+    type = tensor_of(value)
+    scalar = TensorType((), type.element)
+    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
+    shape = [length for axis, length in enumerate(type.shape) if axis not in axes]
+    operands = [value, builder.constant(0, scalar)]
+    result = TensorType(shape, type.element)
+    return builder.append("reduce", operands, [result], {"dimensions": _array(axes)}, [region]).result
+
+
+def _ordered(builder: Builder, value: Value, names: Sequence[str], output: str) -> Value:
+    order = [names.index(name) for name in output]
+    if order == list(range(len(order))):
+        return value
+    type = tensor_of(value)
+    result = TensorType([type.shape[axis] for axis in order], type.element)
+    return builder.append("transpose", [value], [result], {"permutation": _array(order)}).result
+
+
+def _torch_index_select(builder: Builder, operation: Operation) -> Values:
+    value, indices = operation.operands
+    axis, batch = operation.integer("dim"), operation.integer("batch_dims")
+    rank, index_rank = tensor_of(value).rank, tensor_of(indices).rank
+    sizes = [1 if i < batch or i == axis else length or 0 for i, length in enumerate(tensor_of(value).shape)]
+    spread = index_rank - batch
+    offset = [i if i < axis else i + spread - 1 for i in range(rank) if i != axis and i >= batch]
+    numbers = {
+        "offset_dims": tuple(offset),
+        "collapsed_slice_dims": (axis,),
+        "operand_batching_dims": tuple(range(batch)),
+        "start_indices_batching_dims": tuple(range(batch)),
+        "start_index_map": (axis,),
+        "index_vector_dim": index_rank,
+    }
+    attributes: dict[str, Attribute] = {
+        "dimension_numbers": StructAttr("stablehlo.gather", numbers),
+        "slice_sizes": _array(sizes),
+    }
+    return [builder.append("gather", [value, indices], [operation.results[0].type], attributes).result]
+
+
+def _same(builder: Builder, operation: Operation) -> Values:
+    return operation.operands
+
+
+def _get_tuple_element(builder: Builder, operation: Operation) -> Values | None:
+    owner = operation.operands[0].owner
+    if isinstance(owner, Operation) and owner.name == "stablehlo.tuple":
+        return [owner.operands[operation.integer("index")]]
+    return None
+
+
+def _dimension_size(builder: Builder, operation: Operation) -> Values | None:
+    length = tensor_of(operation.operands[0]).shape[operation.integer("dimension")]
+    return [builder.constant(length, tensor_of(operation.results[0]))] if isinstance(length, int) else None
+
+
+def _zero(builder: Builder, operation: Operation) -> Values:
+    return [builder.constant(0, tensor_of(operation.results[0]))]
+
+
+def _map(builder: Builder, operation: Operation) -> Values:
+    return over_tensors(builder, operation.regions[0].block, operation.operands)
+
+
+def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> Values:
+    """A body of scalars over whole tensors: its operations are element-wise, and its constants are repeated."""
+    shape = tensor_of(operands[0]).shape
+    inside: dict[Value, Value] = dict(zip(block.arguments, operands, strict=True))
+    for inner in block.operations[:-1]:
+        if inner.name == "stablehlo.constant":
+            found = builder.append("constant", (), [inner.results[0].type], inner.attributes).result
+            inside[inner.result] = builder.broadcast(found, shape, ())
+            continue
+        types = [TensorType(shape, tensor_of(value).element) for value in inner.results]
+        given = [inside.get(value, value) for value in inner.operands]
+        whole = [value if tensor_of(value).shape == shape else builder.broadcast(value, shape, ()) for value in given]
+        if inner.name.endswith((".reshape", ".broadcast_in_dim")):
+            inside[inner.result] = whole[0]
+            continue
+        made = builder.append(inner.name.removeprefix("stablehlo."), whole, types, inner.attributes)
+        inside.update(zip(inner.results, made.results, strict=True))
+    found_values = [inside.get(value, value) for value in block.terminator.operands]
+    return [v if tensor_of(v).shape == shape else builder.broadcast(v, shape, ()) for v in found_values]
+
+
+# -- batch normalisation ---------------------------------------------------------------------------------
+
+
+def _features(builder: Builder, operation: Operation, value: Value) -> Value:
+    """A value of each feature, repeated to the operand's shape."""
+    return builder.broadcast(value, tensor_of(operation.operands[0]).shape, (operation.integer("feature_index"),))
+
+
+def _normalized(builder: Builder, operation: Operation, mean: Value, variance: Value) -> tuple[Value, Value]:
+    """The operand's distance from the mean, and the standard deviation, in the operand's shape."""
+    value = operation.operands[0]
+    epsilon = operation.attributes["epsilon"]
+    assert isinstance(epsilon, FloatAttr)
+    spread = builder.elementwise("sqrt", builder.elementwise("add", variance, epsilon.value))
+    centered = builder.elementwise("subtract", value, _features(builder, operation, mean))
+    return centered, _features(builder, operation, spread)
+
+
+def _scaled(builder: Builder, operation: Operation, mean: Value, variance: Value) -> Value:
+    centered, spread = _normalized(builder, operation, mean, variance)
+    scale, offset = (_features(builder, operation, value) for value in operation.operands[1:3])
+    unit = builder.elementwise("divide", centered, spread)
+    return builder.elementwise("add", builder.elementwise("multiply", scale, unit), offset)
+
+
+def _batch_norm_inference(builder: Builder, operation: Operation) -> Values:
+    return [_scaled(builder, operation, operation.operands[3], operation.operands[4])]
+
+
+def _mean(builder: Builder, operation: Operation, value: Value) -> Value:
+    """The mean over all but the feature dimension."""
+    type = tensor_of(value)
+    axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
+    total = _summed(builder, value, axes)
+    return builder.elementwise("divide", total, _count(builder, value, axes, total))
+
+
+def _count(builder: Builder, value: Value, axes: Sequence[int], like: Value) -> Value | float:
+    """The number of elements along dimensions, in another value's type."""
+    lengths = tensor_of(value).lengths
+    number = float(math.prod(length or 1 for axis in axes if isinstance(length := lengths[axis], int)))
+    type = tensor_of(like)
+    found: Value | None = None
+    for axis in axes:
+        if isinstance(lengths[axis], Size):
+            dynamic = builder.convert(builder.dimension(value, axis), type.scalar)
+            found = builder.elementwise("multiply", dynamic, number if found is None else found)
+    return number if found is None else builder.broadcast(found, type.shape, ())
+
+
+def _batch_norm_training(builder: Builder, operation: Operation) -> Values:
+    value = operation.operands[0]
+    mean = _mean(builder, operation, value)
+    centered = builder.elementwise("subtract", value, _features(builder, operation, mean))
+    variance = _mean(builder, operation, builder.elementwise("multiply", centered, centered))
+    return [_scaled(builder, operation, mean, variance), mean, variance]
+
+
+def _batch_norm_grad(builder: Builder, operation: Operation) -> Values:
+    value, scale, mean, variance, gradient = operation.operands
+    type = tensor_of(value)
+    axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
+    count = _count(builder, value, axes, value)
+    centered, spread = _normalized(builder, operation, mean, variance)
+    offset_gradient = _summed(builder, gradient, axes)
+    product = _summed(builder, builder.elementwise("multiply", gradient, centered), axes)
+    epsilon = operation.attributes["epsilon"]
+    assert isinstance(epsilon, FloatAttr)
+    deviation = builder.elementwise("add", variance, epsilon.value)
+    scale_gradient = builder.elementwise("divide", product, builder.elementwise("sqrt", deviation))
+    first = builder.elementwise("multiply", gradient, count)
+    second = builder.elementwise("subtract", first, _features(builder, operation, offset_gradient))
+    share = _features(builder, operation, builder.elementwise("divide", product, deviation))
+    third = builder.elementwise("subtract", second, builder.elementwise("multiply", centered, share))
+    factor = builder.elementwise("divide", _features(builder, operation, scale), spread)
+    whole = builder.elementwise("multiply", factor, builder.elementwise("divide", third, count))
+    return [whole, scale_gradient, offset_gradient]
+
+
+RULES: Final[Mapping[str, Rule]] = {
+    **DISTRIBUTION,
+    "batch_norm_grad": _batch_norm_grad,
+    "batch_norm_inference": _batch_norm_inference,
+    "batch_norm_training": _batch_norm_training,
+    "broadcast": _broadcast,
+    "custom_call": custom_call,
+    "dot": _dot,
+    "einsum": _einsum,
+    "get_dimension_size": _dimension_size,
+    "get_tuple_element": _get_tuple_element,
+    "map": _map,
+    "optimization_barrier": _same,
+    "partition_id": _zero,
+    "replica_id": _zero,
+    "torch_index_select": _torch_index_select,
+    "unary_einsum": _einsum,
+}
+"""By the operation's name without the dialect; a rule that does not apply gives None."""

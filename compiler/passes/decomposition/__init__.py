@@ -1,0 +1,5 @@
+"""What no kernel computes alone, or not in time, as operations that one does.
+
+Imports: ir, dialects, passes.formulas, passes.canonical.
+Read: random_bits, transforms, factorizations, sort_loop, decompose, scatters, split.
+"""

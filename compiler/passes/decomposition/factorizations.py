@@ -1,0 +1,268 @@
+"""Cholesky's factorisation and triangular systems: small ones row by row, others by blocks in a loop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
+from ...ir.operation import Operation, Value, tensor_of
+from ...ir.sizes import Dim, number_of
+from ...ir.types import F32, I32, I64, TensorType
+
+Values = Sequence[Value]
+
+_BLOCK: Final = 16
+"""Rows that are written out one by one; of larger matrices, those of a block."""
+
+
+def triangular_solve(builder: Builder, operation: Operation) -> Values:
+    """The solution of a system whose matrix has zeros on one side."""
+    matrix, right = (_wide(builder, value) for value in operation.operands)
+    lower, unit, left = (operation.flag(name) for name in ("lower", "unit_diagonal", "left_side"))
+    mode = operation.attributes.get("transpose_a")
+    case = mode.case if isinstance(mode, EnumAttr) else "NO_TRANSPOSE"
+    if case == "ADJOINT":
+        matrix = _conjugate(builder, matrix)
+    transposes = (case in ("TRANSPOSE", "ADJOINT")) != (not left)
+    if transposes:
+        matrix, lower = _transposed(builder, matrix), not lower
+    if not left:
+        right = _transposed(builder, right)
+    if 0 in _shape(right):
+        return [operation.operands[1]]
+    if number_of(_shape(matrix)[-1]) <= _BLOCK:
+        found = _solved(builder, matrix, right, lower, unit)
+    else:
+        found = _solved_by_blocks(builder, matrix, right, lower, unit)
+    found = found if left else _transposed(builder, found)
+    return [builder.convert(found, tensor_of(operation.results[0]).scalar)]
+
+
+def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
+    """Rows of the solution one after another, each from those before it."""
+    size, rank = number_of(_shape(matrix)[-1]), len(_shape(right))
+    rows: list[Value] = []
+    for index in range(size) if lower else range(size - 1, -1, -1):
+        row = _row(builder, right, index)
+        if rows:
+            known = builder.concatenate(rows if lower else rows[::-1], rank - 2)
+            start, stop = (0, index) if lower else (index + 1, size)
+            factors = builder.piece(_row(builder, matrix, index), rank - 1, start, stop)
+            row = builder.elementwise("subtract", row, _matmul(builder, factors, known))
+        if not unit:
+            pivot = builder.piece(_row(builder, matrix, index), rank - 1, index, index + 1)
+            row = builder.elementwise("divide", row, builder.broadcast(pivot, _shape(row), range(rank)))
+        rows.append(row)
+    return builder.concatenate(rows if lower else rows[::-1], rank - 2)
+
+
+def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
+    """Blocks of rows one after another: what is known of the solution is taken off, and the rest is a small system."""
+    size = number_of(_shape(matrix)[-1])
+    matrix = _masked(builder, _squared_up(builder, matrix), lower)
+    right = _lengthened(builder, right)
+    blocks = number_of(_shape(matrix)[-1]) // _BLOCK
+
+    def step(inner: Builder, index: Value, found: Value) -> Value:
+        number = index if lower else inner.elementwise("subtract", inner.like(index, blocks - 1), index)
+        start = inner.elementwise("multiply", number, _BLOCK)
+        rows = _rows(inner, matrix, start)
+        rest = inner.elementwise("subtract", _rows(inner, right, start), _matmul(inner, rows, found))
+        block = _solved(inner, _columns(inner, rows, start), rest, lower, unit)
+        return _updated(inner, found, block, start, 2)
+
+    found = _repeated(builder, blocks, builder.like(right, 0), step)
+    return builder.piece(found, len(_shape(found)) - 2, 0, size)
+
+
+def cholesky(builder: Builder, operation: Operation) -> Values:
+    """The factor; NaN where the matrix is not positive definite."""
+    (value,) = operation.operands
+    lower = operation.flag("lower")
+    matrix = _wide(builder, value)
+    if not lower:
+        matrix = _adjoint(builder, matrix)
+    if 0 in _shape(matrix):
+        return [value]
+    factor = (_factored if number_of(_shape(matrix)[-1]) <= _BLOCK else _factored_by_blocks)(builder, matrix)
+    if not lower:
+        factor = _adjoint(builder, factor)
+    return [builder.convert(factor, tensor_of(value).scalar)]
+
+
+def _factored(builder: Builder, matrix: Value) -> Value:
+    """Columns of the lower factor one after another."""
+    shape = _shape(matrix)
+    rank, size = len(shape), number_of(shape[-1])
+    columns: list[Value] = []
+    for index in range(size):
+        column = builder.piece(builder.piece(matrix, rank - 2, index, size), rank - 1, index, index + 1)
+        if columns:
+            known = builder.concatenate(columns, rank - 1)
+            below = builder.piece(known, rank - 2, index, size)
+            row = _conjugate(builder, _row(builder, known, index))
+            column = builder.elementwise("subtract", column, _matmul(builder, below, _transposed(builder, row)))
+        pivot = builder.piece(column, rank - 2, 0, 1)
+        real = builder.part("real", pivot) if tensor_of(pivot).scalar.kind == "complex" else pivot
+        good = builder.compare("GT", real, 0.0)
+        root = builder.elementwise("sqrt", builder.select(good, real, math.nan))
+        if tensor_of(pivot).scalar.kind == "complex":
+            root = builder.complex(root, builder.like(root, 0))
+        column = builder.elementwise("divide", column, builder.broadcast(root, _shape(column), range(rank)))
+        if index:
+            above = (*shape[:-2], index, 1)
+            zeros = builder.constant(0, TensorType(above, tensor_of(column).element))
+            column = builder.concatenate([zeros, column], rank - 2)
+        columns.append(column)
+    return builder.concatenate(columns, rank - 1)
+
+
+def _factored_by_blocks(builder: Builder, matrix: Value) -> Value:
+    """Blocks of columns one after another: a small factor on the diagonal, and a small system for what is below."""
+    size, rank = number_of(_shape(matrix)[-1]), len(_shape(matrix))
+    matrix = _squared_up(builder, matrix)
+    whole = _shape(matrix)
+
+    def step(inner: Builder, index: Value, found: Value) -> Value:
+        start = inner.elementwise("multiply", index, _BLOCK)
+        known = _matmul(inner, found, _adjoint(inner, _rows(inner, found, start)))
+        columns = inner.elementwise("subtract", _columns(inner, matrix, start), known)
+        factor = _factored(inner, _rows(inner, columns, start))
+        columns = _adjoint(inner, _solved(inner, factor, _adjoint(inner, columns), True, False))
+        place = TensorType(_shape(columns), I32)
+        row, column = inner.iota(place, rank - 2), inner.iota(place, rank - 1)
+        first = inner.elementwise("add", column, inner.broadcast(start, _shape(columns), ()))
+        columns = inner.select(inner.compare("GE", row, first), columns, 0)
+        return _updated(inner, found, columns, start, 1)
+
+    found = _repeated(builder, number_of(whole[-1]) // _BLOCK, builder.like(matrix, 0), step)
+    return builder.piece(builder.piece(found, rank - 2, 0, size), rank - 1, 0, size)
+
+
+# -- blocks ----------------------------------------------------------------------------------------------
+
+
+def _shape(value: Value) -> tuple[Dim, ...]:
+    return tensor_of(value).lengths
+
+
+def _repeated(builder: Builder, count: int, start: Value, step: Callable[[Builder, Value, Value], Value]) -> Value:
+    """What a step makes of a value, so many times; it is given the number of the time."""
+    index = TensorType((), I32)
+
+    def condition(inner: Builder, values: Values) -> Values:
+        return [inner.compare("LT", values[0], count)]
+
+    def body(inner: Builder, values: Values) -> Values:
+        return [inner.elementwise("add", values[0], 1), step(inner, *values)]
+
+    types = [index, start.type]
+    regions = [builder.region(types, condition), builder.region(types, body)]
+    return builder.append("while", [builder.constant(0, index), start], types, regions=regions).results[1]
+
+
+def _taken(builder: Builder, value: Value, start: Value, distance: int) -> Value:
+    shape = list(_shape(value))
+    starts = [builder.like(start, 0)] * len(shape)
+    starts[-distance], shape[-distance] = start, _BLOCK
+    sizes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, tuple(shape))}
+    type = TensorType(shape, tensor_of(value).element)
+    return builder.append("dynamic_slice", [value, *starts], [type], sizes).result
+
+
+def _rows(builder: Builder, value: Value, start: Value) -> Value:
+    """A block of rows from one on."""
+    return _taken(builder, value, start, 2)
+
+
+def _columns(builder: Builder, value: Value, start: Value) -> Value:
+    """A block of columns from one on."""
+    return _taken(builder, value, start, 1)
+
+
+def _updated(builder: Builder, value: Value, block: Value, start: Value, distance: int) -> Value:
+    """A value with a block put in, at a start in its last dimension but ``distance - 1``."""
+    starts = [builder.like(start, 0)] * len(_shape(value))
+    starts[-distance] = start
+    return builder.append("dynamic_update_slice", [value, block, *starts], [value.type]).result
+
+
+def _lengthened(builder: Builder, value: Value, axes: Sequence[int] = (-2,)) -> Value:
+    """Zeros at the end of dimensions, up to whole blocks."""
+    shape = _shape(value)
+    high = [0] * len(shape)
+    for axis in axes:
+        high[axis] = -number_of(shape[axis]) % _BLOCK
+    none = [0] * len(shape)
+    return builder.pad(value, builder.constant(0, TensorType((), tensor_of(value).element)), none, high, none)
+
+
+def _squared_up(builder: Builder, matrix: Value) -> Value:
+    """A matrix up to whole blocks, with ones on the rest of the diagonal."""
+    size = number_of(_shape(matrix)[-1])
+    found = _lengthened(builder, matrix, (-2, -1))
+    if found is matrix:
+        return matrix
+    row, column = _places(builder, found)
+    is_new = builder.elementwise("and", builder.compare("EQ", row, column), builder.compare("GE", row, size))
+    return builder.select(is_new, 1, found)
+
+
+def _masked(builder: Builder, matrix: Value, lower: bool) -> Value:
+    """A triangle of a matrix; whatever is on the other side counts as zero."""
+    row, column = _places(builder, matrix)
+    return builder.select(builder.compare("GE" if lower else "LE", row, column), matrix, 0)
+
+
+def _places(builder: Builder, matrix: Value) -> tuple[Value, Value]:
+    type = TensorType(_shape(matrix), I32)
+    return builder.iota(type, type.rank - 2), builder.iota(type, type.rank - 1)
+
+
+# -- matrices --------------------------------------------------------------------------------------------
+
+
+def _conjugate(builder: Builder, value: Value) -> Value:
+    if tensor_of(value).scalar.kind != "complex":
+        return value
+    return builder.complex(builder.part("real", value), builder.elementwise("negate", builder.part("imag", value)))
+
+
+def _transposed(builder: Builder, value: Value) -> Value:
+    shape = _shape(value)
+    rank = len(shape)
+    order = (*range(rank - 2), rank - 1, rank - 2)
+    type = TensorType([shape[axis] for axis in order], tensor_of(value).element)
+    return builder.append("transpose", [value], [type], {"permutation": DenseArray(I64, order)}).result
+
+
+def _adjoint(builder: Builder, value: Value) -> Value:
+    return _conjugate(builder, _transposed(builder, value))
+
+
+def _wide(builder: Builder, value: Value) -> Value:
+    """Narrow floats as f32."""
+    type = tensor_of(value)
+    return builder.convert(value, F32) if type.scalar.bits < 32 else value
+
+
+def _row(builder: Builder, value: Value, index: int) -> Value:
+    return builder.piece(value, len(_shape(value)) - 2, index, index + 1)
+
+
+def _matmul(builder: Builder, left: Value, right: Value) -> Value:
+    a, b = _shape(left), _shape(right)
+    rank = len(a)
+    batch = tuple(range(rank - 2))
+    fields = {
+        "lhs_batching_dimensions": batch,
+        "rhs_batching_dimensions": batch,
+        "lhs_contracting_dimensions": (rank - 1,),
+        "rhs_contracting_dimensions": (rank - 2,),
+    }
+    type = TensorType((*a[:-1], b[-1]), tensor_of(left).element)
+    numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+    return builder.append("dot_general", [left, right], [type], numbers).result

@@ -1,0 +1,153 @@
+"""From dispatch regions to executables and the high-level sequencer: what runs is apart from when it runs.
+
+A region's body becomes the function of an executable, which reads its inputs from buffers and writes its results to
+buffers. Regions with the same body share an executable. The function that held the regions becomes a sequence over
+buffers: it allocates each result and dispatches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...dialects.syntax.text import to_text
+from ...ir.attributes import Attribute, DenseArray, IntegerAttr, SymbolRef
+from ...ir.copying import copy_operations
+from ...ir.operation import Block, Location, Operation, Region, Value, block_of
+from ...ir.types import I64, FunctionType, MemRefType, TensorType, Type
+from .in_place import in_place_inputs, is_view, updates_slice
+
+UNSPECIFIED: Final = "Unspecified"
+"""The target of an executable before it is lowered for one."""
+
+
+def outline(function: Operation) -> list[Operation]:
+    """Executables, and after them the function as a sequence of the ``iree_hl_seq`` dialect."""
+    return _Outliner(str(function.attributes["sym_name"])).run(function)
+
+
+def buffer_type(type: Type) -> Type:
+    """The type of a buffer that holds a value of a type; tokens and the like stay as they are."""
+    return MemRefType(type.shape, type.element) if isinstance(type, TensorType) else type
+
+
+def entry_of(executable: Operation) -> tuple[str, Operation]:
+    """The entry point of an executable as dispatches name it, and its function."""
+    (function,) = (each for each in executable.walk() if each.name == "func.func")
+    return f"{executable.attributes['sym_name']}::@{function.attributes['sym_name']}", function
+
+
+class _Outliner:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._executables: dict[str, tuple[Operation, str]] = {}
+
+    def run(self, function: Operation) -> list[Operation]:
+        block = self._block(function.regions[0].block, {})
+        type = function.attributes["function_type"]
+        assert isinstance(type, FunctionType)
+        buffers = FunctionType(
+            [buffer_type(each) for each in type.inputs], [buffer_type(each) for each in type.results]
+        )
+        attributes = {**function.attributes, "function_type": buffers}
+        sequence = Operation(function.name, (), (), attributes, [Region([block])], location=function.location)
+        return [*(executable for executable, _ in self._executables.values()), sequence]
+
+    def _block(self, block: Block, outer: Mapping[Value, Value]) -> Block:
+        """The sequence of a block; ``outer`` has the buffers of values from around it."""
+        made = Block([buffer_type(value.type) for value in block.arguments])
+        buffers = {**outer, **dict(zip(block.arguments, made.arguments, strict=True))}
+        for operation in block.operations:
+            operands = [buffers[value] for value in operation.operands]
+            if operation.name == "iree.dispatch_region":
+                results = self._dispatch(operation, operands, made)
+            else:
+                regions = [
+                    Region([self._block(inner, buffers) for inner in region.blocks]) for region in operation.regions
+                ]
+                types = [_kept_type(operation, value.type) for value in operation.results]
+                name = _SEQUENCED.get(operation.name, operation.name)
+                copy = Operation(name, operands, types, operation.attributes, regions, location=operation.location)
+                results = made.append(copy).results
+            buffers.update(zip(operation.results, results, strict=True))
+        return made
+
+    def _dispatch(self, operation: Operation, operands: Sequence[Value], into: Block) -> list[Value]:
+        entry = self._entry(operation)
+        results = []
+        for value in operation.results:
+            allocation = Operation("iree_hl_seq.alloc_heap", (), [buffer_type(value.type)], location=operation.location)
+            results.append(into.append(allocation).result)
+        attributes: dict[str, Attribute] = {"entry": SymbolRef(entry)}
+        if len(results) > 1:
+            attributes["results"] = IntegerAttr(len(results), I64)
+        attributes |= {key: value for key, value in operation.attributes.items() if key in ("bytes", "flops")}
+        attributes |= sharing(operation.regions[0].block)
+        into.append(
+            Operation("iree_hl_seq.dispatch", [*operands, *results], (), attributes, location=operation.location)
+        )
+        return results
+
+    def _entry(self, operation: Operation) -> str:
+        """The executable and the entry point that run a region's body."""
+        function = executable_function(operation.regions[0].block, "", operation.location)
+        text = to_text([function])
+        known = self._executables.get(text)
+        if known is None:
+            number = len(self._executables)
+            entry = f"{self._name}_rgn_dispatch_{number}"
+            function.attributes["sym_name"] = entry
+            name = f"{self._name}_ex_dispatch_{number}"
+            executable = executable_of(function, name)
+            known = (executable, f"{name}::@{entry}")
+            self._executables[text] = known
+        return known[1]
+
+
+def sharing(body: Block) -> dict[str, Attribute]:
+    """Attributes that say which inputs may lie where the result does, and what of it is written."""
+    if is_view(body):
+        return {"view": None}
+    inputs = in_place_inputs(body)
+    attributes: dict[str, Attribute] = {"in_place": DenseArray(I64, inputs)} if inputs else {}
+    return {**attributes, "updates": None} if updates_slice(body) else attributes
+
+
+def executable_of(function: Operation, name: str) -> Operation:
+    """An executable of one function, for any target."""
+    location = function.location
+    module = Operation("builtin.module", regions=[Region([block_of([function])])], location=location)
+    attributes: dict[str, Attribute] = {"target": UNSPECIFIED}
+    variant = Operation("iree.executable", (), (), attributes, [Region([block_of([module])])], location=location)
+    return Operation(
+        "iree.multi_arch_executable", (), (), {"sym_name": name}, [Region([block_of([variant])])], location=location
+    )
+
+
+_SEQUENCED: Final = {"func.return": "iree_hl_seq.return", "stablehlo.constant": "iree_hl_seq.constant"}
+
+
+def _kept_type(operation: Operation, type: Type) -> Type:
+    return type if operation.name in ("arith.constant", "iree.workload") else buffer_type(type)
+
+
+def executable_function(body: Block, name: str, location: Location) -> Operation:
+    """The function of an executable: a region's body between loads of its inputs and stores of its results."""
+    types = [buffer_type(value.type) for value in (*body.arguments, *body.terminator.operands)]
+    block = Block(types)
+    values: dict[Value, Value] = {}
+    for argument, buffer in zip(body.arguments, block.arguments, strict=False):
+        load = Operation("iree.load_input", [buffer], [argument.type], location=location)
+        values[argument] = block.append(load).result
+    copy_operations(body.operations[:-1], block, values)
+    outputs = block.arguments[len(body.arguments) :]
+    for value, buffer in zip(body.terminator.operands, outputs, strict=True):
+        block.append(Operation("iree.store_output", [values[value], buffer], location=location))
+    block.append(Operation("iree.return", location=location))
+    attributes: dict[str, Attribute] = {
+        "sym_name": name,
+        "function_type": FunctionType(types, ()),
+        "iree.executable.export": None,
+        **{f"iree.executable.{key}": value for key, value in sharing(body).items()},
+    }
+    return Operation("func.func", (), (), attributes, [Region([block])], location=location)

@@ -1,0 +1,309 @@
+"""Small integer tensors whose elements are known as numbers, or as sizes that depend on the call.
+
+What is computed from data is a symbol of its own, an unknown. So the limit of a slice minus its start may be a size,
+although neither is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dialects.rules.requirements import OperationError
+from ...ir.attributes import DenseElements, EnumAttr, type_shape
+from ...ir.operation import Operation, Value
+from ...ir.sizes import Dim, Size, is_at_least, is_multiple, quotient, symbol
+from ...ir.types import TensorType, Type
+
+Sizes = npt.NDArray[np.object_]
+"""Elements are integers, booleans and sizes; None where one is not known."""
+
+MAX_ELEMENTS: Final = 64
+"""Larger tensors are not followed."""
+
+_UNKNOWN: Final = 10**6
+"""Symbols from this number on are unknowns, of which not even the sign is known."""
+
+
+def is_size(value: object) -> TypeGuard[Dim]:
+    """Whether an element is a number or a size without unknowns."""
+    return isinstance(value, int) or (isinstance(value, Size) and not _has_unknown(value))
+
+
+def _has_unknown(size: Size) -> bool:
+    return any(int(name[1:]) >= _UNKNOWN for name in size.plain_symbols)
+
+
+def _at_least(size: Dim, low: int) -> bool | None:
+    return None if isinstance(size, Size) and _has_unknown(size) else is_at_least(size, low)
+
+
+class Known:
+    """What is known of values.
+
+    Attributes:
+        sizes: elements by value.
+        divisions: symbols that are divided, and by what, where it is not known that there is no rest.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: dict[Value, Sizes] = {}
+        self.divisions: list[tuple[str, int]] = []
+        self._count = _UNKNOWN
+
+    def elements(self, value: Value) -> Sizes | None:
+        """Elements of a small tensor of integers or booleans; unknowns where nothing is known."""
+        if value not in self.sizes and _is_small(value.type):
+            self.sizes[value] = np.full(type_shape(value.tensor), None, object)
+            if value.tensor.scalar.is_integer:
+                self.sizes[value] = self._with_unknowns(self.sizes[value])
+        return self.sizes.get(value)
+
+    def _with_unknowns(self, elements: Sizes) -> Sizes:
+        found = elements.copy()
+        for index in np.ndindex(found.shape):
+            if found[index] is None:
+                found[index] = symbol(self._count)
+                self._count += 1
+        return found
+
+    @staticmethod
+    def scalar(size: Dim | bool | None) -> Sizes:
+        """A tensor without dimensions."""
+        found = np.empty((), object)
+        found[()] = size
+        return found
+
+    def lengths(self, value: Value, what: str, declared: Sequence[Dim | None] = ()) -> tuple[Dim, ...]:
+        """Elements of a vector of sizes.
+
+        Args:
+            value: the vector.
+            what: it is, for errors.
+            declared: what elements have to be, where that is known.
+
+        Raises:
+            OperationError: one is not known.
+        """
+        found = self.elements(value)
+        listed = [None] * len(declared) if found is None else found.reshape(-1).tolist()
+        pairs = itertools.zip_longest(listed, declared)
+        elements = [size for each, wanted in pairs if is_size(size := each if is_size(each) else wanted)]
+        if len(elements) < len(listed) or (found is None and not declared):
+            raise OperationError(
+                f"{what} that is a polynomial in the lengths of arguments' dimensions, such as 2*b+1; what is computed "
+                "from data, or divided with a rest, is not known before the call: export the program for fixed lengths"
+            )
+        return tuple(elements)
+
+    def comparison(self, value: Value) -> tuple[str, Dim, Dim] | None:
+        """Direction and sides of the comparison of sizes that a value is, if it is one."""
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.name != "stablehlo.compare":
+            return None
+        sides = [self.elements(operand) for operand in owner.operands]
+        direction = owner.attributes["comparison_direction"]
+        if sides[0] is None or sides[1] is None or sides[0].size != 1 or not isinstance(direction, EnumAttr):
+            return None
+        left, right = (side.reshape(-1)[0] for side in sides if side is not None)
+        if not is_size(left) or not is_size(right):
+            return None
+        return direction.case, left, right
+
+    def note(self, operation: Operation) -> None:
+        """Follows an operation, if it is one that computes with sizes."""
+        rule = _RULES.get(operation.name.removeprefix("stablehlo."))
+        if rule is None or len(operation.results) != 1 or not _is_small(operation.results[0].type):
+            return
+        operands = [self.elements(value) for value in operation.operands]
+        given = [operand for operand in operands if operand is not None]
+        if len(given) == len(operands):
+            found = rule(operation, *given)
+            if operation.name in ("stablehlo.divide", "stablehlo.remainder") and None in found.reshape(-1):
+                self._note_division(*(operand.reshape(-1)[0] for operand in given))
+            is_integer = operation.results[0].tensor.scalar.is_integer
+            self.sizes[operation.results[0]] = self._with_unknowns(found) if is_integer else found
+
+    def _note_division(self, size: object, divisor: object) -> None:
+        if is_size(size) and isinstance(size, Size) and size.name is not None and isinstance(divisor, int) and divisor:
+            self.divisions.append((size.name, abs(divisor)))
+
+
+def _is_small(type: Type) -> bool:
+    if not isinstance(type, TensorType) or not (type.scalar.is_integer or type.scalar.kind == "bool"):
+        return False
+    return isinstance(type.count, int) and type.count <= MAX_ELEMENTS
+
+
+def is_true(known: Known, value: Value) -> bool | None:
+    """Whether a boolean holds in every call, or in none; None where it is not known."""
+    found = known.sizes.get(value)
+    return None if found is None or found.size != 1 else found.reshape(-1)[0]
+
+
+def _each(function: Callable[..., object]) -> Callable[..., Sizes]:
+    """A rule that applies a function to each element; what is not known stays so."""
+
+    def rule(operation: Operation, *operands: Sizes) -> Sizes:
+        shape = type_shape(operation.results[0].tensor)
+        spread = [np.broadcast_to(operand, shape) for operand in operands]
+        found = np.empty(spread[0].shape, object)
+        for index in np.ndindex(found.shape):
+            items = [operand[index] for operand in spread]
+            found[index] = None if None in items else function(*items)
+        return found
+
+    return rule
+
+
+def _divided(left: Dim, right: Dim) -> Dim | None:
+    if not isinstance(right, int) or right == 0:
+        return None
+    if isinstance(left, int):
+        return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
+    if is_multiple(left, right):
+        return quotient(left, right)
+    # Whether a symbol alone is a multiple may be asserted later on.
+    is_large = left.name is None and right > 0 and _at_least(left, 1) and not left.symbols - left.plain_symbols
+    return quotient(left, right) if is_large else None
+
+
+def _rest(left: Dim, right: Dim) -> Dim | None:
+    if not isinstance(right, int) or right == 0:
+        return None
+    if isinstance(left, int):
+        return abs(left) % abs(right) * (-1 if left < 0 else 1)
+    found = _divided(left, right)
+    return None if found is None else left - right * found
+
+
+def _larger(left: Dim, right: Dim) -> Dim | None:
+    if _at_least(left - right, 0):
+        return left
+    return right if _at_least(right - left, 0) else None
+
+
+def _smaller(left: Dim, right: Dim) -> Dim | None:
+    if _at_least(left - right, 0):
+        return right
+    return left if _at_least(right - left, 0) else None
+
+
+def _clamped(low: Dim, value: Dim, high: Dim) -> Dim | None:
+    larger = _larger(low, value)
+    return None if larger is None else _smaller(larger, high)
+
+
+def _compared(operation: Operation, left: Sizes, right: Sizes) -> Sizes:
+    direction = operation.attributes["comparison_direction"]
+    assert isinstance(direction, EnumAttr)
+    return _each(_COMPARISONS[direction.case])(operation, left, right)
+
+
+def _equal(left: Dim, right: Dim) -> bool | None:
+    difference = left - right
+    if isinstance(difference, int):
+        return difference == 0
+    return False if _at_least(difference, 1) or _at_least(-difference, 1) else None
+
+
+def _either(absorbing: bool) -> Callable[..., Sizes]:
+    """``or`` and ``and`` of booleans, of which one may settle it; of integers only if both are known."""
+
+    def rule(operation: Operation, *operands: Sizes) -> Sizes:
+        left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)
+        found = np.empty(left.shape, object)
+        for index in np.ndindex(found.shape):
+            one, other = left.item(index), right.item(index)
+            if one is absorbing or other is absorbing:
+                found[index] = absorbing
+            elif isinstance(one, int) and isinstance(other, int):
+                found[index] = one | other if absorbing else one & other
+        return found
+
+    return rule
+
+
+def _sign(value: Dim) -> int | None:
+    if isinstance(value, int):
+        return (value > 0) - (value < 0)
+    return 1 if _at_least(value, 1) else -1 if _at_least(-value, 1) else None
+
+
+def _not(value: object) -> object:
+    return (not value) if isinstance(value, bool) else None if isinstance(value, Size) else ~int(str(value))
+
+
+_COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], bool | None]]] = {
+    "EQ": _equal,
+    "NE": lambda left, right: None if (found := _equal(left, right)) is None else not found,
+    "GE": lambda left, right: _at_least(left - right, 0),
+    "GT": lambda left, right: _at_least(left - right, 1),
+    "LE": lambda left, right: _at_least(right - left, 0),
+    "LT": lambda left, right: _at_least(right - left, 1),
+}
+
+
+def _chosen(operation: Operation, predicate: Sizes, then: Sizes, otherwise: Sizes) -> Sizes:
+    def choose(condition: object, one: object, other: object) -> object:
+        return one if condition else other
+
+    return _each(choose)(operation, predicate, then, otherwise)
+
+
+def _constant(operation: Operation) -> Sizes:
+    value = operation.attributes["value"]
+    assert isinstance(value, DenseElements)
+    found = np.empty(value.array.shape, object)
+    for index in np.ndindex(found.shape):
+        found[index] = value.array[index].item()
+    return found
+
+
+def _shape(operation: Operation) -> tuple[int, ...]:
+    return type_shape(operation.results[0].tensor)
+
+
+def _broadcast(operation: Operation, value: Sizes) -> Sizes:
+    shape = [1] * len(_shape(operation))
+    for axis, length in zip(operation.integers("broadcast_dimensions"), value.shape, strict=True):
+        shape[axis] = length
+    return np.broadcast_to(value.reshape(shape), _shape(operation))
+
+
+def _slice(operation: Operation, value: Sizes) -> Sizes:
+    lists = [operation.integers(name) for name in ("start_indices", "limit_indices", "strides")]
+    return value[tuple(slice(*each) for each in zip(*lists, strict=True))]
+
+
+def _product(left: Any, right: Any) -> object:
+    return left * right
+
+
+_RULES: Final[Mapping[str, Callable[..., Sizes]]] = {
+    "add": _each(lambda left, right: left + right),
+    "and": _either(False),
+    "broadcast_in_dim": _broadcast,
+    "clamp": _each(_clamped),
+    "compare": _compared,
+    "concatenate": lambda operation, *values: np.concatenate(values, operation.integer("dimension")),
+    "constant": _constant,
+    "convert": _each(lambda value: int(value) if isinstance(value, bool) else value),
+    "divide": _each(_divided),
+    "maximum": _each(_larger),
+    "minimum": _each(_smaller),
+    "multiply": _each(_product),
+    "negate": _each(lambda value: -value),
+    "not": _each(_not),
+    "or": _either(True),
+    "remainder": _each(_rest),
+    "reshape": lambda operation, value: value.reshape(_shape(operation)),
+    "select": _chosen,
+    "sign": _each(_sign),
+    "slice": _slice,
+    "subtract": _each(lambda left, right: left - right),
+}

@@ -1,0 +1,386 @@
+"""Lengths that depend on the call: every ``?`` becomes a size, and operations whose shapes are operands static ones.
+
+Each ``?`` of an argument is a symbol. Types follow from operation to operation; where two lengths have to be the same
+and are not, a symbol is replaced by what it then has to be, and the walk begins again. What a call has to fulfil beyond
+the shapes of its arguments is noted in the function's attribute ``requires``: pairs of a size that has to be 0 or more,
+and what to say if it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...dialects.rules.hlo import infer
+from ...dialects.rules.requirements import OperationError, UnequalError, compatible
+from ...ir.attributes import DenseArray
+from ...ir.copying import copy_region
+from ...ir.operation import Block, Operation, Value
+from ...ir.sizes import (
+    Dim,
+    Size,
+    SizeError,
+    definitions,
+    is_at_least,
+    is_multiple,
+    parts_of_quotient,
+    product,
+    quotient,
+    solved,
+    substituted,
+    symbol,
+    symbols_of,
+)
+from ...ir.source import SourceText
+from ...ir.types import I32, I64, FunctionType, ShapedType, TensorType, Type
+from .forms import FORMS, agreed, static_window
+from .known_sizes import Known, is_true
+
+REQUIRES: Final = "requires"
+
+MAX_SIZE: Final = 2**31 - 1
+"""What a symbol is at most: lengths are 32-bit integers in programs."""
+
+
+def resolve(function: Operation, functions: Mapping[str, Operation], source: SourceText) -> Operation:
+    """A function without calls, as it is, or a copy in which all lengths are numbers or sizes.
+
+    Args:
+        function: without calls.
+        functions: those of the program, for the bodies that custom calls name.
+        source: of the program.
+
+    Raises:
+        CompileError: a length is no polynomial in the lengths of arguments' dimensions, or cannot be what it has to be.
+    """
+    if all(_is_static(operation) for operation in function.walk()):
+        return function
+    replaced: dict[str, Dim] = {}
+    while True:
+        copy = Operation(
+            function.name,
+            (),
+            (),
+            dict(function.attributes),
+            [copy_region(region, {}) for region in function.regions],
+            location=function.location,
+        )
+        try:
+            _Resolver(replaced, functions, source).run(copy)
+        except _Unequal as error:
+            replaced = {name: substituted(size, {error.symbol: error.size}) for name, size in replaced.items()}
+            replaced[error.symbol] = error.size
+            continue
+        return copy
+
+
+def _is_static(operation: Operation) -> bool:
+    is_call = operation.attributes.get("call_target_name") in ("shape_assertion", "stablehlo.dynamic_reduce_window")
+    if is_call or operation.name.removeprefix("stablehlo.") in FORMS:
+        return False
+    types = [value.type for value in operation.results]
+    if operation.name == "func.func":
+        types += [value.type for block in operation.regions[0].blocks for value in block.arguments]
+    return all(not isinstance(type, ShapedType) or type.is_static for type in types)
+
+
+@dataclass
+class _Unequal(Exception):
+    """A symbol that has to be a size."""
+
+    symbol: str
+    size: Dim
+
+
+class _Resolver:
+    """One walk over a function.
+
+    Args:
+        replaced: sizes by the symbols that they replace.
+        functions: of the program.
+        source: of the program.
+    """
+
+    def __init__(self, replaced: Mapping[str, Dim], functions: Mapping[str, Operation], source: SourceText) -> None:
+        self._replaced = replaced
+        self._functions = functions
+        self._source = source
+        self._known = Known()
+        self._places: dict[str, tuple[int, int, int, int]] = {}
+        self._arguments: Sequence[Value] = ()
+        self._requires: dict[Size, str] = {}
+        self._depth = 0
+
+    def run(self, function: Operation) -> None:
+        block = function.regions[0].block
+        count = 0
+        for argument in block.arguments:
+            if not isinstance(argument.type, ShapedType):
+                continue
+            shape: list[Dim] = []
+            bounds = argument.type.encoding.removeprefix("#stablehlo.bounds<").rstrip(">").split(", ")
+            for length in argument.type.shape:
+                if length is not None:
+                    shape.append(length)
+                    continue
+                shape.append(substituted(symbol(count), self._replaced))
+                count += 1
+            argument.type = TensorType(shape, argument.type.element)
+            for axis, bound in enumerate(bounds):
+                difference = int(bound) - shape[axis] if bound.isdigit() else 0
+                if isinstance(difference, Size):
+                    self._requires[difference] = f"expected at most {bound} elements along dimension {axis}"
+        self._arguments = block.arguments
+        self._places = definitions(_lengths(value.type) for value in block.arguments)
+        try:
+            for argument in block.arguments:
+                _hold_bytes(argument.type)
+        except OperationError as error:
+            raise self._error(function, error.expected) from None
+        missing = symbols_of(length for value in block.arguments for length in _lengths(value.type)) - set(self._places)
+        if missing:
+            message = f"no argument tells {', '.join(sorted(missing))}; add one that has that dimension alone"
+            raise self._source.error(max(function.location.offset, 0), message)
+        self._block(block, {})
+        results = [value.type for value in block.terminator.operands]
+        function.attributes["function_type"] = FunctionType([value.type for value in block.arguments], results)
+        if self._requires:
+            function.attributes[REQUIRES] = tuple(
+                (DenseArray(I64, (size,)), message) for size, message in self._requires.items()
+            )
+
+    def _block(self, block: Block, replaced: dict[Value, Value]) -> None:
+        operations, block.operations = block.operations, []
+        builder = Builder(block)
+        for operation in operations:
+            operation.operands = [replaced.get(value, value) for value in operation.operands]
+            builder.location = operation.location
+            try:
+                values = self._operation(builder, operation, replaced)
+            except UnequalError as error:
+                found = solved(error.difference)
+                if found is not None and is_at_least(found[1], 0) is not False:
+                    raise _Unequal(*found) from None
+                raise self._error(operation, error.expected) from None
+            except OperationError as error:
+                raise self._error(operation, error.expected) from None
+            except SizeError as error:
+                raise self._error(operation, str(error)) from None
+            replaced.update(zip(operation.results, values, strict=True))
+
+    def _error(self, operation: Operation, expected: str) -> Exception:
+        debug = operation.location.debug
+        origin = f" (from {debug.file_name}:{debug.line})" if debug is not None and debug.line else ""
+        return self._source.error(max(operation.location.offset, 0), f"{operation.name} expects {expected}{origin}")
+
+    def _operation(self, builder: Builder, operation: Operation, replaced: dict[Value, Value]) -> Sequence[Value]:
+        name = operation.name.removeprefix("stablehlo.")
+        if name == "custom_call" and operation.attributes.get("call_target_name") == "shape_assertion":
+            self._assert(operation)
+            return []
+        if name == "get_dimension_size":
+            return [self._dimension(builder, operation)]
+        if name == "custom_call" and operation.attributes.get("call_target_name") == "stablehlo.dynamic_reduce_window":
+            values = static_window(builder, operation, self._known, self._functions)
+        elif name in FORMS:
+            values = FORMS[name](builder, operation, self._known)
+        else:
+            self._infer(builder, operation, replaced)
+            values = operation.results
+        for owner in {value.owner for value in values}:
+            if isinstance(owner, Operation):
+                for value in owner.results:
+                    _hold_bytes(value.type)
+                self._require(owner)
+                self._known.note(owner)
+        return values
+
+    def _infer(self, builder: Builder, operation: Operation, replaced: dict[Value, Value]) -> None:
+        """Adds an operation with the types that follow from its operands'."""
+        name = operation.name.removeprefix("stablehlo.")
+        _hold_static(operation)
+        for region in operation.regions:
+            for inner in region.blocks:
+                if name == "while":
+                    for argument, value in zip(inner.arguments, operation.operands, strict=True):
+                        argument.type = value.type
+                self._depth += name in ("while", "if", "case")
+                self._block(inner, replaced)
+                self._depth -= name in ("while", "if", "case")
+        builder.block.append(operation)
+        if operation.name.startswith(("func.", "stablehlo.return")):
+            return
+        _complete(operation)
+        inferred = infer(operation)
+        for value, type in zip(operation.results, inferred, strict=True):
+            value.type = agreed(type, value.type)
+        if name == "while":
+            given = [value.type for value in operation.regions[1].block.terminator.operands]
+            for one, other in zip(given, inferred, strict=True):
+                if not compatible(one, other):
+                    raise OperationError(f"a body that gives {other}, which it takes, got {one}")
+
+    # -- scalars of sizes ------------------------------------------------------------------------------
+
+    def _dimension(self, builder: Builder, operation: Operation) -> Value:
+        """The length of a dimension, from the lengths of arguments' dimensions."""
+        (operand,) = operation.operands
+        size = operand.tensor.lengths[operation.integer("dimension")]
+        value = self._size(builder, size)
+        element = operation.results[0].tensor.scalar
+        value = builder.convert(value, element)
+        self._known.sizes[value] = self._known.scalar(size)
+        return value
+
+    def _size(self, builder: Builder, size: Dim) -> Value:
+        scalar = TensorType((), I32)
+        if isinstance(size, int):
+            return builder.constant(size, scalar)
+        total: Value | None = None
+        for monomial, factor in size.terms:
+            term: Value | None = None
+            for name in monomial:
+                length = self._symbol(builder, name)
+                term = length if term is None else builder.elementwise("multiply", term, length)
+            if term is None:
+                term = builder.constant(factor, scalar)
+            elif factor != 1:
+                term = builder.elementwise("multiply", term, factor)
+            total = term if total is None else builder.elementwise("add", total, term)
+        assert total is not None
+        return total
+
+    def _symbol(self, builder: Builder, name: str) -> Value:
+        parts = parts_of_quotient(name)
+        if parts is not None:
+            return builder.elementwise("divide", self._size(builder, parts[0]), parts[1])
+        argument, axis, factor, constant = self._places[name]
+        length = builder.dimension(self._arguments[argument], axis)
+        length = builder.elementwise("subtract", length, constant) if constant else length
+        return builder.elementwise("divide", length, factor) if factor > 1 else length
+
+    # -- what calls have to fulfil ---------------------------------------------------------------------
+
+    def _assert(self, operation: Operation) -> None:
+        """A check of shapes: known to hold, an equation that says what a symbol is, or left to the call."""
+        message = str(operation.attributes.get("error_message", "")).partition(" Using the following")[0]
+        condition = operation.operands[0]
+        known = is_true(self._known, condition)
+        if known is False:
+            raise OperationError(f"a condition that can hold: {message}")
+        if known:
+            return
+        compared = self._known.comparison(condition)
+        if compared is None and self._known.divisions:
+            # What is asserted is that there is no rest.
+            name, divisor = self._known.divisions[0]
+            raise _Unequal(name, divisor * Size((((name,), 1),)))
+        if compared is None:
+            raise OperationError("a comparison of sizes that are polynomials in the lengths of arguments' dimensions")
+        direction, left, right = compared
+        difference = left - right if direction in ("GE", "GT", "EQ") else right - left
+        if direction in ("GT", "LT"):
+            difference = difference - 1
+        assert isinstance(difference, Size)
+        if direction == "EQ":
+            raise UnequalError(f"{left} to be {right}", None, difference)
+        if direction == "NE":
+            raise OperationError(f"a comparison other than {left} != {right}, which no call checks")
+        self._requires.setdefault(difference, message or f"expected {left} {_SIGNS[direction]} {right}")
+
+    def _require(self, operation: Operation) -> None:
+        # What is in a loop or a branch may never run: only its shapes have to be shapes.
+        for size, what in _shape_requirements(operation) if self._depth else _requirements(operation):
+            holds = is_at_least(size, 0)
+            if holds is False:
+                raise OperationError(what)
+            if holds is None and isinstance(size, Size):
+                self._requires.setdefault(size, f"{operation.name} expects {what}")
+
+
+def _complete(operation: Operation) -> None:
+    """Gives a reshape or a broadcast, whose result is declared, the length that is left open there."""
+    name = operation.name.removeprefix("stablehlo.")
+    if name not in ("reshape", "broadcast_in_dim") or not isinstance(operation.results[0].type, TensorType):
+        return
+    before, declared = operation.operands[0].tensor, operation.results[0].type
+    shape = list(declared.shape)
+    if name == "broadcast_in_dim":
+        for axis, target in enumerate(operation.integers("broadcast_dimensions")):
+            if shape[target] is None and before.lengths[axis] != 1:
+                shape[target] = before.lengths[axis]
+    elif shape.count(None) == 1:
+        others = product(length for length in shape if length is not None)
+        if isinstance(others, int) and others and is_multiple(before.count, others):
+            shape[shape.index(None)] = quotient(before.count, others)
+    operation.results[0].type = TensorType(shape, declared.element)
+
+
+def _hold_bytes(type: Type) -> None:
+    """Holds that a tensor is of whole bytes in every call."""
+    if not isinstance(type, TensorType) or type.is_static or type.scalar.kind not in ("int", "uint"):
+        return
+    if not is_multiple(type.count * type.scalar.bits, 8):
+        raise OperationError(
+            f"elements that fill whole bytes in every call where lengths depend on it, got {type}; use 8 bits"
+        )
+
+
+def _hold_static(operation: Operation) -> None:
+    """Holds that the dimensions are numbers over which an operation is written out."""
+    name = operation.name.removeprefix("stablehlo.")
+    types = [value.type for value in operation.operands if isinstance(value.type, ShapedType)]
+    count = {"cholesky": 2, "triangular_solve": 2, "fft": len(operation.integers("fft_length"))}.get(name)
+    if name == "custom_call" and str(operation.attributes["call_target_name"]).startswith("lapack_"):
+        count = max((type.rank for type in types), default=0)
+    for type in types if count else ():
+        if not all(isinstance(length, int) for length in type.shape[-(count or 0) :]):
+            raise OperationError(
+                f"last {count} dimensions whose lengths are known when the program is compiled, got {type}; "
+                "export the program for fixed lengths"
+            )
+
+
+_SIGNS: Final = {"GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
+
+
+def _lengths(type: Type) -> tuple[Dim, ...]:
+    return type.lengths if isinstance(type, ShapedType) else ()
+
+
+def _shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
+    for value in operation.results:
+        if isinstance(value.type, TensorType):
+            for axis, length in enumerate(value.type.lengths):
+                yield length, f"a result with 0 or more elements along dimension {axis}, got {length}"
+
+
+def _requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
+    """Sizes that have to be 0 or more for an operation to be defined, each with what it then expects."""
+    yield from _shape_requirements(operation)
+    name = operation.name.removeprefix("stablehlo.")
+    if not operation.operands or not isinstance(operation.operands[0].type, TensorType):
+        return
+    lengths = operation.operands[0].tensor.lengths
+    if name == "slice":
+        for axis, (start, limit) in enumerate(
+            zip(operation.sizes("start_indices"), operation.sizes("limit_indices"), strict=True)
+        ):
+            yield start, f"a slice that starts at 0 or later, got {start}"
+            yield limit - start, f"a slice that ends no earlier than it starts, got {start}:{limit}"
+            yield lengths[axis] - limit, f"a slice that ends within {lengths[axis]} elements, got {limit}"
+    elif name in ("gather", "dynamic_slice"):
+        for length, size in zip(lengths, operation.sizes("slice_sizes"), strict=True):
+            yield length - size, f"slices within {length} elements, got {size}"
+    elif name == "dynamic_update_slice":
+        for length, size in zip(lengths, operation.operands[1].tensor.lengths, strict=True):
+            yield length - size, f"an update within {length} elements, got {size}"
+    elif name == "pad":
+        for length, between in zip(lengths, operation.integers("interior_padding"), strict=True):
+            if between:
+                yield length - 1, f"an element at least to pad in between, got {length}"
+    elif name == "reduce_window":
+        for size in operation.sizes("window_dimensions"):
+            yield size - 1, f"windows of an element at least, got {size}"

@@ -1,0 +1,192 @@
+"""CHLO's scans and ragged contractions in terms of StableHLO's operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, StructAttr
+from ...ir.copying import copy_operations
+from ...ir.operation import Operation, Value, tensor_of
+from ...ir.sizes import Dim, number_of
+from ...ir.types import I64, TensorType
+
+
+def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """A loop over the dimension, through the carries and the outputs, into which it writes."""
+    input_count, carry_count = operation.integers("operandSegmentSizes")
+    inputs, inits = operation.operands[:input_count], operation.operands[input_count:]
+    outputs = [tensor_of(value) for value in operation.results[: len(operation.results) - carry_count]]
+    axis = operation.integer("dimension")
+    whole_values = [*inputs, *operation.results[: len(outputs)]]
+    found_length = tensor_of(whole_values[0]).lengths[axis] if whole_values else operation.integer("scan_dim_size", 0)
+    length: Value | int
+    last: Value | int
+    if isinstance(found_length, int):
+        length, last = found_length, found_length - 1
+    else:
+        length = builder.dimension(inputs[0], axis)
+        last = builder.elementwise("subtract", length, 1)
+    is_reversed = operation.flag("is_reverse")
+    body = operation.regions[0].block
+
+    def step(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
+        position = inner.elementwise("subtract", last, number) if is_reversed else number
+        given = [_slice(inner, value, axis, position) for value in inputs]
+        inside = dict(zip(body.arguments, [*given, *values[:carry_count]], strict=True))
+        copy_operations(body.operations[:-1], inner.block, inside)
+        found = [inside[value] for value in body.terminator.operands]
+        pairs = zip(values[carry_count:], found[: len(outputs)], strict=True)
+        return [*found[len(outputs) :], *(_written(inner, *pair, axis, position) for pair in pairs)]
+
+    results = builder.loop(length, [*inits, *(builder.constant(0, type) for type in outputs)], step)
+    return [*results[carry_count:], *results[:carry_count]]
+
+
+def _starts(builder: Builder, rank: int, axis: int, position: Value) -> list[Value]:
+    zero = builder.constant(0, tensor_of(position))
+    return [position if each == axis else zero for each in range(rank)]
+
+
+def _slice(builder: Builder, value: Value, axis: int, position: Value) -> Value:
+    """An element of a dimension, which goes."""
+    type = tensor_of(value)
+    sizes = tuple(1 if each == axis else length or 0 for each, length in enumerate(type.shape))
+    attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
+    operands = [value, *_starts(builder, type.rank, axis, position)]
+    found = builder.append("dynamic_slice", operands, [TensorType(sizes, type.element)], attributes).result
+    return builder.reshape(found, sizes[:axis] + sizes[axis + 1 :])
+
+
+def _written(builder: Builder, whole: Value, part: Value, axis: int, position: Value) -> Value:
+    shape = [1 if each == axis else length or 0 for each, length in enumerate(tensor_of(whole).shape)]
+    operands = [whole, builder.reshape(part, shape), *_starts(builder, len(shape), axis, position)]
+    return builder.append("dynamic_update_slice", operands, [whole.type]).result
+
+
+def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """A contraction of each group's part of the left side, the rest being zeros.
+
+    Rows along the ragged dimension belong to groups, one after another. If the dimension is contracted, each group has
+    a result of its own; if it stays, groups are contracted too, since the right side has one matrix a group; if it is a
+    batch dimension, groups make no difference but that what belongs to none is zero.
+    """
+    left, right, sizes = operation.operands
+    numbers = operation.attributes["ragged_dot_dimension_numbers"]
+    assert isinstance(numbers, StructAttr)
+    lists = {
+        side: [numbers.ints(f"{side}_{kind}_dimensions") for kind in ("batching", "contracting")]
+        for side in ("lhs", "rhs")
+    }
+    (ragged,) = numbers.ints("lhs_ragged_dimensions")
+    batching, contracting = lists["lhs"]
+    is_stacked = ragged not in batching
+    mask = _members(builder, left, sizes, ragged, _prefix(tensor_of(left).rank, ragged, batching, contracting))
+    if not is_stacked:
+        mask = _any_group(builder, mask)
+        given = builder.select(mask, left, 0)
+        return [_contracted(builder, operation, given, right, lists["lhs"], lists["rhs"])]
+    groups = tensor_of(mask).lengths[0]
+    type = tensor_of(left)
+    spread = builder.broadcast(left, (groups, *type.shape), range(1, type.rank + 1))
+    given = builder.select(mask, spread, 0)
+    shifted = [[axis + 1 for axis in axes] for axes in lists["lhs"]]
+    if ragged in lists["lhs"][1]:
+        # The left side's group is one of its free dimensions; results have it before the batch dimensions.
+        found = _contracted(builder, operation, given, right, shifted, lists["rhs"], groups)
+        count = len(batching)
+        rank = tensor_of(found).rank
+        order = (count, *range(count), *range(count + 1, rank))
+        shape = [tensor_of(found).shape[axis] for axis in order]
+        moved: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
+        return [builder.append("transpose", [found], [TensorType(shape, tensor_of(found).element)], moved).result]
+    (group,) = numbers.ints("rhs_group_dimensions")
+    right_lists = [lists["rhs"][0], (group, *lists["rhs"][1])]
+    return [_contracted(builder, operation, given, right, [shifted[0], [0, *shifted[1]]], right_lists)]
+
+
+def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequence[int]) -> list[int]:
+    """Dimensions of the left side for each index of which there may be other group sizes."""
+    if ragged in batching:
+        return list(batching[: batching.index(ragged)])
+    if ragged in contracting:
+        return [*batching, *contracting[: contracting.index(ragged)]]
+    return [*batching, *(axis for axis in range(ragged) if axis not in batching and axis not in contracting)]
+
+
+def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: Sequence[int]) -> Value:
+    """For each group, which elements of the left side belong to it."""
+    type = tensor_of(sizes)
+    groups = number_of(type.lengths[-1])
+    below = np.tri(groups, dtype=np.int64)
+    triangle = builder.constant(below.T, TensorType((groups, groups), type.element))
+    fields = {
+        "lhs_batching_dimensions": (),
+        "rhs_batching_dimensions": (),
+        "lhs_contracting_dimensions": (type.rank - 1,),
+        "rhs_contracting_dimensions": (0,),
+    }
+    contraction: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+    ends = builder.append("dot_general", [sizes, triangle], [type], contraction).result
+    begins = builder.elementwise("subtract", ends, sizes)
+    shape = (groups, *tensor_of(left).lengths)
+    places = [axis + 1 for axis in prefix] if type.rank > 1 else []
+    begins, ends = (_spread(builder, value, shape, places) for value in (begins, ends))
+    position = builder.iota(TensorType(shape, type.element), ragged + 1)
+    inside = builder.compare("GE", position, begins), builder.compare("LT", position, ends)
+    return builder.elementwise("and", *inside)
+
+
+def _spread(builder: Builder, value: Value, shape: Sequence[Dim], places: Sequence[int]) -> Value:
+    """A value of groups, the group last, over the left side with the group first."""
+    type = tensor_of(value)
+    order = (type.rank - 1, *range(type.rank - 1))
+    moved: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
+    first = builder.append(
+        "transpose", [value], [TensorType([type.shape[axis] for axis in order], type.element)], moved
+    ).result
+    axes = sorted(range(len(places)), key=lambda index: places[index])
+    if list(axes) != list(range(len(places))):
+        again = (0, *(axis + 1 for axis in axes))
+        shuffled: dict[str, Attribute] = {"permutation": DenseArray(I64, again)}
+        types = [TensorType([tensor_of(first).shape[axis] for axis in again], type.element)]
+        first = builder.append("transpose", [first], types, shuffled).result
+    return builder.broadcast(first, shape, (0, *sorted(places)))
+
+
+def _any_group(builder: Builder, mask: Value) -> Value:
+    type = tensor_of(mask)
+    scalar = TensorType((), type.element)
+    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("or", *pair)])
+    operands = [mask, builder.constant(False, scalar)]
+    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
+    return builder.append("reduce", operands, [TensorType(type.shape[1:], type.element)], axes, [region]).result
+
+
+def _contracted(
+    builder: Builder,
+    operation: Operation,
+    left: Value,
+    right: Value,
+    left_axes: Sequence[Sequence[int]],
+    right_axes: Sequence[Sequence[int]],
+    groups: Dim | None = None,
+) -> Value:
+    """A contraction by batching and contracting dimensions of each side; ``groups`` is the length of the left side's
+    first dimension where that stays."""
+    result = tensor_of(operation.results[0])
+    shape = list(result.shape)
+    if groups is not None:
+        shape = [*shape[1 : 1 + len(left_axes[0])], groups, *shape[1 + len(left_axes[0]) :]]
+    fields = {
+        "lhs_batching_dimensions": tuple(left_axes[0]),
+        "rhs_batching_dimensions": tuple(right_axes[0]),
+        "lhs_contracting_dimensions": tuple(left_axes[1]),
+        "rhs_contracting_dimensions": tuple(right_axes[1]),
+    }
+    attributes: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+    if "precision_config" in operation.attributes:
+        attributes["precision_config"] = operation.attributes["precision_config"]
+    return builder.append("dot_general", [left, right], [TensorType(shape, result.element)], attributes).result

@@ -1,0 +1,220 @@
+"""CHLO's operations in terms of StableHLO's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseElements, IntegerAttr
+from ...ir.operation import Block, Operation, Value, tensor_of
+from ...ir.sizes import Dim
+from ...ir.types import F32, I1, I64, ScalarType, TensorType
+from ..rewrite import rewrite_block
+from . import complex_functions, error_functions, special_functions
+from .chlo_structures import ragged_dot, scan
+from .expression import Expression
+
+_REAL: Final[Mapping[str, Callable[..., Expression]]] = {
+    function.__name__: function
+    for function in (
+        special_functions.acos,
+        special_functions.acosh,
+        special_functions.asin,
+        special_functions.asinh,
+        special_functions.atan,
+        special_functions.atanh,
+        special_functions.bessel_i1e,
+        special_functions.cosh,
+        special_functions.digamma,
+        error_functions.erf,
+        error_functions.erf_inv,
+        error_functions.erfc,
+        special_functions.lgamma,
+        special_functions.polygamma,
+        special_functions.sinh,
+        special_functions.zeta,
+    )
+}
+_COMPLEX: Final[Mapping[str, Callable[[Expression], Expression]]] = {
+    function.__name__: function
+    for function in (
+        complex_functions.acos,
+        complex_functions.acosh,
+        complex_functions.asin,
+        complex_functions.asinh,
+        complex_functions.atan,
+        complex_functions.atanh,
+        complex_functions.cosh,
+        complex_functions.sinh,
+    )
+}
+
+
+def expand_chlo(block: Block) -> None:
+    """Replaces CHLO's operations in a block and the regions inside."""
+    rewrite_block(block, _expand)
+
+
+def expand_operation(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """Appends what stands for one operation of CHLO; gives its results."""
+    found = _expand(builder, operation)
+    assert found is not None, f"{operation.name} is none of CHLO's"
+    return found
+
+
+def _expand(builder: Builder, operation: Operation) -> Sequence[Value] | None:
+    dialect, _, name = operation.name.partition(".")
+    if dialect != "chlo":
+        return None
+    if name.startswith("broadcast_"):
+        return [_broadcast(builder, operation, name.removeprefix("broadcast_"))]
+    other = _OTHERS.get(name)
+    if other is not None:
+        return other(builder, operation)
+    return [_function(builder, name, operation)]
+
+
+def _function(builder: Builder, name: str, operation: Operation) -> Value:
+    operands = [Expression(builder, value) for value in operation.operands]
+    element = operands[0].element
+    if element.kind == "complex":
+        return _COMPLEX[name](operands[0]).value
+    # Narrow floats go through f32.
+    wide = [operand.convert(F32) if element.bits < 32 else operand for operand in operands]
+    return _REAL[name](*wide).convert(element).value
+
+
+def _next_after(builder: Builder, operation: Operation) -> Sequence[Value]:
+    x, y = (Expression(builder, value) for value in operation.operands)
+    return [special_functions.next_after(x, y).value]
+
+
+def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """The upper half of a product of twice as many bits, from products of halves, none of which overflows."""
+    x, y = (Expression(builder, value) for value in operation.operands)
+    element = x.element
+    half = element.bits // 2
+    bits = ScalarType(f"ui{element.bits}")
+    is_signed = element.kind == "int"
+    left, right = (value.bitcast(bits) if is_signed else value for value in (x, y))
+
+    def split(value: Expression) -> tuple[Expression, Expression]:
+        return value & value.constant((1 << half) - 1), value.call("shift_right_logical", half)
+
+    (low_x, high_x), (low_y, high_y) = split(left), split(right)
+    carry = low_x * high_y + (low_x * low_y).call("shift_right_logical", half)
+    low, high = split(carry)
+    middle = high_x * low_y + low
+    found = high_x * high_y + high + middle.call("shift_right_logical", half)
+    if not is_signed:
+        return [found.value]
+    # As signed numbers, operands below zero stand for 2**bits less.
+    zero = found.constant(0)
+    found = found - (x < 0).then(right, zero) - (y < 0).then(left, zero)
+    return [found.bitcast(element).value]
+
+
+def _square(builder: Builder, operation: Operation) -> Sequence[Value]:
+    (value,) = operation.operands
+    if tensor_of(value).scalar.kind == "complex":
+        return [complex_functions.square(Expression(builder, value)).value]
+    return [builder.elementwise("multiply", value, value)]
+
+
+def _tan(builder: Builder, operation: Operation) -> Sequence[Value]:
+    return [builder.elementwise("tan", *operation.operands)]
+
+
+def _conj(builder: Builder, operation: Operation) -> Sequence[Value]:
+    (value,) = operation.operands
+    if tensor_of(value).scalar.kind != "complex":
+        return [value]
+    imaginary = builder.elementwise("negate", builder.part("imag", value))
+    return [builder.complex(builder.part("real", value), imaginary)]
+
+
+def _constant(builder: Builder, operation: Operation) -> Sequence[Value]:
+    value = operation.attributes["value"]
+    assert isinstance(value, DenseElements)
+    return [builder.append("constant", (), [value.type], {"value": value}).result]
+
+
+def _constant_like(builder: Builder, operation: Operation) -> Sequence[Value]:
+    number = getattr(operation.attributes["value"], "value", 0)
+    return [builder.constant(number, tensor_of(operation.results[0]))]
+
+
+def _is_infinite(sign: int) -> Callable[[Builder, Operation], Sequence[Value]]:
+    def define(builder: Builder, operation: Operation) -> Sequence[Value]:
+        (value,) = operation.operands
+        compared = builder.elementwise("abs", value) if sign == 0 else value
+        return [builder.compare("EQ", compared, -float("inf") if sign < 0 else float("inf"))]
+
+    return define
+
+
+def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
+    """A stable sort of the last dimension, the largest first, with positions; and then the first k of each."""
+    (value,) = operation.operands
+    count = operation.integer("k")
+    type = tensor_of(value)
+    index_type = tensor_of(operation.results[1])
+    axis = type.rank - 1
+    positions = builder.iota(type.of(index_type.element), axis)
+    scalars = [TensorType((), type.element)] * 2 + [TensorType((), index_type.element)] * 2
+
+    def larger(inner: Builder, arguments: Sequence[Value]) -> Sequence[Value]:
+        left, right = (_ordered(inner, argument) for argument in arguments[:2])
+        return [inner.compare("GT", left, right)]
+
+    region = builder.region(scalars, larger)
+    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
+    ordered = builder.append("sort", [value, positions], [type, type.of(index_type.element)], attributes, [region])
+    ranges: list[tuple[Dim, Dim, int]] = [(0, length, 1) for length in type.lengths[:-1]]
+    return [builder.slice(result, [*ranges, (0, count, 1)]) for result in ordered.results]
+
+
+def _ordered(builder: Builder, value: Value) -> Value:
+    """Integers that order floats as totalOrder does; other values themselves."""
+    element = tensor_of(value).scalar
+    if element.kind != "float":
+        return value
+    bits = builder.bitcast(value, ScalarType(f"i{element.bits}"))
+    flipped = builder.elementwise("xor", bits, (1 << (element.bits - 1)) - 1)
+    return builder.select(builder.compare("LT", bits, 0), flipped, bits)
+
+
+def _broadcast(builder: Builder, operation: Operation, name: str) -> Value:
+    """Both operands to one shape; the smaller one's dimensions are the last ones unless the operation says which."""
+    result = tensor_of(operation.results[0])
+    values = []
+    for value in operation.operands:
+        type = tensor_of(value)
+        given = operation.integers("broadcast_dimensions", range(result.rank - type.rank, result.rank))
+        dimensions = given if type.rank < result.rank else range(result.rank)
+        values.append(
+            value if type.shape == result.shape else builder.broadcast(value, result.shape, tuple(dimensions))
+        )
+    attributes = {key: item for key, item in operation.attributes.items() if key != "broadcast_dimensions"}
+    if name in ("zeta", "polygamma", "next_after"):
+        inner = Operation(f"chlo.{name}", values, [result])
+        return (_expand(builder, inner) or [])[0]
+    return builder.append(name, values, [result.of(I1) if name == "compare" else result], attributes).result
+
+
+_OTHERS: Final[Mapping[str, Callable[[Builder, Operation], Sequence[Value]]]] = {
+    "conj": _conj,
+    "constant": _constant,
+    "constant_like": _constant_like,
+    "is_inf": _is_infinite(0),
+    "is_neg_inf": _is_infinite(-1),
+    "is_pos_inf": _is_infinite(1),
+    "mulhi": _mulhi,
+    "next_after": _next_after,
+    "ragged_dot": ragged_dot,
+    "scan": scan,
+    "square": _square,
+    "tan": _tan,
+    "top_k": _top_k,
+}

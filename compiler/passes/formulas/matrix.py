@@ -1,0 +1,260 @@
+"""Formulas over batches of matrices: the last two dimensions are rows and columns; lengths of 1 are stretched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import numpy as np
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
+from ...ir.operation import Value, tensor_of
+from ...ir.types import I32, I64, ScalarType, TensorType
+from .expression import Expression
+
+
+class Matrix(Expression):
+    """A batch of matrices, or of numbers where rows and columns are 1."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of all dimensions."""
+        return type_shape(tensor_of(self.value))
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the elements are."""
+        return self.element.kind == "complex"
+
+    def at(self, builder: Builder) -> Self:
+        """The same values in formulas of another builder, as that of a loop's body."""
+        return type(self)(builder, self.value)
+
+    def of(self, value: Value) -> Self:
+        """A value as matrices in formulas with this one."""
+        return type(self)(self.builder, value)
+
+    def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
+        values = super()._aligned(*operands)
+        shapes = [type_shape(tensor_of(value)) for value in values if isinstance(value, Value)]
+        whole = np.broadcast_shapes(*shapes)
+        return [self._stretched(value, whole) if isinstance(value, Value) else value for value in values]
+
+    def _stretched(self, value: Value, shape: Sequence[int]) -> Value:
+        type = tensor_of(value)
+        if type.shape == tuple(shape):
+            return value
+        kept = [axis for axis, length in enumerate(type.shape) if length != 1 or shape[axis] == 1] if type.rank else []
+        small = self.builder.reshape(value, [shape[axis] for axis in kept])
+        return self.builder.broadcast(small, shape, kept)
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def rows(self, start: int, stop: int) -> Self:
+        """Some rows."""
+        return self._part(len(self.shape) - 2, start, stop)
+
+    def columns(self, start: int, stop: int) -> Self:
+        """Some columns."""
+        return self._part(len(self.shape) - 1, start, stop)
+
+    def _part(self, axis: int, start: int, stop: int) -> Self:
+        ranges = [(0, length, 1) for length in self.shape]
+        ranges[axis] = (start, stop, 1)
+        return self.of(self.builder.slice(self.value, ranges))
+
+    def row(self, number: Value) -> Self:
+        """The row of a number that the program computes."""
+        return self._picked(len(self.shape) - 2, number)
+
+    def column(self, number: Value) -> Self:
+        """The column of a number that the program computes."""
+        return self._picked(len(self.shape) - 1, number)
+
+    def _picked(self, axis: int, number: Value) -> Self:
+        sizes = tuple(1 if each == axis else length for each, length in enumerate(self.shape))
+        zero = self.builder.constant(0, tensor_of(number))
+        starts = [number if each == axis else zero for each in range(len(sizes))]
+        attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
+        type = TensorType(sizes, self.element)
+        return self.of(self.builder.append("dynamic_slice", [self.value, *starts], [type], attributes).result)
+
+    def beside(self, *others: Expression) -> Self:
+        """Matrices with the columns of others behind their own."""
+        return self._joined(len(self.shape) - 1, others)
+
+    def above(self, *others: Expression) -> Self:
+        """Matrices with the rows of others below their own."""
+        return self._joined(len(self.shape) - 2, others)
+
+    def _joined(self, axis: int, others: Sequence[Expression]) -> Self:
+        values = [self.value, *(other.value for other in others)]
+        values = [value for value in values if 0 not in tensor_of(value).shape[axis : axis + 1]] or values[:1]
+        shape = list(self.shape)
+        shape[axis] = sum(type_shape(tensor_of(value))[axis] for value in values)
+        attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64)}
+        type = TensorType(shape, self.element)
+        return self.of(self.builder.append("concatenate", values, [type], attributes).result)
+
+    def reordered(self, order: Value) -> Self:
+        """Columns in the order of a row of i32."""
+        rank = len(self.shape)
+        batch = tuple(range(rank - 2))
+        numbers = {
+            "offset_dims": (rank - 2,),
+            "collapsed_slice_dims": (rank - 1,),
+            "operand_batching_dims": batch,
+            "start_indices_batching_dims": batch,
+            "start_index_map": (rank - 1,),
+            "index_vector_dim": rank - 1,
+        }
+        indices = self.builder.reshape(order, [*self.shape[:-2], tensor_of(order).shape[-1] or 0])
+        sizes = (*(1 for _ in batch), self.shape[-2], 1)
+        attributes: dict[str, Attribute] = {
+            "dimension_numbers": StructAttr("stablehlo.gather", numbers),
+            "slice_sizes": DenseArray(I64, sizes),
+        }
+        type = TensorType((*self.shape[:-1], tensor_of(order).shape[-1]), self.element)
+        return self.of(self.builder.append("gather", [self.value, indices], [type], attributes).result)
+
+    # -- numbers of rows and columns -------------------------------------------------------------------
+
+    def row_numbers(self) -> Self:
+        """The number of each row, as a column."""
+        return self.of(self.builder.iota(TensorType((*self.shape[:-1], 1), I32), len(self.shape) - 2))
+
+    def column_numbers(self) -> Self:
+        """The number of each column, as a row."""
+        shape = (*self.shape[:-2], 1, self.shape[-1])
+        return self.of(self.builder.iota(TensorType(shape, I32), len(self.shape) - 1))
+
+    # -- arithmetic ------------------------------------------------------------------------------------
+
+    def conjugate(self) -> Self:
+        """Conjugate elements."""
+        if not self.is_complex:
+            return self
+        imaginary = self.builder.elementwise("negate", self.builder.part("imag", self.value))
+        return self.of(self.builder.complex(self.builder.part("real", self.value), imaginary))
+
+    def real(self) -> Self:
+        """Real parts."""
+        return self.of(self.builder.part("real", self.value)) if self.is_complex else self
+
+    def imaginary(self) -> Self:
+        """Imaginary parts."""
+        return self.of(self.builder.part("imag", self.value)) if self.is_complex else self.constant(0)
+
+    def like(self, other: Expression) -> Self:
+        """Real numbers as elements of another's type."""
+        if other.element.kind != "complex" or self.is_complex:
+            return self
+        return self.of(self.builder.complex(self.value, self.builder.like(self.value, 0)))
+
+    def squares(self) -> Self:
+        """Squares of absolute values."""
+        real, imaginary = self.real(), self.imaginary()
+        return real * real + imaginary * imaginary if self.is_complex else self * self
+
+    def transposed(self) -> Self:
+        """Rows as columns."""
+        rank = len(self.shape)
+        order = (*range(rank - 2), rank - 1, rank - 2)
+        type = TensorType([self.shape[axis] for axis in order], self.element)
+        attributes: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
+        return self.of(self.builder.append("transpose", [self.value], [type], attributes).result)
+
+    def adjoint(self) -> Self:
+        """The conjugate transpose."""
+        return self.transposed().conjugate()
+
+    def times(self, other: Matrix) -> Self:
+        """The product of matrices."""
+        rank = len(self.shape)
+        batch = tuple(range(rank - 2))
+        fields = {
+            "lhs_batching_dimensions": batch,
+            "rhs_batching_dimensions": batch,
+            "lhs_contracting_dimensions": (rank - 1,),
+            "rhs_contracting_dimensions": (rank - 2,),
+        }
+        type = TensorType((*self.shape[:-1], other.shape[-1]), self.element)
+        numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+        return self.of(self.builder.append("dot_general", [self.value, other.value], [type], numbers).result)
+
+    # -- reductions ------------------------------------------------------------------------------------
+
+    def sum(self, *axes: int) -> Self:
+        """Sums along rows (-2: over them) or columns (-1), which stay with length 1."""
+        return self._reduced("add", 0, axes)
+
+    def largest(self, *axes: int) -> Self:
+        """The largest of elements that are not negative."""
+        return self._reduced("maximum", 0, axes)
+
+    def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
+        rank = len(self.shape)
+        dropped = tuple(sorted(axis % rank for axis in axes))
+        scalar = TensorType((), self.element)
+        region = self.builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
+        kept = [length for axis, length in enumerate(self.shape) if axis not in dropped]
+        attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, dropped)}
+        operands = [self.value, self.builder.constant(start, scalar)]
+        found = self.builder.append("reduce", operands, [TensorType(kept, self.element)], attributes, [region]).result
+        shape = [1 if axis in dropped else length for axis, length in enumerate(self.shape)]
+        return self.of(self.builder.reshape(found, shape))
+
+    def place_of_largest(self) -> Self:
+        """The number of the row, as i32, of the largest element of each column; the first of equal ones."""
+        numbers = self.of(self._stretched(self.row_numbers().value, self.shape))
+        scalars = [TensorType((), self.element), TensorType((), I32)]
+
+        def larger(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
+            one, place, other, after = values
+            tie = inner.elementwise("and", inner.compare("EQ", one, other), inner.compare("LT", place, after))
+            keeps = inner.elementwise("or", inner.compare("GT", one, other), tie)
+            return [inner.select(keeps, one, other), inner.select(keeps, place, after)]
+
+        region = self.builder.region([*scalars, *scalars], larger)
+        starts = [self.builder.constant(-np.inf, scalars[0]), self.builder.constant(2**31 - 1, scalars[1])]
+        shape = [length for axis, length in enumerate(self.shape) if axis != len(self.shape) - 2]
+        types = [TensorType(shape, self.element), TensorType(shape, I32)]
+        attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (len(self.shape) - 2,))}
+        operands = [self.value, numbers.value, *starts]
+        found = self.builder.append("reduce", operands, types, attributes, [region]).results[1]
+        return self.of(self.builder.reshape(found, [*self.shape[:-2], 1, self.shape[-1]]))
+
+    def falling_order(self) -> Value:
+        """The numbers of the columns of a row, in the order in which its elements fall."""
+        type = tensor_of(self.value)
+        numbers = self.column_numbers().value
+        scalars = [TensorType((), self.element)] * 2 + [TensorType((), I32)] * 2
+        region = self.builder.region(scalars, lambda inner, values: [inner.compare("GT", values[0], values[1])])
+        attributes: dict[str, Attribute] = {"dimension": IntegerAttr(type.rank - 1, I64), "is_stable": True}
+        types = [type, tensor_of(numbers)]
+        return self.builder.append("sort", [self.value, numbers], types, attributes, [region]).results[1]
+
+
+def identity(builder: Builder, shape: Sequence[int], element: ScalarType) -> Matrix:
+    """Ones where rows and columns have one number, in a shape."""
+    rows = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 2))
+    columns = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 1))
+    ones = builder.constant(1, TensorType(shape, element))
+    return rows.equals(columns).then(Matrix(builder, ones), 0.0)
+
+
+def loop(
+    builder: Builder,
+    count: int,
+    starts: Sequence[Matrix],
+    step: Callable[[Value, Sequence[Matrix]], Sequence[Matrix]],
+) -> list[Matrix]:
+    """Matrices after ``step(number, matrices)`` for each number below a count."""
+
+    def run(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
+        return [found.value for found in step(number, [Matrix(inner, value) for value in values])]
+
+    return [Matrix(builder, value) for value in builder.loop(count, [start.value for start in starts], run)]

@@ -1,0 +1,238 @@
+"""Factorisations of matrices as loops over whole matrices: LU, QR, singular values, eigenvalues.
+
+A loop's body is of a fixed number of operations, whatever the matrices' size. LU goes by columns with partial pivoting,
+QR by Householder's reflections in LAPACK's conventions. Singular values come from Hestenes's one-sided Jacobi method
+with the columns in Brent and Luk's order, in which each round rotates disjoint pairs, so that a round is element-wise
+and works for batches. Eigenvalues of a Hermitian matrix are singular values of one that is shifted to have none below
+zero, refined by Rayleigh's quotient: the error is a few units of the largest one, as LAPACK's is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.builder import Builder
+from ...ir.operation import Value, tensor_of
+from ...ir.types import I32, TensorType
+from .matrix import Matrix, identity, loop
+from .special_functions import limits
+
+_MAX_SWEEPS = 24
+
+
+def lu(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """Both factors in one matrix, the row that each step swaps with its own (from 0), and the first zero pivot.
+
+    The last is 0 where there is none, and else counted from 1, as LAPACK's ``info``. Both are i32.
+    """
+    builder = matrix.builder
+    *batch, rows, columns = matrix.shape
+    steps = min(rows, columns)
+    pivots = Matrix(builder, builder.constant(0, TensorType((*batch, 1, steps), I32)))
+    info = Matrix(builder, builder.constant(0, TensorType((*batch, 1, 1), I32)))
+
+    def step(number: Value, values: Sequence[Matrix]) -> Sequence[Matrix]:
+        a, pivots, info = values
+        index = a.of(number)
+        row_numbers, column_numbers = a.row_numbers(), a.column_numbers()
+        column = a.column(number)
+        size = abs(column.real()) + abs(column.imaginary()) if a.is_complex else abs(column)
+        place = (row_numbers >= index).then(size, size.constant(-1)).place_of_largest()
+        chosen = row_numbers.equals(place).then(a, a.constant(0)).sum(-2)
+        a = row_numbers.equals(index).then(chosen, row_numbers.equals(place).then(a.row(number), a))
+        pivot = chosen.column(number)
+        is_zero = pivot.equals(0.0)
+        column = a.column(number)
+        factors = column / is_zero.then(pivot.constant(1), pivot)
+        factors = (row_numbers > index).then(factors, factors.constant(0))
+        a = a - factors * (column_numbers > index).then(chosen, chosen.constant(0))
+        a = (column_numbers.equals(index) & (row_numbers > index)).then(factors, a)
+        pivots = pivots.column_numbers().equals(index).then(place, pivots)
+        return [a, pivots, (is_zero & info.equals(0)).then(index + 1, info)]
+
+    a, pivots, info = loop(builder, steps, [matrix, pivots, info], step)
+    return a, pivots, info
+
+
+def qr(matrix: Matrix) -> tuple[Matrix, Matrix]:
+    """The upper factor with Householder's vectors below it, and their factors as a row: LAPACK's ``geqrf``."""
+    builder = matrix.builder
+    *batch, rows, columns = matrix.shape
+    steps = min(rows, columns)
+    factors = Matrix(builder, builder.constant(0, TensorType((*batch, 1, steps), matrix.element)))
+
+    def step(number: Value, values: Sequence[Matrix]) -> Sequence[Matrix]:
+        a, factors = values
+        index = a.of(number)
+        row_numbers, column_numbers = a.row_numbers(), a.column_numbers()
+        column = a.column(number)
+        below = (row_numbers > index).then(column, column.constant(0))
+        alpha = a.row(number).column(number)
+        # Scaled, so that squares neither overflow nor vanish.
+        size = (abs(below) if not a.is_complex else abs(below.real()) + abs(below.imaginary())).largest(-2)
+        head = abs(alpha.real()) + abs(alpha.imaginary()) if a.is_complex else abs(alpha)
+        scale = (size > head).then(size, head)
+        scale = scale.equals(0.0).then(scale.constant(1), scale)
+        length = (below / scale.like(below)).squares().sum(-2) + (alpha / scale.like(alpha)).squares()
+        length = length.call("sqrt") * scale
+        keeps = size.equals(0.0)
+        if a.is_complex:
+            keeps = keeps & alpha.imaginary().equals(0.0)
+        beta = (alpha.real() < 0.0).then(length, -length)
+        safe = keeps.then(beta.constant(1), beta).like(alpha)
+        factor = keeps.then(alpha.constant(0), (safe - alpha) / safe)
+        divisor = keeps.then(alpha.constant(1), alpha - safe)
+        vector = keeps.then(below.constant(0), below / divisor)
+        vector = row_numbers.equals(index).then(vector.constant(1), vector)
+        rest = (column_numbers > index).then(a, a.constant(0))
+        a = a - factor.conjugate() * vector * vector.adjoint().times(rest)
+        head_column = keeps.then(alpha, safe)
+        replaced = row_numbers.equals(index).then(head_column, vector)
+        a = (column_numbers.equals(index) & (row_numbers >= index)).then(replaced, a)
+        return [a, factors.column_numbers().equals(index).then(factor, factors)]
+
+    a, factors = loop(builder, steps, [matrix, factors], step)
+    return a, factors
+
+
+def reflected(vectors: Matrix, factors: Matrix, matrix: Matrix, is_adjoint: bool = False) -> Matrix:
+    """A matrix multiplied from the left by the unitary factor that ``qr`` describes, or by its adjoint.
+
+    Args:
+        vectors: Householder's vectors, below the diagonal.
+        factors: theirs, as a row.
+        matrix: with as many rows.
+        is_adjoint: whether the adjoint multiplies.
+    """
+    count = factors.shape[-1]
+
+    def step(number: Value, values: Sequence[Matrix]) -> Sequence[Matrix]:
+        (c,) = values
+        inner = c.builder
+        number = number if is_adjoint else inner.elementwise("subtract", count - 1, number)
+        index = c.of(number)
+        column = vectors.at(inner).column(number)
+        numbers = column.row_numbers()
+        vector = numbers.equals(index).then(column.constant(1), (numbers > index).then(column, column.constant(0)))
+        factor = factors.at(inner).column(number)
+        factor = factor.conjugate() if is_adjoint else factor
+        return [c - factor * vector * vector.adjoint().times(c)]
+
+    (found,) = loop(matrix.builder, count, [matrix], step)
+    return found
+
+
+def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
+    """Left vectors as columns, singular values as a row, the largest first, and right vectors as columns.
+
+    Args:
+        matrix: of as many rows as columns, or more.
+        is_full: whether there is a left vector for each row, rather than for each column.
+    """
+    builder = matrix.builder
+    *batch, rows, columns = matrix.shape
+    size = abs(matrix.real()) + abs(matrix.imaginary()) if matrix.is_complex else abs(matrix)
+    scale = size.largest(-2, -1)
+    scale = scale.equals(0.0).then(scale.constant(1), scale)
+    work = _orthogonal_columns(matrix / scale.like(matrix), columns)
+    lengths = work.rows(0, rows).squares().sum(-2).call("sqrt")
+    order = lengths.falling_order()
+    work, lengths = work.reordered(order), lengths.reordered(order)
+    divisor = lengths.equals(0.0).then(lengths.constant(1), lengths)
+    left, right = work.rows(0, rows) / divisor.like(work), work.rows(rows, rows + columns)
+    # Vectors of values that are zero or nearly so are no unit vectors: those of a QR factorisation are.
+    packed, factors = qr(left)
+    whole = identity(builder, (*batch, rows, rows if is_full else columns), matrix.element)
+    unitary = reflected(packed, factors, whole)
+    diagonal = packed.rows(0, columns).row_numbers().equals(packed.rows(0, columns).column_numbers())
+    heads = diagonal.then(packed.rows(0, columns), packed.constant(0).rows(0, columns)).sum(-2)
+    width = heads.squares().call("sqrt")
+    phases = (width < 0.5).then(heads.constant(1), heads / width.like(heads))
+    found = unitary.columns(0, columns) * phases
+    if is_full and rows > columns:
+        found = found.beside(unitary.columns(columns, rows))
+    return found, lengths * scale, right
+
+
+def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
+    """A matrix rotated until its columns are orthogonal, above what an identity becomes by the same rotations."""
+    builder = matrix.builder
+    *batch, rows, _ = matrix.shape
+    work = matrix.above(identity(builder, (*batch, columns, columns), matrix.element))
+    half = (columns + 1) // 2
+    if columns == 1:
+        return work
+    if columns % 2:
+        work = work.beside(Matrix(builder, builder.constant(0, TensorType((*work.shape[:-1], 1), work.element))))
+    epsilon = float(limits(matrix.element.part).eps)
+    tolerance = epsilon * rows**0.5
+
+    def round_(number: Value, values: Sequence[Matrix]) -> Sequence[Matrix]:
+        work, worst = values
+        one, other = work.columns(0, half), work.columns(half, 2 * half)
+        x, y = one.rows(0, rows), other.rows(0, rows)
+        a, b = x.squares().sum(-2), y.squares().sum(-2)
+        product = (x.conjugate() * y).sum(-2)
+        c = product.squares().call("sqrt")
+        root = a.call("sqrt") * b.call("sqrt")
+        is_zero = c <= root * (epsilon * epsilon)
+        safe = is_zero.then(c.constant(1), c)
+        zeta = (b - a) / (safe * 2.0)
+        size = abs(zeta)
+        # Its square would overflow; the tangent is then half the reciprocal.
+        tangent = 1.0 / (size + (1.0 + (size > 1e8).then(size.constant(0), size * size)).call("sqrt"))
+        tangent = (size > 1e8).then(0.5 / size, tangent)
+        tangent = is_zero.then(c.constant(0), (zeta < 0.0).then(-tangent, tangent))
+        cosine = 1.0 / (1.0 + tangent * tangent).call("sqrt")
+        sine = cosine * tangent
+        phase = is_zero.then(product.constant(1), product / safe.like(product))
+        turned = phase.conjugate() * other
+        cosine, sine = cosine.like(other), sine.like(other)
+        one, other = cosine * one - sine * turned, sine * one + cosine * turned
+        # A column that is tiny beside another is noise, of whatever direction.
+        shortest, longest = (a < b).then(a, b), (a < b).then(b, a)
+        counts = ~is_zero & (shortest > longest * (tolerance * tolerance))
+        angle = counts.then(c / root, c.constant(0)).largest(*range(len(c.shape)))
+        moved = one.columns(0, 1).beside(other.columns(0, 1), one.columns(1, half - 1)) if half > 1 else one
+        rest = other.columns(1, half).beside(one.columns(half - 1, half)) if half > 1 else other
+        return [moved.beside(rest), (worst > angle).then(worst, angle)]
+
+    worst = TensorType((1,) * len(work.shape), matrix.element.part)
+    starts = [builder.constant(0, TensorType((), I32)), work.value, builder.constant(1, worst)]
+    types = [value.type for value in starts]
+
+    def goes_on(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
+        unfinished = inner.compare("GT", inner.reshape(values[2], ()), tolerance)
+        return [inner.elementwise("and", inner.compare("LT", values[0], _MAX_SWEEPS), unfinished)]
+
+    def sweep(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
+        zero = Matrix(inner, inner.constant(0, worst))
+        found = loop(inner, 2 * half - 1, [Matrix(inner, values[1]), zero], round_)
+        return [inner.elementwise("add", values[0], 1), *(each.value for each in found)]
+
+    regions = [builder.region(types, goes_on), builder.region(types, sweep)]
+    found = Matrix(builder, builder.append("while", starts, types, {}, regions).results[1])
+    return found.columns(0, columns)
+
+
+def eigh(matrix: Matrix) -> tuple[Matrix, Matrix]:
+    """Eigenvectors as columns and eigenvalues as a row, the smallest first, of Hermitian matrices."""
+    builder = matrix.builder
+    *_, size, _ = matrix.shape
+    sizes = matrix.squares().call("sqrt")
+    shift = sizes.sum(-1).largest(-2)
+    unit = identity(builder, matrix.shape, matrix.element)
+    shifted = matrix + unit * shift.like(matrix)
+    work = _orthogonal_columns(shifted, size)
+    vectors = work.rows(size, 2 * size)
+    lengths = vectors.squares().sum(-2)
+    values = (vectors.conjugate() * matrix.times(vectors)).sum(-2).real() / lengths
+    order = (-values).falling_order()
+    vectors = vectors / lengths.call("sqrt").like(vectors)
+    return vectors.reordered(order), values.reordered(order)
+
+
+def scalars_of(value: Matrix) -> Value:
+    """A row or a number of each batch without the dimensions of length 1 that stand for rows."""
+    shape = [length or 0 for length in tensor_of(value.value).shape]
+    return value.builder.reshape(value.value, [*shape[:-2], *shape[-1:]])

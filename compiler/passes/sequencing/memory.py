@@ -1,0 +1,192 @@
+"""Places for buffers in one arena, such that those alive at the same time do not overlap."""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ...ir.sizes import Dim, Size, estimated, upper_bound
+
+ALIGNMENT: Final = 256
+"""Bytes to which every buffer is aligned: the most that Vulkan lets a device ask of offsets of storage buffers."""
+
+MAX_PAIRS: Final = 500_000
+"""Pairs of buffers alive together up to which more than one order is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A buffer and the steps during which it is alive.
+
+    Attributes:
+        size: in bytes; it may depend on the call.
+        first: the step that writes it first.
+        last: the last step that reads it.
+    """
+
+    size: Dim
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Places of buffers.
+
+    Attributes:
+        offsets: in bytes, one a buffer; of buffers whose sizes depend on the call the numbers of slots.
+        size: of the arena in bytes.
+        lower_bound: the most bytes that are alive at any step; no plan is smaller.
+        total: bytes of all buffers, as they would take without sharing.
+        buffers: what is placed.
+        slots: sizes of slots behind the buffers of known sizes; each holds buffers of which one at a time is alive.
+    """
+
+    offsets: Sequence[int]
+    size: int
+    lower_bound: int
+    total: int
+    buffers: Sequence[Interval]
+    slots: Sequence[Size] = ()
+
+
+def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan:
+    """Places buffers such that those alive together do not overlap.
+
+    Buffers are placed as they come, each into the lowest gap, which takes time linear in their number but for the
+    search among gaps. Where that misses the lower bound, and not too many are alive together, two more orders are
+    tried, the largest first and those that take the most memory for the longest time first, and the smallest arena is
+    taken: an optimum is NP-hard.
+    """
+    static = [(index, buffer.size) for index, buffer in enumerate(buffers) if isinstance(buffer.size, int)]
+    if len(static) < len(buffers):
+        return _with_slots(buffers, [index for index, _ in static], alignment)
+    sizes = [-(-size // alignment) * alignment for _, size in static]
+    events = _events(buffers)
+    best, bound, pairs = _sweep(events, sizes)
+    if best.size > bound and pairs <= MAX_PAIRS:
+        together = _alive_together(events, len(sizes))
+        every = range(len(buffers))
+        lasting = [buffer.last - buffer.first + 1 for buffer in buffers]
+        orders = (
+            sorted(every, key=lambda index: -sizes[index]),
+            sorted(every, key=lambda index: -sizes[index] * lasting[index]),
+        )
+        best = min((best, *(_placed(together, sizes, order) for order in orders)), key=lambda each: each.size)
+    return Plan(best.offsets, best.size, bound, sum(sizes), buffers)
+
+
+def _with_slots(buffers: Sequence[Interval], static: Sequence[int], alignment: int) -> Plan:
+    """Buffers of known sizes are placed, the others share slots: the largest first, each in the first that is free."""
+    plan = plan_memory([buffers[index] for index in static], alignment)
+    offsets = dict(zip(static, plan.offsets, strict=True))
+    slots: list[list[int]] = []
+    sizes: list[Size] = []
+    dynamic = [(index, each.size) for index, each in enumerate(buffers) if isinstance(each.size, Size)]
+    for index, size in sorted(dynamic, key=lambda pair: -estimated(pair[1])):
+        number = next((at for at, held in enumerate(slots) if _is_free(buffers, held, index)), len(slots))
+        if number == len(slots):
+            slots.append([])
+            sizes.append(size)
+        largest = upper_bound(sizes[number], size)
+        assert isinstance(largest, Size)
+        slots[number].append(index)
+        sizes[number] = largest
+        offsets[index] = number
+    every = [offsets[index] for index in range(len(buffers))]
+    return dataclasses.replace(plan, offsets=every, buffers=buffers, slots=sizes)
+
+
+def _is_free(buffers: Sequence[Interval], held: Sequence[int], index: int) -> bool:
+    one = buffers[index]
+    return all(one.last < buffers[other].first or buffers[other].last < one.first for other in held)
+
+
+class _Placed(NamedTuple):
+    """Offsets and the bytes that they take."""
+
+    offsets: Sequence[int]
+    size: int
+
+
+def _events(buffers: Sequence[Interval]) -> list[tuple[int, bool, int]]:
+    """Ends and beginnings in order: step, whether it begins, number of the buffer."""
+    begins = [(buffer.first, True, index) for index, buffer in enumerate(buffers)]
+    ends = [(buffer.last + 1, False, index) for index, buffer in enumerate(buffers)]
+    return sorted(begins + ends)
+
+
+def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tuple[_Placed, int, int]:
+    """Places buffers as they come; gives the most bytes alive, too, and how many pairs are alive together."""
+    offsets = [0] * len(sizes)
+    gaps: list[tuple[int, int]] = []
+    end = alive = most = count = pairs = 0
+    for _, begins, index in events:
+        size = sizes[index]
+        alive += size if begins else -size
+        most = max(most, alive)
+        if not size:
+            continue
+        if not begins:
+            count -= 1
+            _release(gaps, offsets[index], offsets[index] + size)
+            continue
+        pairs += count
+        count += 1
+        for place, (start, stop) in enumerate(gaps):
+            if stop - start >= size:
+                offsets[index] = start
+                gaps[place : place + 1] = [(start + size, stop)] if stop - start > size else []
+                break
+        else:
+            # The last gap grows if it is at the end.
+            offsets[index] = gaps.pop()[0] if gaps and gaps[-1][1] == end else end
+            end = offsets[index] + size
+    return _Placed(offsets, end), most, pairs
+
+
+def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
+    """Adds a gap to those in order, as one with its neighbours."""
+    place = bisect_left(gaps, (start, stop))
+    first = place
+    if place < len(gaps) and gaps[place][0] == stop:
+        stop = gaps[place][1]
+        place += 1
+    if first and gaps[first - 1][1] == start:
+        first -= 1
+        start = gaps[first][0]
+    gaps[first:place] = [(start, stop)]
+
+
+def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
+    """For each buffer those that are alive with it."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    alive: dict[int, None] = {}
+    for _, begins, index in events:
+        if not begins:
+            del alive[index]
+            continue
+        for other in alive:
+            found[other].append(index)
+        found[index].extend(alive)
+        alive[index] = None
+    return found
+
+
+def _placed(together: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequence[int]) -> _Placed:
+    """Each buffer, in an order, in the lowest gap among those alive with it."""
+    offsets = [-1] * len(sizes)
+    size = 0
+    for index in order:
+        offset = 0
+        around = [other for other in together[index] if offsets[other] >= 0]
+        for start, end in sorted((offsets[other], offsets[other] + sizes[other]) for other in around):
+            if start - offset >= sizes[index]:
+                break
+            offset = max(offset, end)
+        offsets[index] = offset
+        size = max(size, offset + sizes[index])
+    return _Placed(offsets, size)

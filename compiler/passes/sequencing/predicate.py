@@ -1,0 +1,254 @@
+"""Control flow that the device decides about, so that the host does not wait for it.
+
+The workgroup counts of a loop's or a branch's dispatches lie in a buffer of the device, from which they are dispatched
+indirectly. A small kernel, the guard, writes them from a table, or zeros where the steps are not to run. So branches
+are recorded one after another, and loops run ahead: several rounds are recorded and submitted before the host asks
+whether there are more. What a loop's guard has turned off stays so: neither condition nor body run then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, SymbolRef
+from ...ir.operation import Block, Location, Operation, Value
+from ...ir.sizes import number_of
+from ...ir.types import I1, I32, MemRefType, TensorType
+from ..dispatch.outline import executable_function, executable_of
+from ..dispatch.regions import workload_of
+from .steps import (
+    Branch,
+    Buffer,
+    Copy,
+    Dispatch,
+    Loop,
+    Repeat,
+    Schedule,
+    Step,
+    lists_of,
+    recorded_size,
+    rounds_together,
+    uses,
+    walk,
+)
+
+MAX_GUARDED: Final = 64
+"""Commands of a round or of all branches above which the host decides: so many that do nothing take as long as it."""
+
+MAX_AHEAD: Final = 8
+"""Rounds of a loop that are recorded together."""
+
+
+def choose_deciders(plan: Schedule) -> None:
+    """Gives loops and branches that the device decides about their guards, and the others flags that the host reads."""
+    _choose(plan.steps, False)
+
+
+def _choose(steps: list[Step], is_guarded: bool) -> None:
+    found: list[Step] = []
+    for step in steps:
+        is_small = isinstance(step, Branch | Loop) and (is_guarded or _size([step]) <= MAX_GUARDED)
+        if isinstance(step, Branch):
+            if is_small:
+                step.guards = [Buffer(_counts(branch), "transient") for branch in step.branches]
+            else:
+                step.index = _flag(step.index, found, step.operation)
+        elif isinstance(step, Loop):
+            if is_small:
+                step.guard = Buffer(_counts([*step.condition, *step.body]), "transient")
+            else:
+                step.flag = _flag(step.flag, step.condition, step.operation)
+        elif isinstance(step, Repeat) and isinstance(step.trips, Buffer):
+            step.trips = _flag(step.trips, found, step.operation)
+        for inner in lists_of(step):
+            _choose(inner, is_guarded or is_small)
+        found.append(step)
+    steps[:] = found
+
+
+def _size(steps: Sequence[Step]) -> int:
+    """Commands of steps if the device decides about them; more than a guard takes where it cannot."""
+    total = 0
+    for step in steps:
+        inner = sum(map(_size, lists_of(step)))
+        if isinstance(step, Repeat):
+            total += inner * step.trips if isinstance(step.trips, int) else MAX_GUARDED + 1
+        elif isinstance(step, Branch | Loop):
+            has_loop = any(isinstance(each, Loop) for each in walk([step]) if each is not step)
+            total += inner + 1 + has_loop * MAX_GUARDED
+        else:
+            total += 1 if _is_dispatched(step) else MAX_GUARDED + 1
+    return total
+
+
+def _is_dispatched(step: Step) -> bool:
+    """Whether a step is a dispatch of workgroups that are known, or can be."""
+    return isinstance(step, Dispatch | Copy) and all(buffer.type.is_static for side in uses(step) for buffer in side)
+
+
+def _flag(buffer: Buffer, steps: list[Step], at: Operation) -> Buffer:
+    """A copy of a buffer that the host can read."""
+    flag = Buffer(buffer.type, "flag")
+    steps.append(Copy(buffer, flag, at))
+    return flag
+
+
+def _counts(steps: Sequence[Step]) -> MemRefType:
+    """The type of the workgroup counts of steps, and of a row of ones before them."""
+    return MemRefType((1 + len(_guarded(steps)), 3), I32)
+
+
+def _guarded(steps: Sequence[Step]) -> list[Dispatch | Copy]:
+    """Steps that one guard turns on and off: not those in branches, which have guards of their own."""
+    found: list[Dispatch | Copy] = []
+    for step in steps:
+        if isinstance(step, Dispatch | Copy):
+            found.append(step)
+        elif isinstance(step, Repeat):
+            found.extend(_guarded(step.body))
+    return found
+
+
+def apply_guards(plan: Schedule, name: str) -> None:
+    """Replaces the loops and branches that have guards by steps that run if these say so.
+
+    Args:
+        plan: the schedule.
+        name: of its function, from which kernels get theirs.
+    """
+    maker = _Predicator(plan, name)
+    plan.steps[:] = maker.steps(plan.steps, None)
+
+
+class _Predicator:
+    def __init__(self, plan: Schedule, name: str) -> None:
+        self._plan = plan
+        self._name = name
+        self._entries: dict[tuple[object, ...], tuple[str, Operation]] = {}
+        self._rows: dict[Buffer, list[str]] = {}
+
+    def steps(self, steps: Sequence[Step], guard: Buffer | None) -> list[Step]:
+        """Steps under a guard, or under none."""
+        found: list[Step] = []
+        for step in steps:
+            if isinstance(step, Branch) and step.guards:
+                self._branch(step, guard, found)
+            elif isinstance(step, Loop) and step.guard is not None:
+                self._loop(step, step.guard, found)
+            elif isinstance(step, Dispatch | Copy) and guard is not None:
+                found.append(self._guarded(step, guard))
+            else:
+                for inner in lists_of(step):
+                    inner[:] = self.steps(inner, guard)
+                found.append(step)
+        return found
+
+    def _loop(self, step: Loop, guard: Buffer, into: list[Step]) -> None:
+        """Rounds of the condition, the guard and the body; the host asks for the guard's first row."""
+        table = self._table(guard, [*step.condition, *step.body])
+        into.append(Copy(table, guard, step.operation))
+        body = self.steps(step.condition, guard)
+        body.append(self._guard(guard, step.flag, None, None, table, step.operation))
+        body.extend(self.steps(step.body, guard))
+        rounds = rounds_together(body, min(MAX_AHEAD, MAX_GUARDED // (recorded_size(body) or 1)))
+        flag = Buffer(MemRefType((), I32), "flag")
+        ahead: list[Step] = [Repeat(step.operation, rounds, body), Copy(guard, flag, step.operation)]
+        into.append(Loop(step.operation, ahead, flag, [], is_repeatable=True))
+
+    def _branch(self, step: Branch, around: Buffer | None, into: list[Step]) -> None:
+        count = len(step.branches)
+        for number, (guard, branch) in enumerate(zip(step.guards, step.branches, strict=True)):
+            choice = (step.index.type.scalar is I1, number, number == count - 1)
+            table = self._table(guard, branch)
+            into.append(self._guard(guard, step.index, choice, around, table, step.operation))
+        for branch, guard in zip(step.branches, step.guards, strict=True):
+            into.extend(self.steps(branch, guard))
+
+    def _guarded(self, step: Dispatch | Copy, guard: Buffer) -> Dispatch:
+        """A step as a dispatch that a guard turns on and off; what copies is a kernel, too."""
+        rows = self._rows[guard]
+        made = self._copy(step) if isinstance(step, Copy) else step
+        rows.append(made.entry)
+        made.guard = (guard, len(rows))
+        return made
+
+    def _table(self, guard: Buffer, steps: Sequence[Step]) -> Buffer:
+        """The constant of which a guard is a copy where its steps run."""
+        guard.type = _counts(steps)  # copies may have been elided since the guard was made
+        table = Buffer(guard.type, "constant", len(self._plan.constants) + len(self._plan.tables))
+        self._rows[guard] = []
+        self._plan.tables.append((table, self._rows[guard]))
+        return table
+
+    # -- kernels ---------------------------------------------------------------------------------------
+
+    def _guard(
+        self,
+        guard: Buffer,
+        index: Buffer,
+        choice: tuple[bool, int, bool] | None,
+        around: Buffer | None,
+        table: Buffer,
+        at: Operation,
+    ) -> Dispatch:
+        """The dispatch of a guard's kernel.
+
+        Args:
+            guard: written.
+            index: a boolean, or the number of a branch.
+            choice: whether the index is a boolean, which branch the guard is of, and whether that is the last; ``None``
+                for a loop.
+            around: the guard around it, whose steps run where its first row is not zero.
+            table: what is written if the steps run.
+            at: where it comes from.
+        """
+        types = [index.type, table.type, *([] if around is None else [around.type])]
+        key = ("guard", *types, choice)
+        if key not in self._entries:
+            block = Block([TensorType(type.shape, type.element) for type in types])
+            builder = Builder(block, at.location)
+            runs = _chosen(builder, block.arguments[0], choice)
+            if around is not None:
+                first = builder.reshape(builder.slice(block.arguments[2], [(0, 1, 1), (0, 1, 1)]), ())
+                runs = builder.elementwise("and", runs, builder.compare("NE", first, 0))
+            self._add(key, block, builder.select(runs, block.arguments[1], 0), at.location)
+        return self._dispatch(key, [index, table, *([] if around is None else [around]), guard], at)
+
+    def _copy(self, step: Copy) -> Dispatch:
+        """A copy as a dispatch of a kernel that copies words."""
+        words = number_of(step.target.size) // 4
+        key = ("copy", words)
+        if key not in self._entries:
+            block = Block([TensorType((words,), I32)])
+            self._add(key, block, block.arguments[0], step.operation.location)
+        type = MemRefType((words,), I32)
+        views = [Buffer(type, each.root.kind, merged=each.root) for each in (step.source, step.target)]
+        return self._dispatch(key, views, step.operation)
+
+    def _add(self, key: tuple[object, ...], block: Block, result: Value, location: Location) -> None:
+        block.append(Operation("iree.return", [result], location=location))
+        entry = f"{self._name}_{key[0]}_{len(self._entries)}"
+        executable = f"{self._name}_ex_{key[0]}_{len(self._entries)}"
+        self._plan.executables.append(executable_of(executable_function(block, entry, location), executable))
+        self._entries[key] = (f"{executable}::@{entry}", workload_of([result.type], location))
+
+    def _dispatch(self, key: tuple[object, ...], buffers: Sequence[Buffer], at: Operation) -> Dispatch:
+        entry, workload = self._entries[key]
+        attributes: dict[str, Attribute] = {"entry": SymbolRef(entry)}
+        operation = Operation("iree_hl_seq.dispatch", [workload.result], (), attributes, location=at.location)
+        return Dispatch(operation, buffers, 1)
+
+
+def _chosen(builder: Builder, index: Value, choice: tuple[bool, int, bool] | None) -> Value:
+    """Whether an index says that a loop goes on, or that a branch is taken."""
+    if choice is None:
+        return index
+    is_boolean, number, is_last = choice
+    if is_boolean:
+        return builder.append("not", [index], [TensorType((), I1)]).result if number else index
+    if not is_last:
+        return builder.compare("EQ", index, number)
+    below = builder.compare("LT", index, 0)
+    return builder.elementwise("or", below, builder.compare("GE", index, number))

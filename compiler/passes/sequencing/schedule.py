@@ -1,0 +1,231 @@
+"""From the high-level to the low-level sequencer: where every buffer lies, what is copied, and what waits for what.
+
+A function becomes steps in order: dispatches, copies, loops and branches. Values that loops carry and branches give
+have a buffer each, into which copies go; a copy whose two buffers are never needed at the same time is elided by making
+them one. What is left of transient buffers shares one arena. A barrier stands where a step needs what an earlier one
+wrote, or writes what an earlier one needs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ...ir.attributes import DenseElements
+from ...ir.operation import Block, Operation, Value
+from ...ir.sizes import is_multiple
+from ...ir.types import MemRefType
+from .barriers import add_barriers
+from .coalesce import elide_copies
+from .liveness import Liveness
+from .memory import Interval, plan_memory
+from .predicate import apply_guards, choose_deciders
+from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step, decider, lists_of, uses, walk
+
+
+def schedule(function: Operation) -> Schedule:
+    """The schedule of a function of the ``iree_hl_seq`` dialect."""
+    found = _Sequencer().run(function)
+    finish(found, str(function.attributes["sym_name"]))
+    return found
+
+
+def finish(found: Schedule, name: str) -> None:
+    """Takes steps as the program has them to what runs, in place.
+
+    Args:
+        found: steps over buffers without places.
+        name: of the function.
+    """
+    _drop_unneeded(found)
+    choose_deciders(found)
+    elide_copies(found)
+    live = Liveness(found)
+    apply_guards(found, name)
+    _place(found, live)
+    add_barriers(found)
+
+
+class _Sequencer:
+    """Makes steps of operations."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[Value, Buffer] = {}
+        self._constants: list[tuple[Buffer, DenseElements]] = []
+
+    def run(self, function: Operation) -> Schedule:
+        block = function.regions[0].block
+        arguments = [Buffer(_type(value), "argument", index) for index, value in enumerate(block.arguments)]
+        steps: list[Step] = []
+        for value, argument in zip(block.arguments, arguments, strict=True):
+            self._buffers[value] = argument
+            if not is_multiple(argument.bytes, 4):
+                # The caller's buffer may end within a word.
+                self._buffers[value] = Buffer(argument.type, "transient")
+                steps.append(Copy(argument, self._buffers[value], function))
+        self._block(block, steps)
+        results: list[Buffer] = []
+        last = block.terminator
+        for value in last.operands:
+            buffer = self._buffers[value]
+            if buffer.kind == "transient":
+                target = Buffer(buffer.type, "result")
+                steps.append(Copy(buffer, target, last))
+                buffer = target
+            results.append(buffer)
+        return Schedule(steps, arguments, results, self._constants)
+
+    def _block(self, block: Block, steps: list[Step]) -> None:
+        for operation in block.operations[:-1]:
+            handle = _HANDLERS.get(operation.name)
+            if handle is not None:
+                handle(self, operation, steps)
+
+    def allocate(self, operation: Operation, steps: list[Step]) -> None:
+        """A new buffer."""
+        self._buffers[operation.result] = Buffer(_type(operation.result), "transient")
+
+    def constant(self, operation: Operation, steps: list[Step]) -> None:
+        """A buffer of the module's constants; equal ones are one."""
+        value = operation.attributes["value"]
+        assert isinstance(value, DenseElements)
+        buffer = Buffer(_type(operation.result), "constant", len(self._constants))
+        self._constants.append((buffer, value))
+        self._buffers[operation.result] = buffer
+
+    def dispatch(self, operation: Operation, steps: list[Step]) -> None:
+        """A dispatch: the buffers that it writes were allocated just before, and are its last operands.
+
+        What writes a slice of its result finds the rest there: the result begins as a copy. What only views its operand
+        as another type is a copy, which may be elided.
+        """
+        buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
+        if "view" in operation.attributes:
+            steps.append(Copy(buffers[0], buffers[-1], operation))
+            return
+        if "updates" in operation.attributes:
+            steps.append(Copy(buffers[0], buffers[-1], operation))
+            buffers[0] = buffers[-1]
+        steps.append(Dispatch(operation, buffers, operation.integer("results", 1)))
+
+    def check(self, operation: Operation, steps: list[Step]) -> None:
+        """A call of the host."""
+        steps.append(Check(operation, [self._buffers[value] for value in operation.operands]))
+
+    def loop(self, operation: Operation, steps: list[Step]) -> None:
+        """A loop: each value that it carries has one buffer, which the body's results are copied to."""
+        trips = operation.integer("trip_count", -1)
+        starts = [self._buffers[value] for value in operation.operands]
+        if trips == 0:
+            self._buffers.update(zip(operation.results, starts, strict=True))
+            return
+        condition, body = (region.block for region in operation.regions)
+        carried = [Buffer(_type(value), "transient") for value in operation.results]
+        for start, buffer in zip(starts, carried, strict=True):
+            steps.append(Copy(start, buffer, operation))
+        for block in (condition, body):
+            self._buffers.update(zip(block.arguments, carried, strict=True))
+        made: Repeat | Loop
+        if trips > 0:
+            made = Repeat(operation, trips, [])
+        elif "trip_count_operand" in operation.attributes:
+            made = Repeat(operation, starts[operation.integer("trip_count_operand")], [])
+        else:
+            tested: list[Step] = []
+            self._block(condition, tested)
+            made = Loop(operation, tested, self._buffers[condition.terminator.operands[0]], [])
+        self._block(body, made.body)
+        given = [self._buffers[value] for value in body.terminator.operands]
+        _sink(made.body, given)
+        _copy_together(given, carried, made.body, body.terminator)
+        steps.append(made)
+        self._buffers.update(zip(operation.results, carried, strict=True))
+
+    def branch(self, operation: Operation, steps: list[Step]) -> None:
+        """A branch: each result has one buffer, which every branch copies to."""
+        results = [Buffer(_type(value), "transient") for value in operation.results]
+        branches = []
+        for region in operation.regions:
+            chosen: list[Step] = []
+            self._block(region.block, chosen)
+            given = [self._buffers[value] for value in region.block.terminator.operands]
+            _copy_together(given, results, chosen, region.block.terminator)
+            branches.append(chosen)
+        index = self._buffers[operation.operands[0]]
+        steps.append(Branch(operation, index, branches))
+        self._buffers.update(zip(operation.results, results, strict=True))
+
+
+def _type(value: Value) -> MemRefType:
+    assert isinstance(value.type, MemRefType)
+    return value.type
+
+
+_HANDLERS = {
+    "iree_hl_seq.alloc_heap": _Sequencer.allocate,
+    "iree_hl_seq.constant": _Sequencer.constant,
+    "iree_hl_seq.dispatch": _Sequencer.dispatch,
+    "stablehlo.case": _Sequencer.branch,
+    "stablehlo.custom_call": _Sequencer.check,
+    "stablehlo.if": _Sequencer.branch,
+    "stablehlo.while": _Sequencer.loop,
+}
+
+
+def _sink(steps: list[Step], given: Sequence[Buffer]) -> None:
+    """Moves to the end what only computes what a loop carries next: nothing needs the old values then any more."""
+    wanted = set(given) - {buffer for step in walk(steps) for buffer in uses(step)[0]}
+    last = [isinstance(step, Dispatch) and wanted.issuperset(uses(step)[1]) for step in steps]
+    early = [step for step, is_last in zip(steps, last, strict=True) if not is_last]
+    steps[:] = early + [step for step, is_last in zip(steps, last, strict=True) if is_last]
+
+
+def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: list[Step], at: Operation) -> None:
+    """Copies as if all at once: what a copy would overwrite too early is saved first."""
+    saved = []
+    positions = {target: index for index, target in enumerate(targets)}
+    for index, source in enumerate(sources):
+        if positions.get(source, index) < index:
+            kept = Buffer(source.type, "transient")
+            steps.append(Copy(source, kept, at))
+            saved.append(kept)
+        else:
+            saved.append(source)
+    for source, target in zip(saved, targets, strict=True):
+        if source is not target:
+            steps.append(Copy(source, target, at))
+
+
+def _drop_unneeded(found: Schedule) -> None:
+    """Drops steps that only write what no result, no decision and no call of the host depends on."""
+    needed: set[Buffer] = set(found.results)
+    pending = list(needed)
+    sources: dict[Buffer, list[Buffer]] = defaultdict(list)
+    for step in walk(found.steps):
+        reads, writes = uses(step)
+        for buffer in writes:
+            sources[buffer].extend(reads)
+        if not isinstance(step, Dispatch | Copy):
+            pending.extend(reads)
+    while pending:
+        buffer = pending.pop()
+        needed.add(buffer)
+        pending.extend(set(sources.pop(buffer, ())) - needed)
+    for steps in (found.steps, *(each for step in [*walk(found.steps)] for each in lists_of(step))):
+        steps[:] = [
+            step
+            for step in steps
+            if not isinstance(step, Dispatch | Copy) or any(buffer in needed for buffer in uses(step)[1])
+        ]
+
+
+def _place(found: Schedule, live: Liveness) -> None:
+    """Numbers results, flags and transient buffers, and plans the arena for steps with these lifetimes."""
+    results = [buffer for buffer in dict.fromkeys(found.results) if buffer.kind == "result"]
+    deciders = [decider(step) for step in walk(found.steps)]
+    found.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
+    found.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
+    for buffers in (results, found.flags, found.transients):
+        for number, buffer in enumerate(buffers):
+            buffer.number = number
+    found.plan = plan_memory([Interval(each.size, *live.hull(each)) for each in found.transients])

@@ -1,0 +1,103 @@
+"""Holds executables against what lowering, scheduling and emission take for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...dialects.rules.requirements import OperationError
+from ...ir.operation import Operation
+from ...ir.sizes import upper_bound
+from ...ir.source import SourceText
+from ...ir.types import TensorType, Type
+from ...targets import reference, vulkan
+from ..dispatch.outline import UNSPECIFIED, buffer_type
+from .stage_rules import Entry, body_of, function_type_of, hold, in_place, infer_types, operations_of, size_of
+
+
+def entries_of(executables: Sequence[Operation], stage: str, source: SourceText) -> Mapping[str, Entry]:
+    """The entry points of executables, by the names that dispatches have for them.
+
+    Raises:
+        CompileError: at the first operation that is not as the stage wants it.
+    """
+    check = _Checker(stage, source)
+    hold(check.executable, executables, source)
+    return check.entries
+
+
+class _Checker:
+    def __init__(self, stage: str, source: SourceText) -> None:
+        self._stage = stage
+        self._source = source
+        self.entries: dict[str, Entry] = {}
+
+    def executable(self, operation: Operation) -> None:
+        """One executable for each target and its features; all have the same entry point."""
+        if self._stage in ("canonical", "regions"):
+            raise OperationError("no executables at this stage")
+        variants = operations_of(operation)
+        if not variants or any(each.name != "iree.executable" for each in variants):
+            raise OperationError("operations iree.executable in it, and nothing else")
+        targets = [(str(each.attributes.get("target")), str(each.attributes.get("features"))) for each in variants]
+        if len(set(targets)) != len(targets):
+            raise OperationError("one executable for each target and its features")
+        hold(lambda each: self._variant(each, str(operation.attributes["sym_name"])), variants, self._source)
+
+    def _variant(self, operation: Operation, symbol: str) -> None:
+        target = operation.attributes.get("target")
+        wanted = (vulkan.TARGET, reference.TARGET) if self._stage == "targets" else (UNSPECIFIED,)
+        if target not in wanted:
+            raise OperationError(f"the target {' or '.join(wanted)} at the stage {self._stage}, got {target}")
+        if target == vulkan.TARGET:
+            kernel = vulkan.kernel_of(operation)
+            results = sum(each.is_written for each in kernel.bindings)
+            entry = Entry((), [each.size for each in kernel.bindings], results)
+            self._enter(f"{symbol}::@{kernel.entry_point}", entry)
+            return
+        inside = [function for module in operations_of(operation) for function in operations_of(module)]
+        if [each.name for each in inside] != ["func.func"]:
+            raise OperationError("a module with one function in it")
+        hold(lambda each: self._kernel_function(each, symbol), inside, self._source)
+
+    def _enter(self, name: str, entry: Entry) -> None:
+        """Takes note of an entry point; those of several targets have one name, and buffers that suit all."""
+        symbol = name.partition("::@")[0]
+        for other, known in self.entries.items():
+            if other.partition("::@")[0] == symbol:
+                if other != name or len(known.sizes) != len(entry.sizes):
+                    raise OperationError(f"one entry point with one list of buffers for all targets, got @{name}")
+                # Code whose sizes depend on the call has 0 for them.
+                pairs = zip(known.sizes, entry.sizes, strict=True)
+                sizes = [upper_bound(one, other) if one and other else one or other for one, other in pairs]
+                entry = Entry(known.types or entry.types, sizes, max(known.results, entry.results))
+        self.entries[name] = entry
+
+    def _kernel_function(self, function: Operation, symbol: str) -> None:
+        """Loads of its first arguments, operations of StableHLO, stores to its other arguments."""
+        block = body_of(function)
+        types = function_type_of(function, block).inputs
+        loads = [each for each in block.operations if each.name == "iree.load_input"]
+        stores = [each for each in block.operations if each.name == "iree.store_output"]
+        if not block.operations or block.terminator.name != "iree.return" or block.terminator.operands:
+            raise OperationError("iree.return without operands at its end")
+        places = [each.operands[:1] for each in loads] + [each.operands[1:] for each in stores]
+        if places != [[each] for each in block.arguments] or not stores:
+            raise OperationError("a load of each of its first arguments, and a store to each other one, in order")
+        in_place(function, "iree.executable.in_place", len(loads))
+        hold(_kernel_operation, block.operations[:-1], self._source)
+        entry = Entry(types, [size_of(each) for each in types], len(stores))
+        self._enter(f"{symbol}::@{function.attributes['sym_name']}", entry)
+
+
+def _kernel_operation(operation: Operation) -> None:
+    if operation.name == "iree.load_input":
+        _memref_of(operation.result.type, operation.operands[0].type)
+    elif operation.name == "iree.store_output":
+        _memref_of(operation.operands[0].type, operation.operands[1].type)
+    else:
+        infer_types(operation)
+
+
+def _memref_of(type: Type, buffer: Type) -> None:
+    if not isinstance(type, TensorType) or buffer_type(type) is not buffer:
+        raise OperationError(f"a tensor and its buffer, got {type} and {buffer}")
