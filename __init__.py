@@ -33,7 +33,7 @@ from .status import (
 )
 
 if TYPE_CHECKING:
-    from .compiler.pipeline import compile
+    from .compiler.compile import compile
     from .hal.fence import Fence
     from .hal_vulkan import TimelineSemaphore, live_objects
     from .runtime import (
@@ -124,7 +124,7 @@ __all__ = [
 _look_up, _names = lazy_exports(
     __name__,
     {
-        ".compiler.pipeline": ("compile",),
+        ".compiler.compile": ("compile",),
         ".hal.fence": ("Fence",),
         ".hal_vulkan": ("TimelineSemaphore", "live_objects"),
         ".runtime": (

@@ -1,5 +1,6 @@
 """Tensor programs become modules: front ends, the stages between, and SPIR-V.
 
 Imports: spirv, formats, hal_reference (the definitions of operations), vm.bytecode, vm.assembly.
-Read: ir, dialects, passes, codegen, targets, graphdef, module, stages, pipeline.
+Read: ir, dialects, passes, codegen, targets, conversion, graphdef, module, stages, lowering, pipeline, module_cache,
+compile.
 """

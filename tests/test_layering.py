@@ -117,10 +117,8 @@ ROOMS: Mapping[str, set[str]] = {
         "passes.identities",
         "targets",
     },
-    "compiler.pipeline": {
-        "graphdef",
+    "compiler.lowering": {
         "codegen",
-        "conversion",
         "ir",
         "module",
         "passes.canonical",
@@ -133,6 +131,9 @@ ROOMS: Mapping[str, set[str]] = {
         "stages",
         "targets",
     },
+    "compiler.pipeline": {"codegen", "conversion", "graphdef", "ir", "lowering", "passes.verification", "stages"},
+    "compiler.module_cache": {"codegen", "pipeline"},
+    "compiler.compile": {"codegen", "module_cache", "pipeline"},
     "runtime.arrays": set(),
     "runtime.kernels": {"arrays"},
     "runtime.device": {"arrays", "kernels"},

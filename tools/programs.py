@@ -33,7 +33,7 @@ def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
     """
     # Here: other programs start sooner without.
     from ..compiler.codegen.target import Target
-    from ..compiler.pipeline import compile_file
+    from ..compiler.module_cache import compile_file
 
     return compile_file(path, target=Target(kinds=device_kinds(devices)))
 

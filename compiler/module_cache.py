@@ -1,0 +1,37 @@
+"""Module files kept from one process to the next."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+from ..files import CachedFile, reading_errors
+from .codegen.target import Target
+from .pipeline import Origin, compile_data
+
+
+def compile_file(path: Path, origin: Origin | None = None, target: Target | None = None) -> bytes:
+    """The module of a program's file, compiled once for each content and release of pumice.
+
+    Raises: as for ``pumice.compile``.
+    """
+    origin, target = origin or Origin(), target or Target()
+    with reading_errors(path):
+        data = path.read_bytes()
+    entry = CachedFile("modules", (_fingerprint(), str(path), origin, target, data))
+    found = entry.load()
+    if found is None:
+        found = compile_data(data, str(path), target, origin).module
+        entry.store(found)
+    return found
+
+
+@functools.cache
+def _fingerprint() -> str:
+    """What changes when the compiler does: names, sizes and times of its files."""
+    root = Path(__file__).parent
+    folders = [root, *(root.parent / name for name in ("spirv", "formats", "hal_reference", "vm/assembly"))]
+    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    stats = [(str(file.relative_to(root.parent)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    return hashlib.sha256(repr(stats).encode()).hexdigest()
