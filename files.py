@@ -117,8 +117,10 @@ def writing_errors(path: Path) -> Iterator[None]:
     except PumiceError:  # some of them are OSErrors too
         raise
     except FileNotFoundError as error:
-        folder = shorten(str(path.parent))
-        raise NotFoundError(f"{shown} cannot be written: there is no folder {folder}") from error
+        folder = "" if path.parent.is_dir() else f": there is no folder {shorten(str(path.parent))}"
+        raise NotFoundError(f"{shown} cannot be written{folder}") from error
+    except FileExistsError as error:
+        raise PermissionDeniedError(f"{shown} cannot be written: expected a folder, or a new name") from error
     except (PermissionError, IsADirectoryError, NotADirectoryError) as error:
         raise PermissionDeniedError(f"{shown} cannot be written: {error.strerror}") from error
     except OSError as error:

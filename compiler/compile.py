@@ -38,7 +38,8 @@ def compile(
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported; the message has its place and line.
-        InvalidArgumentError: there is no such stage or target, or only a GraphDef has feeds and fetches.
+        InvalidArgumentError: there is no such stage or target, only a GraphDef has feeds and fetches, or a
+            file is no program, such as a module or a kernel.
         NotFoundError: there is no such file.
         UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
     """

@@ -16,13 +16,20 @@ def compile_file(path: Path, origin: Origin | None = None, target: Target | None
 
     Raises: as for ``pumice.compile``.
     """
-    origin, target = origin or Origin(), target or Target()
     with reading_errors(path):
         data = path.read_bytes()
-    entry = CachedFile("modules", (_fingerprint(), str(path), origin, target, data))
+    return compile_once(data, str(path), origin or Origin(), target or Target())
+
+
+def compile_once(data: bytes, file_name: str, origin: Origin, target: Target) -> bytes:
+    """The module of what a file holds, from the cache or into it; arguments are those of ``compile_data``.
+
+    Raises: as for ``pumice.compile``.
+    """
+    entry = CachedFile("modules", (_fingerprint(), file_name, origin, target, data))
     found = entry.load()
     if found is None:
-        found = compile_data(data, str(path), target, origin).module
+        found = compile_data(data, file_name, target, origin).module
         entry.store(found)
     return found
 
@@ -31,7 +38,10 @@ def compile_file(path: Path, origin: Origin | None = None, target: Target | None
 def _fingerprint() -> str:
     """What changes when the compiler does: names, sizes and times of its files."""
     root = Path(__file__).parent
-    folders = [root, *(root.parent / name for name in ("spirv", "formats", "hal_reference", "vm/assembly"))]
+    folders = [
+        root,
+        *(root.parent / name for name in ("spirv", "formats", "hal_reference", "vm/assembly", "vm/bytecode")),
+    ]
     files = sorted(file for folder in folders for file in folder.rglob("*.py"))
     stats = [(str(file.relative_to(root.parent)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
     return hashlib.sha256(repr(stats).encode()).hexdigest()

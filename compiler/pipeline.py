@@ -23,6 +23,7 @@ from .stages import (
     Program,
     is_assembly,
     is_graph_file,
+    other_kind,
     program_of,
     read_program,
     stage_of,
@@ -79,11 +80,14 @@ def compile_data(
 
     Raises: as for ``compile``.
     """
+    found = other_kind(data)
+    if found is not None:
+        raise InvalidArgumentError(f"{file_name}: expected a program to compile: StableHLO or a GraphDef, got {found}")
     is_graph = origin.stage == "graphdef" or (origin.stage is None and is_graph_file(data, file_name))
     if is_graph:
         return compile_graph(data, file_name, target, origin.feeds, origin.fetches, until, reached)
     if origin.feeds or origin.fetches:
-        raise InvalidArgumentError(f"{file_name}: feeds and fetches are those of a GraphDef; it is none")
+        raise InvalidArgumentError(f"{file_name}: feeds and fetches are for a GraphDef; this is an MLIR program")
     return compile_text(data.decode("utf-8", "surrogateescape"), file_name, target, until, origin.stage, reached)
 
 

@@ -75,6 +75,22 @@ def is_graph_file(data: bytes, file_name: str) -> bool:
     return file_name.endswith(_GRAPH_SUFFIXES) or b"\0" in data[:4096] or _GRAPH_START.match(data) is not None
 
 
+def other_kind(data: bytes) -> str | None:
+    """What a file is that no front end reads, and what to do with it; None if its first bytes do not tell."""
+    if data[8:12] == b"IREE":
+        return "a compiled module, which `pumice run` runs"
+    return next((kind for start, kind in _OTHER_KINDS.items() if data.startswith(start)), None)
+
+
+_OTHER_KINDS: Final = {
+    b"ML\xefR": "MLIR bytecode; write the program as text, as mlir_module() of jax.export gives it",
+    b"PK\x03\x04": "a ZIP archive; `pumice run` runs compiled modules",
+    b"\x03\x02\x23\x07": "a SPIR-V kernel, which `pumice run` runs",
+    b"#version": "a GLSL kernel, which `pumice run` runs",
+}
+"""By how files begin."""
+
+
 @dataclass(slots=True)
 class Program:
     """A program at a stage.

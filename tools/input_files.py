@@ -58,7 +58,7 @@ def read_file(path: Path, size: int = -1) -> bytes:
 
 
 def read_stdin() -> bytes:
-    """The module on stdin."""
+    """The program on stdin."""
     if sys.stdin is None:
-        raise UnavailableError("expected a module on stdin, which is closed")
+        raise UnavailableError("expected a program on stdin, which is closed")
     return sys.stdin.buffer.read()

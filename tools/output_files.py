@@ -37,6 +37,11 @@ class Outputs:
         self._unprintable: BrokenPipeError | UnavailableError | None = None
         self._failures: list[PumiceError] = []
 
+    @property
+    def failed(self) -> bool:
+        """Whether a result could not be stored."""
+        return bool(self._failures)
+
     def put(self, text: str) -> None:
         """Prints a result, unless one before could not be."""
         if self._unprintable is None:

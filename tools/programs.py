@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .input_files import PROGRAM_SUFFIXES
+from .input_files import PROGRAM_SUFFIXES, is_module, read_stdin
 
 if TYPE_CHECKING:
     from ..vm.execution.bytecode_module import BytecodeModule
@@ -36,6 +36,18 @@ def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
     from ..compiler.module_cache import compile_file
 
     return compile_file(path, target=Target(kinds=device_kinds(devices)))
+
+
+def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
+    """The module on stdin, compiled if it is a tensor program."""
+    data = read_stdin()
+    if is_module(data):
+        return data
+    from ..compiler.codegen.target import Target
+    from ..compiler.module_cache import compile_once
+    from ..compiler.pipeline import Origin
+
+    return compile_once(data, "<stdin>", Origin(), Target(kinds=device_kinds(devices)))
 
 
 def open_program(path: str, devices: Sequence[str | None] = ()) -> BytecodeModule:

@@ -37,6 +37,17 @@ def put(text: str = "", *, end: str = "\n") -> None:
         raise _unwritable(error) from error
 
 
+def put_bytes(data: bytes) -> None:
+    """Writes a result to stdout as it is."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
 def note(text: str) -> None:
     """Writes a line to stderr, if that takes it."""
     with contextlib.suppress(OSError, ValueError):
@@ -89,8 +100,7 @@ def writing_results() -> Iterator[None]:
 def _unwritable(error: OSError) -> UnavailableError:
     why = "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
     return UnavailableError(
-        f"the results cannot be printed on stdout: {why}; "
-        "send stdout elsewhere, or store them with `pumice run --output`"
+        f"the results cannot be printed on stdout: {why}; send stdout elsewhere, or name a file with --output"
     )
 
 

@@ -123,7 +123,7 @@ _PROFILED: Final = 20
 @click.pass_context
 @needs_study_extra()
 def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
-    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a program (.vmfb, .mlir).
+    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a program (.vmfb, .mlir, .pb).
 
     \b
       pumice bench mul.comp --size 4096

@@ -16,7 +16,9 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
 
 @click.command("compile")
 @click.argument("file")
-@click.option("-o", "--output", metavar="OUT.vmfb", help="The module to write; with --compile-to, the program.")
+@click.option(
+    "-o", "--output", metavar="OUT.vmfb", help="The module to write, or - for stdout; with --compile-to, the program."
+)
 @click.option(
     "--from",
     "from_",
@@ -61,7 +63,7 @@ def compile_(
     from ..errors import usage, usage_error
     from ..input_files import read_file, read_stdin
     from ..output_files import Outputs, store
-    from ..streams import note
+    from ..streams import note, put_bytes
 
     if output is None and compile_to is None:
         raise usage_error("expected -o OUT.vmfb for the module, or --compile-to a stage")
@@ -70,7 +72,7 @@ def compile_(
     written: list[str] = []
 
     def reached(stage: str, program: Program | GraphFile | ModuleFile) -> None:
-        if dump_ir is None:
+        if dump_ir is None or outputs.failed:
             return
         path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.{_SUFFIXES.get(stage, 'mlir')}")
         printed = program.text().encode("utf-8", "surrogateescape")
@@ -95,5 +97,8 @@ def compile_(
     else:
         result = made.program.text().encode("utf-8", "surrogateescape") if compile_to is not None else made.module
         with outputs.storing():
-            store(Path(output), lambda to: to.write(result), where="--output")
+            if output == "-":
+                put_bytes(result)
+            else:
+                store(Path(output), lambda to: to.write(result), where="--output")
     outputs.finish()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="With --disassemble and --python: only this function, an export or an internal one by number.",
 )
 def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bool, function: str | None) -> None:
-    """Show what FILE holds: a compiled program (.vmfb, or - for stdin), or one that is compiled first (.mlir).
+    """Show what FILE holds: a compiled program (.vmfb), or one that is compiled first (.mlir, .pb, .pbtxt); - is stdin.
 
     That is its functions with their signatures, what it imports, and its constants, among them its shaders with their
     bindings. Needs no device.
@@ -36,8 +36,7 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     from ...vm.bytecode.archive import ModuleArchive
     from ...vm.bytecode.reader import read_module
     from ..errors import usage_error
-    from ..input_files import read_stdin
-    from ..programs import compiled, is_program
+    from ..programs import compiled, is_program, module_on_stdin
 
     modes = {"--json": as_json, "--disassemble": disassemble, "--python": as_python, "--spirv": spirv}
     chosen = [name for name, given in modes.items() if given]
@@ -48,7 +47,7 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     if is_program(file):
         opened = ModuleArchive.from_bytes(compiled(Path(file)), file)
     else:
-        opened = ModuleArchive.from_bytes(read_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
+        opened = ModuleArchive.from_bytes(module_on_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
     with opened as archive:
         definition = read_module(archive)
         if disassemble:

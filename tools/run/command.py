@@ -213,8 +213,8 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 )
 @click.pass_context
 def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
-    """Run FILE: a compiled program (.vmfb, or - for stdin), one in StableHLO (.mlir), or a kernel in SPIR-V (.spv) or
-    GLSL (.comp, .glsl).
+    """Run FILE: a compiled program (.vmfb), one that is compiled first (StableHLO, .mlir; a GraphDef, .pb or .pbtxt),
+    either of them from stdin (-), or a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
 
     Results go to stdout. A program's are those of the function that is called:
 

@@ -31,9 +31,9 @@ from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, usage, usage_error
-from ..input_files import read_file, read_stdin
+from ..input_files import read_file
 from ..output_files import Outputs
-from ..programs import device_kinds, is_program, open_program
+from ..programs import device_kinds, is_program, module_on_stdin, open_program
 from ..reports import device_text, repeat, say_time, seconds_text
 from ..streams import note, put
 from .arguments import Array
@@ -144,7 +144,7 @@ def run_module(options: ModuleRun) -> None:
 
 def _open(path: str, options: ModuleRun) -> BytecodeModule:
     if path == _STDIN:
-        return BytecodeModule.from_bytes(read_stdin(), "<stdin>")
+        return BytecodeModule.from_bytes(module_on_stdin(options.devices), "<stdin>")
     if options.preload and not is_program(path):
         return BytecodeModule.from_bytes(read_file(Path(path)), path)
     return open_program(path, options.devices)

@@ -118,7 +118,7 @@ def test_a_graph_with_its_feeds_and_fetches(tmp_path: Path) -> None:
     )
     assert run("-", "--compile-to", "graphdef", text=GRAPH.read_text()).stdout.rstrip() == GRAPH.read_text().rstrip()
     done = run(tmp_path / "stages" / "1-hlo.mlir", "--feed", "x", "-o", module)
-    assert done.exit_code == 1 and "feeds and fetches are those of a GraphDef" in done.stderr
+    assert done.exit_code == 1 and "feeds and fetches are for a GraphDef" in done.stderr
 
 
 def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path) -> None:
@@ -141,6 +141,38 @@ def test_a_wrong_program_is_shown_with_a_caret_and_leaves_nothing(tmp_path: Path
 def test_wrong_usage(arguments: list[str], message: str) -> None:
     done = run(*arguments)
     assert done.exit_code == 2 and message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"ML\xefR\x03", "MLIR bytecode; write the program as text"),
+        (bytes(8) + b"IREE", "a compiled module"),
+        (b"PK\x03\x04", "a ZIP archive"),
+        (b"\x03\x02\x23\x07", "a SPIR-V kernel"),
+        (b"#version 450", "a GLSL kernel"),
+    ],
+)
+def test_files_of_other_kinds_are_named(tmp_path: Path, start: bytes, kind: str) -> None:
+    path = tmp_path / "other.mlir"
+    path.write_bytes(start + bytes(100))
+    done = run(path, "-o", tmp_path / "x.vmfb")
+    assert done.exit_code == 1 and f"expected a program to compile: StableHLO or a GraphDef, got {kind}" in done.stderr
+
+
+def test_a_module_goes_to_stdout_and_a_program_comes_from_stdin(program: Path) -> None:
+    done = run(program, "-o", "-")
+    assert done.exit_code == 0 and done.stdout_bytes == pumice.compile(program)
+    inputs = ["--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=reference"]
+    done = CliRunner().invoke(main, ["run", "-", *inputs], input=PROGRAM)
+    assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
+    assert "main_rgn_dispatch_0" in CliRunner().invoke(main, ["dump", "-"], input=PROGRAM).stdout
+
+
+def test_stages_that_cannot_be_written_are_one_error(program: Path, tmp_path: Path) -> None:
+    done = run(program, "-o", tmp_path / "x.vmfb", "--dump-ir", program)
+    assert done.exit_code == 1 and done.stderr.count("error:") == 1
+    assert f"{program} cannot be written: expected a folder, or a new name" in done.stderr
 
 
 def test_a_file_that_is_not_there_and_one_that_cannot_be_written(program: Path, tmp_path: Path) -> None:
