@@ -184,6 +184,12 @@ BOUNDED: Final[Mapping[str, Callable[[], str]]] = {
 """Right programs that have to compile in bounded time and memory too."""
 
 
+def _peak() -> int:
+    """The most bytes resident so far. What getrusage counts begins at the size of the process that started this one."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.findall(r"VmHWM:\s*(\d+) kB", status)[0]) << 10
+
+
 def main() -> None:
     """Compiles every program, and prints a line of JSON for each: name, error, line, column, seconds, peak memory."""
     from pumice.compiler.codegen.target import Target
@@ -204,7 +210,7 @@ def main() -> None:
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
         seconds = time.process_time() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+        peak = _peak()
         print(json.dumps([name, said[:2000], line, column, seconds, peak]), flush=True)
 
 

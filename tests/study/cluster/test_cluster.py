@@ -299,7 +299,7 @@ def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupted_study_goes_on_on_the_cluster_and_here(
     cluster: Cluster, workers: list[str], tmp_path: Path
 ) -> None:
-    study = make_study(12, sleep=0.01)
+    study = make_study(12, sleep=0.03)
 
     def interrupt() -> None:
         signal.raise_signal(signal.SIGINT)
