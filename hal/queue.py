@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from ..status import PumiceError
-from .semaphore import Semaphore
-
-Points: TypeAlias = Sequence[tuple[Semaphore, int]]
-"""(semaphore, payload) pairs."""
 
 
 class Submits(Protocol):

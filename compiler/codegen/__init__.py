@@ -2,5 +2,5 @@
 
 Imports: compiler.ir, spirv, formats.
 Read: target; wide_integers, narrow_floats, scalars, integers, conversions, floats, exponentials, trigonometry,
-remainders, complex_math, elementwise; index, elements, movement, contractions, reductions, scatters; cost, kernel.
+remainders, complex_math, elementwise; index, elements, movement, contractions, reductions, scatters; kernel.
 """

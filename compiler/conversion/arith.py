@@ -12,7 +12,7 @@ from ..ir.operation import Operation, Value, tensor_of
 from ..ir.types import I1, ScalarType
 from ..passes.formulas.expand import expand_operation
 from ..passes.formulas.expression import Expression
-from .conversion import Handler, Rule, Site, same_types
+from .conversion import Handler, Rule, Site, formula, same_types, simple
 
 Values = Sequence[Value]
 
@@ -23,14 +23,6 @@ def unsigned(site: Site, value: Value) -> Value:
     return site.builder.bitcast(value, ScalarType(f"ui{element.bits}")) if element.kind == "int" else value
 
 
-def _simple(name: str) -> Handler:
-    def handler(site: Site) -> Values:
-        same_types(site)
-        return [site.builder.elementwise(name, *site.operands)]
-
-    return handler
-
-
 def _unsigned(name: str) -> Handler:
     """An operation on numbers without a sign."""
 
@@ -38,14 +30,6 @@ def _unsigned(name: str) -> Handler:
         element = same_types(site).scalar
         found = site.builder.elementwise(name, *(unsigned(site, value) for value in site.operands))
         return [site.builder.bitcast(found, element) if tensor_of(found).element is not element else found]
-
-    return handler
-
-
-def _formula(function: Callable[..., Expression]) -> Handler:
-    def handler(site: Site) -> Values:
-        same_types(site)
-        return [function(*(Expression(site.builder, value) for value in site.operands)).value]
 
     return handler
 
@@ -221,23 +205,23 @@ _CASTS: Final[Mapping[str, Handler]] = {
 }
 
 ARITH: Final[Mapping[str, Rule]] = {
-    **{name: Rule(2, _simple(to)) for name, to in _SIMPLE.items()},
+    **{name: Rule(2, simple(to)) for name, to in _SIMPLE.items()},
     **{name: Rule(1, handler) for name, handler in _CASTS.items()},
     "addui_extended": Rule(2, _addui_extended),
-    "ceildivsi": Rule(2, _formula(_rounded_quotient(True))),
+    "ceildivsi": Rule(2, formula(_rounded_quotient(True))),
     "ceildivui": Rule(2, _ceildivui),
     "cmpf": Rule(2, _cmpf),
     "cmpi": Rule(2, _cmpi),
     "constant": Rule(0, _constant),
     "divui": Rule(2, _unsigned("divide")),
-    "floordivsi": Rule(2, _formula(_rounded_quotient(False))),
-    "maxnumf": Rule(2, _formula(_ignoring_nan("maximum"))),
+    "floordivsi": Rule(2, formula(_rounded_quotient(False))),
+    "maxnumf": Rule(2, formula(_ignoring_nan("maximum"))),
     "maxui": Rule(2, _unsigned("maximum")),
-    "minnumf": Rule(2, _formula(_ignoring_nan("minimum"))),
+    "minnumf": Rule(2, formula(_ignoring_nan("minimum"))),
     "minui": Rule(2, _unsigned("minimum")),
     "mulsi_extended": Rule(2, _mul_extended(True)),
     "mului_extended": Rule(2, _mul_extended(False)),
-    "negf": Rule(1, _simple("negate")),
+    "negf": Rule(1, simple("negate")),
     "remui": Rule(2, _unsigned("remainder")),
     "select": Rule(3, _select),
 }

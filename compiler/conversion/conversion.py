@@ -9,6 +9,7 @@ from ..dialects.builder import Builder
 from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I64, FunctionType, ScalarType, ShapedType, TensorType, TupleType, Type
+from ..passes.formulas.expression import Expression
 from .quantized import quantized_of
 
 
@@ -139,3 +140,23 @@ def same_types(site: Site) -> TensorType:
         if value.type is not first or not isinstance(value.type, TensorType):
             raise OperationError(f"numbers or tensors of one type, got {first} and {value.type}", index)
     return tensor_of(site.operands[0])
+
+
+def simple(name: str) -> Handler:
+    """An element-wise operation of StableHLO on operands of one type."""
+
+    def handler(site: Site) -> Sequence[Value]:
+        same_types(site)
+        return [site.builder.elementwise(name, *site.operands)]
+
+    return handler
+
+
+def formula(function: Callable[..., Expression]) -> Handler:
+    """A formula over operands of one type."""
+
+    def handler(site: Site) -> Sequence[Value]:
+        same_types(site)
+        return [function(*(Expression(site.builder, value) for value in site.operands)).value]
+
+    return handler

@@ -3,38 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..ir.operation import Operation, Value, tensor_of
 from ..ir.types import ScalarType
 from ..passes.formulas.expand import expand_operation
 from ..passes.formulas.expression import Expression
-from .conversion import Handler, Rule, Site, same_types
+from .conversion import Handler, Rule, Site, formula, same_types, simple
 
 Values = Sequence[Value]
-
-
-def _simple(name: str) -> Handler:
-    def handler(site: Site) -> Values:
-        same_types(site)
-        return [site.builder.elementwise(name, *site.operands)]
-
-    return handler
 
 
 def _chlo(name: str) -> Handler:
     def handler(site: Site) -> Values:
         same_types(site)
         return expand_operation(site.builder, Operation(f"chlo.{name}", site.operands, [site.operands[0].type]))
-
-    return handler
-
-
-def _formula(function: Callable[..., Expression]) -> Handler:
-    def handler(site: Site) -> Values:
-        same_types(site)
-        return [function(*(Expression(site.builder, value) for value in site.operands)).value]
 
     return handler
 
@@ -68,7 +52,7 @@ def _with_integer_power(site: Site) -> Values:
 
 MATH: Final[Mapping[str, Rule]] = {
     **{
-        name: Rule(1, _simple(to))
+        name: Rule(1, simple(to))
         for name, to in {
             "absf": "abs",
             "absi": "abs",
@@ -95,21 +79,21 @@ MATH: Final[Mapping[str, Rule]] = {
         name: Rule(1, _chlo(name))
         for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "cosh", "erf", "erfc", "sinh")
     },
-    "atan2": Rule(2, _simple("atan2")),
-    "clampf": Rule(3, _formula(lambda x, low, high: x.call("maximum", low).call("minimum", high))),
-    "copysign": Rule(2, _formula(_copysign)),
-    "cttz": Rule(1, _formula(_trailing_zeros)),
-    "exp2": Rule(1, _formula(lambda x: x.constant(2.0).call("power", x))),
-    "fma": Rule(3, _formula(lambda x, y, z: x * y + z)),
+    "atan2": Rule(2, simple("atan2")),
+    "clampf": Rule(3, formula(lambda x, low, high: x.call("maximum", low).call("minimum", high))),
+    "copysign": Rule(2, formula(_copysign)),
+    "cttz": Rule(1, formula(_trailing_zeros)),
+    "exp2": Rule(1, formula(lambda x: x.constant(2.0).call("power", x))),
+    "fma": Rule(3, formula(lambda x, y, z: x * y + z)),
     "fpowi": Rule(2, _with_integer_power),
-    "ipowi": Rule(2, _simple("power")),
-    "isfinite": Rule(1, _formula(lambda x: x.call_to("is_finite", ScalarType("i1")))),
-    "isinf": Rule(1, _formula(lambda x: abs(x).equals(math.inf))),
-    "isnan": Rule(1, _formula(lambda x: x.differs(x))),
-    "isnormal": Rule(1, _formula(_is_normal)),
-    "log10": Rule(1, _formula(lambda x: x.call("log") / math.log(10.0))),
-    "log2": Rule(1, _formula(lambda x: x.call("log") / math.log(2.0))),
-    "powf": Rule(2, _simple("power")),
-    "trunc": Rule(1, _formula(_truncated)),
+    "ipowi": Rule(2, simple("power")),
+    "isfinite": Rule(1, formula(lambda x: x.call_to("is_finite", ScalarType("i1")))),
+    "isinf": Rule(1, formula(lambda x: abs(x).equals(math.inf))),
+    "isnan": Rule(1, formula(lambda x: x.differs(x))),
+    "isnormal": Rule(1, formula(_is_normal)),
+    "log10": Rule(1, formula(lambda x: x.call("log") / math.log(10.0))),
+    "log2": Rule(1, formula(lambda x: x.call("log") / math.log(2.0))),
+    "powf": Rule(2, simple("power")),
+    "trunc": Rule(1, formula(_truncated)),
 }
 """By the operation's name without the dialect."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy.typing as npt
 
-from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr
+from ..ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, StructAttr
 from ..ir.operation import NOWHERE, Block, Location, Operation, Region, Value, tensor_of
 from ..ir.sizes import Dim
 from ..ir.types import I1, I32, I64, ScalarType, TensorType, Type
@@ -94,6 +94,20 @@ class Builder:
         """Complex numbers of their parts."""
         type = tensor_of(real)
         return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
+
+    def product(self, left: Value, right: Value) -> Value:
+        """The products of two batches of matrices, whose rows and columns are the last two dimensions."""
+        a, b = tensor_of(left), tensor_of(right)
+        batch = tuple(range(a.rank - 2))
+        fields = {
+            "lhs_batching_dimensions": batch,
+            "rhs_batching_dimensions": batch,
+            "lhs_contracting_dimensions": (a.rank - 1,),
+            "rhs_contracting_dimensions": (a.rank - 2,),
+        }
+        numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+        type = TensorType((*a.lengths[:-1], b.lengths[-1]), a.element)
+        return self.append("dot_general", [left, right], [type], numbers).result
 
     def broadcast(self, value: Value, shape: Sequence[Dim | None], dimensions: Sequence[int]) -> Value:
         """A value repeated to a shape; ``dimensions`` say where each of its dimensions goes."""

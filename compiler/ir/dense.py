@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _Refuse: TypeAlias = Callable[[str], NoReturn]
 
 _HEX_STRING: Final = re.compile(r'\s*"0x([0-9A-Fa-f]*)"\s*')
-_PLAIN: Final = re.compile(r"[-0-9a-z\[\],.+E\s]*", re.ASCII)
 _HEX_NUMBER: Final = re.compile(r"(-?)0x([0-9A-Fa-f]+)")
 _COMPLEX: Final = re.compile(r"\(([^(),]*),([^(),]*)\)")
 _DECIMAL_POINT: Final = re.compile(r"(?<![0-9.])(-?)\+?0*([0-9]+)\.(?![0-9])")

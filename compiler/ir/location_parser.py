@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from .attribute_parser import AttributeParser
-from .operation import DebugLocation, Location
+from .operation import DebugLocation
 from .scanner import unescaped
 from .source import SourceText
 from .type_parser import MAX_DEPTH
@@ -93,11 +93,3 @@ class LocationParser(AttributeParser):
 
         found = _ALIAS_USE.sub(replaced, text) if "#" in text else text
         return found if len(found) <= _MAX_LOCATION else "unknown"
-
-
-def place_of(source: SourceText, location: Location) -> tuple[str, int, int]:
-    """File, line and column of a location: those of the debug location where it has them, else in the source text."""
-    debug = location.debug
-    if debug is not None and debug.line:
-        return debug.file_name, debug.line, debug.column
-    return (source.file_name, 0, 0) if location.offset < 0 else (source.file_name, *source.place(location.offset))

@@ -35,8 +35,6 @@ _IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "bu
 MAX_OPERATIONS: Final = 250_000
 """Larger programs take minutes and gigabytes to compile; they are refused when so many are read."""
 
-_ISOLATED: Final = frozenset({"func.func", "builtin.module"})
-
 
 @dataclass(slots=True)
 class Parts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from ..dialects.builder import Builder
@@ -34,3 +34,12 @@ def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] |
             block.append(operation)
         else:
             replaced.update(zip(operation.results, values, strict=True))
+
+
+def rewrite_named(block: Block, rules: Mapping[str, Rewrite]) -> None:
+    """Replaces operations of a block and of the regions inside by the rule of their name, where there is one."""
+    rewrite_block(block, lambda builder, operation: rules.get(operation.name, _kept)(builder, operation))
+
+
+def _kept(builder: Builder, operation: Operation) -> None:
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...ir.attributes import DenseElements, StructAttr
+from ...ir.attributes import StructAttr
 from ...ir.operation import Operation
 from ...ir.types import I1, TensorType, Type
 from .control import region_results
@@ -28,9 +28,9 @@ from .requirements import (
     integer,
     may_fit,
     merged,
-    operands,
     tensors,
 )
+from .shapes import constant
 
 _REAL_FLOATS: Final[Kinds] = frozenset({"float"})
 
@@ -39,14 +39,6 @@ def _predicate(operation: Operation) -> Sequence[Type]:
     (value,) = tensors(operation, 1)
     expect_kind(value.scalar, _REAL_FLOATS)
     return [value.of(I1)]
-
-
-def _constant(operation: Operation) -> Sequence[Type]:
-    operands(operation, 0)
-    value = operation.attributes.get("value")
-    if not isinstance(value, DenseElements):
-        raise OperationError("a value such as dense<0> : tensor<i32>")
-    return [value.type]
 
 
 def _constant_like(operation: Operation) -> Sequence[Type]:
@@ -199,7 +191,7 @@ CHLO_RULES: Final[Mapping[str, Rule]] = {
     "broadcast_remainder": _broadcast(2, REALS),
     "broadcast_select": _broadcast_select,
     "conj": elementwise(1, NUMBERS),
-    "constant": _constant,
+    "constant": constant,
     "constant_like": _constant_like,
     "mulhi": elementwise(2, INTEGERS),
     "ragged_dot": _ragged_dot,

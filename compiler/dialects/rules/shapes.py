@@ -24,7 +24,8 @@ from .requirements import (
 )
 
 
-def _constant(operation: Operation) -> Sequence[Type]:
+def constant(operation: Operation) -> Sequence[Type]:
+    """Elements, of the type that they have."""
     operands(operation, 0)
     value = operation.attributes.get("value")
     if not isinstance(value, DenseElements):
@@ -116,7 +117,7 @@ SHAPES: Final[Mapping[str, Rule]] = {
     "broadcast": _broadcast,
     "broadcast_in_dim": _broadcast_in_dim,
     "concatenate": _concatenate,
-    "constant": _constant,
+    "constant": constant,
     "get_dimension_size": _dimension_size,
     "iota": _iota,
     "reshape": _reshape,

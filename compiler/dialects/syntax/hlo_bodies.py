@@ -97,7 +97,8 @@ def _is_applied(block: Block, element: Type) -> bool:
     )
 
 
-def _parse_while(parser: Parser, name: str) -> Parts:
+def assignments(parser: Parser) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
+    """``(%a = %b, …)``: names of arguments and of values."""
     names: list[tuple[str, int]] = []
     starts: list[tuple[str, int]] = []
     parser.expect("(")
@@ -108,6 +109,11 @@ def _parse_while(parser: Parser, name: str) -> Parts:
         if not parser.accept(","):
             parser.expect(")")
             break
+    return names, starts
+
+
+def _parse_while(parser: Parser, name: str) -> Parts:
+    names, starts = assignments(parser)
     types = parser.types() if parser.accept(":") else []
     attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
     operands = parser.operands(starts, types)

@@ -9,6 +9,7 @@ from ...ir.attributes import Attribute, DenseArray
 from ...ir.operation import Operation, Region, Value
 from ...ir.parser import Parser, Parts
 from ...ir.types import I1, I32, I64, INDEX, Type
+from .hlo_bodies import assignments
 
 Parse = Callable[[Parser, str], Parts]
 
@@ -21,7 +22,8 @@ def _results(parser: Parser) -> list[Type]:
     return parser.types_in_parentheses() if parser.at("(") else parser.types()
 
 
-def _yield(parser: Parser, name: str) -> Parts:
+def parse_yield(parser: Parser, name: str) -> Parts:
+    """Operands and their types; neither where there is none."""
     names = parser.operand_names()
     attributes = parser.attribute_dictionary()
     types = parser.types() if parser.accept(":") else []
@@ -56,21 +58,6 @@ def _if(parser: Parser, name: str) -> Parts:
     return Parts(parser.operands([condition], [I1]), results, attributes, regions)
 
 
-def _assignments(parser: Parser) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """``(%a = %b, …)``: names of arguments and of values."""
-    names: list[tuple[str, int]] = []
-    starts: list[tuple[str, int]] = []
-    parser.expect("(")
-    while not parser.accept(")"):
-        names.append(parser.operand_name())
-        parser.expect("=")
-        starts.append(parser.operand_name())
-        if not parser.accept(","):
-            parser.expect(")")
-            break
-    return names, starts
-
-
 def _for(parser: Parser, name: str) -> Parts:
     parser.accept_word("unsigned")
     counter = parser.operand_name()
@@ -80,7 +67,7 @@ def _for(parser: Parser, name: str) -> Parts:
     bounds.append(parser.operand_name())
     parser.expect_word("step")
     bounds.append(parser.operand_name())
-    names, starts = _assignments(parser) if parser.accept_word("iter_args") else ([], [])
+    names, starts = assignments(parser) if parser.accept_word("iter_args") else ([], [])
     results = _results(parser)
     type: Type = parser.type() if parser.accept(":") else INDEX
     if len(results) != len(names):
@@ -93,7 +80,7 @@ def _for(parser: Parser, name: str) -> Parts:
 
 
 def _while(parser: Parser, name: str) -> Parts:
-    names, starts = _assignments(parser) if parser.at("(") else ([], [])
+    names, starts = assignments(parser) if parser.at("(") else ([], [])
     parser.expect(":")
     type = parser.function_type()
     if len(names) != len(type.inputs):
@@ -179,5 +166,5 @@ SCF_SYNTAX: Final[Mapping[str, Parse]] = {
     "scf.if": _if,
     "scf.index_switch": _index_switch,
     "scf.while": _while,
-    "scf.yield": _yield,
+    "scf.yield": parse_yield,
 }

@@ -10,6 +10,7 @@ import numpy as np
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ...ir.parser import Parser, Parts
 from ...ir.types import I64, INDEX, ShapedType, TensorType, Type
+from .scf import parse_yield
 
 Parse = Callable[[Parser, str], Parts]
 Names = list[tuple[str, int]]
@@ -232,13 +233,6 @@ def _const_shape(parser: Parser, name: str) -> Parts:
     return Parts([], [parser.type()], {"shape": value, **attributes}, [])
 
 
-def _yield(parser: Parser, name: str) -> Parts:
-    names = parser.operand_names()
-    attributes = parser.attribute_dictionary()
-    types = parser.types() if parser.accept(":") else []
-    return Parts(parser.operands(names, types), [], attributes, [])
-
-
 TENSOR_SYNTAX: Final[Mapping[str, Parse]] = {
     "shape.broadcast": _arrow,
     "shape.const_shape": _const_shape,
@@ -263,5 +257,5 @@ TENSOR_SYNTAX: Final[Mapping[str, Parse]] = {
     "tensor.rank": _rank,
     "tensor.reshape": _reshape,
     "tensor.splat": _of_elements,
-    "tensor.yield": _yield,
+    "tensor.yield": parse_yield,
 }

@@ -30,12 +30,6 @@ def constant_of(value: Value) -> DenseElements | None:
     return None
 
 
-def _numbers(value: Value) -> tuple[int, ...] | None:
-    """Elements of a constant vector of integers."""
-    constant = constant_of(value)
-    return None if constant is None else tuple(int(item) for item in constant.array.reshape(-1))
-
-
 def _array(values: Sequence[Dim]) -> DenseArray:
     return DenseArray(I64, tuple(values))
 

@@ -13,11 +13,10 @@ from ...ir.attributes import Attribute, DenseArray
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.sizes import Dim, Size, number_of
 from ...ir.types import I32, I64, TensorType
-from ..canonical.legacy import over_tensors
-from ..rewrite import rewrite_block
+from ..rewrite import rewrite_named
 from .factorizations import cholesky, triangular_solve
 from .random_bits import rng, rng_bit_generator
-from .sort_loop import sorted_in_loop
+from .sort_loop import in_order, out_of_order, sorted_in_loop
 from .transforms import fft
 
 Values = Sequence[Value]
@@ -25,12 +24,7 @@ Values = Sequence[Value]
 
 def decompose(block: Block) -> None:
     """Replaces these operations in a block and the regions inside."""
-    rewrite_block(block, _rewritten)
-
-
-def _rewritten(builder: Builder, operation: Operation) -> Values | None:
-    rule = _RULES.get(operation.name)
-    return None if rule is None else rule(builder, operation)
+    rewrite_named(block, _RULES)
 
 
 def _shape(value: Value) -> tuple[Dim, ...]:
@@ -84,14 +78,8 @@ def _exchanged(
     """One stage: elements at a distance are exchanged where they are out of order. The last value is the position."""
     partners = [_swapped_halves(builder, value, axis, step) for value in values]
     is_lower = builder.compare("EQ", builder.elementwise("and", place, step), 0)
-    firsts = [builder.select(is_lower, one, other) for one, other in zip(values, partners, strict=True)]
-    seconds = [builder.select(is_lower, other, one) for one, other in zip(values, partners, strict=True)]
-    pairs = list(zip(seconds[:-1], firsts[:-1], strict=True))
-    (after,) = over_tensors(builder, body, [value for pair in pairs for value in pair])
-    (before,) = over_tensors(builder, body, [value for pair in pairs for value in pair[::-1]])
-    later = builder.compare("GT", firsts[-1], seconds[-1])
-    tie = builder.elementwise("and", builder.elementwise("not", before), later)
-    swap = builder.elementwise("or", after, tie)
+    firsts, seconds = in_order(builder, is_lower, values, partners)
+    swap, later = out_of_order(builder, body, firsts, seconds)
     is_padding = builder.elementwise(
         "or", builder.compare("GE", firsts[-1], length), builder.compare("GE", seconds[-1], length)
     )

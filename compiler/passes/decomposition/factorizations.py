@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
+from ...ir.attributes import Attribute, DenseArray, EnumAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
 from ...ir.types import F32, I32, I64, TensorType
@@ -51,7 +51,7 @@ def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bo
             known = builder.concatenate(rows if lower else rows[::-1], rank - 2)
             start, stop = (0, index) if lower else (index + 1, size)
             factors = builder.piece(_row(builder, matrix, index), rank - 1, start, stop)
-            row = builder.elementwise("subtract", row, _matmul(builder, factors, known))
+            row = builder.elementwise("subtract", row, builder.product(factors, known))
         if not unit:
             pivot = builder.piece(_row(builder, matrix, index), rank - 1, index, index + 1)
             row = builder.elementwise("divide", row, builder.broadcast(pivot, _shape(row), range(rank)))
@@ -70,7 +70,7 @@ def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool
         number = index if lower else inner.elementwise("subtract", inner.like(index, blocks - 1), index)
         start = inner.elementwise("multiply", number, _BLOCK)
         rows = _rows(inner, matrix, start)
-        rest = inner.elementwise("subtract", _rows(inner, right, start), _matmul(inner, rows, found))
+        rest = inner.elementwise("subtract", _rows(inner, right, start), inner.product(rows, found))
         block = _solved(inner, _columns(inner, rows, start), rest, lower, unit)
         return _updated(inner, found, block, start, 2)
 
@@ -104,7 +104,7 @@ def _factored(builder: Builder, matrix: Value) -> Value:
             known = builder.concatenate(columns, rank - 1)
             below = builder.piece(known, rank - 2, index, size)
             row = _conjugate(builder, _row(builder, known, index))
-            column = builder.elementwise("subtract", column, _matmul(builder, below, _transposed(builder, row)))
+            column = builder.elementwise("subtract", column, builder.product(below, _transposed(builder, row)))
         pivot = builder.piece(column, rank - 2, 0, 1)
         real = builder.part("real", pivot) if tensor_of(pivot).scalar.kind == "complex" else pivot
         good = builder.compare("GT", real, 0.0)
@@ -128,7 +128,7 @@ def _factored_by_blocks(builder: Builder, matrix: Value) -> Value:
 
     def step(inner: Builder, index: Value, found: Value) -> Value:
         start = inner.elementwise("multiply", index, _BLOCK)
-        known = _matmul(inner, found, _adjoint(inner, _rows(inner, found, start)))
+        known = inner.product(found, _adjoint(inner, _rows(inner, found, start)))
         columns = inner.elementwise("subtract", _columns(inner, matrix, start), known)
         factor = _factored(inner, _rows(inner, columns, start))
         columns = _adjoint(inner, _solved(inner, factor, _adjoint(inner, columns), True, False))
@@ -251,18 +251,3 @@ def _wide(builder: Builder, value: Value) -> Value:
 
 def _row(builder: Builder, value: Value, index: int) -> Value:
     return builder.piece(value, len(_shape(value)) - 2, index, index + 1)
-
-
-def _matmul(builder: Builder, left: Value, right: Value) -> Value:
-    a, b = _shape(left), _shape(right)
-    rank = len(a)
-    batch = tuple(range(rank - 2))
-    fields = {
-        "lhs_batching_dimensions": batch,
-        "rhs_batching_dimensions": batch,
-        "lhs_contracting_dimensions": (rank - 1,),
-        "rhs_contracting_dimensions": (rank - 2,),
-    }
-    type = TensorType((*a[:-1], b[-1]), tensor_of(left).element)
-    numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-    return builder.append("dot_general", [left, right], [type], numbers).result

@@ -75,15 +75,32 @@ def _exchanged(builder: Builder, body: Block, values: Values, size: Value, dista
     ]
     exists, is_lower = whole
     others = [_taken(builder, value, place, axis) for value in values]
+    firsts, seconds = in_order(builder, is_lower, values, others)
+    swap, _ = out_of_order(builder, body, firsts, seconds)
+    swap = builder.elementwise("and", exists, swap)
+    return [builder.select(swap, other, one) for one, other in zip(values, others, strict=True)]
+
+
+def in_order(
+    builder: Builder, is_lower: Value, values: Values, others: Values
+) -> tuple[Sequence[Value], Sequence[Value]]:
+    """Each pair of an element and its partner as the one whose place is lower, and the other."""
     firsts = [builder.select(is_lower, one, other) for one, other in zip(values, others, strict=True)]
     seconds = [builder.select(is_lower, other, one) for one, other in zip(values, others, strict=True)]
+    return firsts, seconds
+
+
+def out_of_order(builder: Builder, body: Block, firsts: Values, seconds: Values) -> tuple[Value, Value]:
+    """Whether the second of each pair comes before the first, by the body and then by position, and by position alone.
+
+    Positions are the last values.
+    """
     pairs = list(zip(seconds[:-1], firsts[:-1], strict=True))
     (after,) = over_tensors(builder, body, [value for pair in pairs for value in pair])
     (before,) = over_tensors(builder, body, [value for pair in pairs for value in pair[::-1]])
     later = builder.compare("GT", firsts[-1], seconds[-1])
     tie = builder.elementwise("and", builder.elementwise("not", before), later)
-    swap = builder.elementwise("and", exists, builder.elementwise("or", after, tie))
-    return [builder.select(swap, other, one) for one, other in zip(values, others, strict=True)]
+    return builder.elementwise("or", after, tie), later
 
 
 def _taken(builder: Builder, value: Value, places: Value, axis: int) -> Value:

@@ -21,7 +21,7 @@ from ...ir.sizes import Dim, Size, is_at_least, number_of, product
 from ...ir.types import F32, I1, I64, ScalarType, TensorType
 from ..canonical.legacy import over_tensors
 from ..identities import identity_of, joined_by
-from ..rewrite import rewrite_block
+from ..rewrite import rewrite_named
 from ..weights import iterations_of
 
 Values = Sequence[Value]
@@ -41,12 +41,7 @@ MAX_WINDOW_WORK: Final = 1 << 24
 
 def split_loops(block: Block) -> None:
     """Replaces operations whose loops are too long, in a block and the regions inside."""
-    rewrite_block(block, _rewritten)
-
-
-def _rewritten(builder: Builder, operation: Operation) -> Values | None:
-    rule = _RULES.get(operation.name)
-    return None if rule is None else rule(builder, operation)
+    rewrite_named(block, _RULES)
 
 
 def _shape(value: Value) -> tuple[int, ...]:

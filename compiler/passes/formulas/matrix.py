@@ -173,17 +173,7 @@ class Matrix(Expression):
 
     def times(self, other: Matrix) -> Self:
         """The product of matrices."""
-        rank = len(self.shape)
-        batch = tuple(range(rank - 2))
-        fields = {
-            "lhs_batching_dimensions": batch,
-            "rhs_batching_dimensions": batch,
-            "lhs_contracting_dimensions": (rank - 1,),
-            "rhs_contracting_dimensions": (rank - 2,),
-        }
-        type = TensorType((*self.shape[:-1], other.shape[-1]), self.element)
-        numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-        return self.of(self.builder.append("dot_general", [self.value, other.value], [type], numbers).result)
+        return self.of(self.builder.product(self.value, other.value))
 
     # -- reductions ------------------------------------------------------------------------------------
 
