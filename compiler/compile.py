@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 
+from ..status import InvalidArgumentError, shown
 from .codegen.target import Target
 from .module_cache import compile_file
 from .pipeline import Origin, compile_data
+from .stages import GRAPH_SUFFIXES, STAGES
 
 
 def compile(
@@ -24,12 +26,12 @@ def compile(
 
     Args:
         source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or a program at a later
-            stage; a TensorFlow GraphDef, as text or binary; or the path of a file.
+            stage; a TensorFlow GraphDef, as text or binary; or the path of a file, as a ``pathlib.Path``.
         targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or
             ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
             chooses by the device when it is loaded.
         file_name: as errors name the text; a path names itself.
-        from_: the stage that the program is at, of ``STAGES``; by default its content tells.
+        from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
         feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
         fetches: of a GraphDef: results as ``NAME[:N]``; by default what no node takes.
 
@@ -43,9 +45,18 @@ def compile(
         NotFoundError: there is no such file.
         UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
     """
-    origin = Origin(from_, tuple(feeds), tuple(fetches))
-    target = Target(kinds=(targets,) if isinstance(targets, str) else tuple(targets))
+    if from_ not in (None, "stablehlo", *STAGES):
+        raise InvalidArgumentError(f"from_: expected one of stablehlo, {', '.join(STAGES)}, got {shown(from_)}")
+    origin = Origin("hlo" if from_ == "stablehlo" else from_, _several(feeds), _several(fetches))
+    target = Target(kinds=_several(targets))
     if isinstance(source, str | bytes):
+        if isinstance(source, str) and "\n" not in source and source.endswith((*GRAPH_SUFFIXES, ".mlir", ".vmasm")):
+            raise InvalidArgumentError(f"expected a program's text, got {shown(source)}; write Path(…) for a file")
         data = source.encode("utf-8", "surrogateescape") if isinstance(source, str) else source
         return compile_data(data, file_name, target, origin).module
     return compile_file(Path(source), origin, target)
+
+
+def _several(names: Sequence[str]) -> tuple[str, ...]:
+    """Names, of which one may stand alone."""
+    return (names,) if isinstance(names, str) else tuple(names)

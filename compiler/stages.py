@@ -18,7 +18,7 @@ from .ir.source import SourceText
 STAGES: Final = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
 """Stages in order. Each is text: the first is TensorFlow's, the last VM assembly, all others are one grammar."""
 
-_GRAPH_SUFFIXES: Final = (".pb", ".pbtxt", ".prototxt", ".graphdef")
+GRAPH_SUFFIXES: Final = (".pb", ".pbtxt", ".prototxt", ".graphdef")
 _GRAPH_START: Final = re.compile(rb"(?:\s++|#[^\n]*+)*+(?:node|library|versions|version)\s*[:{<]")
 
 EXECUTABLE: Final = "iree.multi_arch_executable"
@@ -72,7 +72,7 @@ def is_assembly(text: str) -> bool:
 
 def is_graph_file(data: bytes, file_name: str) -> bool:
     """Whether a file is a GraphDef by its name, or by its content: text that begins as one, or no text."""
-    return file_name.endswith(_GRAPH_SUFFIXES) or b"\0" in data[:4096] or _GRAPH_START.match(data) is not None
+    return file_name.endswith(GRAPH_SUFFIXES) or b"\0" in data[:4096] or _GRAPH_START.match(data) is not None
 
 
 def other_kind(data: bytes) -> str | None:

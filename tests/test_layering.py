@@ -133,7 +133,7 @@ ROOMS: Mapping[str, set[str]] = {
     },
     "compiler.pipeline": {"codegen", "conversion", "graphdef", "ir", "lowering", "passes.verification", "stages"},
     "compiler.module_cache": {"codegen", "pipeline"},
-    "compiler.compile": {"codegen", "module_cache", "pipeline"},
+    "compiler.compile": {"codegen", "module_cache", "pipeline", "stages"},
     "runtime.arrays": set(),
     "runtime.kernels": {"arrays"},
     "runtime.device": {"arrays", "kernels"},

@@ -40,9 +40,9 @@ def file_kind(path: Path) -> FileKind:
     if path.suffix in PROGRAM_SUFFIXES:
         return FileKind.PROGRAM
     raise InvalidArgumentError(
-        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl), StableHLO (.mlir), "
-        "a GraphDef (.pb, .pbtxt) or an executable; "
-        "its content is none of these" + ("" if head else ", it is empty")
+        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl), StableHLO (.mlir), a GraphDef (.pb, "
+        ".pbtxt), a compiled module or a Vulkan executable; its name and content are those of none"
+        + ("" if head else ", it is empty")
     )
 
 

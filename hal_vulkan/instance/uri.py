@@ -79,9 +79,9 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
     if lowered == "lavapipe":
         return DeviceUri("lavapipe", "", said)
     if lowered == "reference":
-        raise wrong("it is no Vulkan device: it runs compiled programs in sessions, and is not timed; expected vulkan")
+        raise wrong("expected a Vulkan device, which kernels and timing need")
     if not lowered.startswith(_SCHEME):
-        raise wrong("expected vulkan or lavapipe at its start")
+        raise wrong("expected vulkan or lavapipe at its start, or, for compiled programs, reference")
 
     raw = stripped[len(_SCHEME) :]
     if not raw.strip():

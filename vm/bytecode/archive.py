@@ -189,7 +189,7 @@ def _find_flatbuffer(data: memoryview, name: str) -> tuple[int, int]:
     if identifier != FLATBUFFER_IDENTIFIER:
         raise InvalidArgumentError(
             f"{name}: expected a module file, with {FLATBUFFER_IDENTIFIER!r} at byte {start + 4}, got {identifier!r}; "
-            "name the output of iree-compile"
+            "name the output of `pumice compile` or iree-compile"
         )
     if length < 8 or length > len(data) - start:
         raise InvalidArgumentError(

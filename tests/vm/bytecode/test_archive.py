@@ -174,7 +174,7 @@ def test_paths_that_are_no_module_files(tmp_path: Path) -> None:
         (empty / "below.vmfb", NotFoundError, "there is none"),
         (tmp_path, InvalidArgumentError, "a directory"),
         (empty, InvalidArgumentError, "an empty file"),
-        (text, InvalidArgumentError, "name the output of iree-compile"),
+        (text, InvalidArgumentError, "name the output of `pumice compile` or iree-compile"),
         ("a\0b", InvalidArgumentError, "expected a path"),
         (tmp_path / ("n" * 5000), PumiceError, "cannot map"),
     ]
