@@ -96,7 +96,14 @@ ROOMS: Mapping[str, set[str]] = {
     },
     "compiler.passes.dispatch": {"dialects.builder", "dialects.syntax", "ir", "passes.canonical", "passes.weights"},
     "compiler.passes.sequencing": {"dialects.builder", "ir", "passes.dispatch"},
-    "compiler.passes.verification": {"dialects.rules", "ir", "passes.dispatch", "passes.sequencing", "targets"},
+    "compiler.passes.verification": {
+        "dialects.rules",
+        "ir",
+        "passes.dispatch",
+        "passes.dynamic",
+        "passes.sequencing",
+        "targets",
+    },
     "compiler.conversion": {
         "dialects.builder",
         "dialects.rules",

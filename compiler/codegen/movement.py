@@ -109,12 +109,13 @@ def _pad(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     shape = shape_of(value)
     inside = frame.builder.boolean(True)
     parts = []
-    lows, interiors = operation.sizes("edge_padding_low"), operation.integers("interior_padding")
+    lows, interiors = operation.sizes("edge_padding_low"), operation.sizes("interior_padding")
     for part, length, low, interior in zip(index.parts, shape, lows, interiors, strict=True):
         place = part - frame.word(low)
         if interior:
-            inside = inside & ~place.below(0) & (place % (interior + 1)).equals(0)
-            place = place // (interior + 1)
+            stride = frame.word(interior + 1)
+            inside = inside & ~place.below(0) & (place % stride).equals(0)
+            place = place // stride
         parts.append(place)
         if interior or low or operation.tensor.shape != shape:
             inside = inside & (place < frame.word(length))

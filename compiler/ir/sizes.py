@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 Monomial: TypeAlias = tuple[str, ...]
 
@@ -238,21 +238,48 @@ def _replacement(name: str, values: Mapping[str, Dim]) -> Dim:
     return quotient(substituted(parts[0], values), parts[1])
 
 
-def definitions(shapes: Iterable[Iterable[Dim | None]]) -> dict[str, tuple[int, int, int, int]]:
-    """Where symbols can be read: argument, dimension, and what the length is: a factor times the symbol, plus a number.
+class Place(NamedTuple):
+    """Where a symbol can be read: what is there is a factor times the symbol, plus a number.
 
-    The first length that is a symbol alone comes before others.
+    Attributes:
+        argument: of the function.
+        axis: the dimension whose length it is; None for the argument's value.
+        factor: 1 or more.
+        constant: what is added.
     """
-    found: dict[str, tuple[int, int, int, int]] = {}
-    others: dict[str, tuple[int, int, int, int]] = {}
-    for argument, shape in enumerate(shapes):
-        for axis, length in enumerate(shape):
-            if not isinstance(length, Size):
-                continue
-            ((monomial, factor), *rest) = length.terms
-            if len(monomial) == 1 and monomial[0].startswith("d") and factor > 0 and all(not each for each, _ in rest):
-                place = (argument, axis, factor, length.constant)
-                (found if length.name is not None else others).setdefault(monomial[0], place)
+
+    argument: int
+    axis: int | None
+    factor: int
+    constant: int
+
+    def __str__(self) -> str:
+        what = f"argument {self.argument}"
+        return f"the value of {what}" if self.axis is None else f"dimension {self.axis} of {what}"
+
+
+def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim] = {}) -> dict[str, Place]:
+    """Where symbols can be read.
+
+    The first length that is a symbol alone comes before others, and a length before a value.
+
+    Args:
+        shapes: of the arguments.
+        values: of those arguments that are lengths themselves.
+    """
+    lengths = [
+        *((argument, axis, length) for argument, shape in enumerate(shapes) for axis, length in enumerate(shape)),
+        *((argument, None, value) for argument, value in values.items()),
+    ]
+    found: dict[str, Place] = {}
+    others: dict[str, Place] = {}
+    for argument, axis, length in lengths:
+        if not isinstance(length, Size):
+            continue
+        ((monomial, factor), *rest) = length.terms
+        if len(monomial) == 1 and monomial[0].startswith("d") and factor > 0 and all(not each for each, _ in rest):
+            place = Place(argument, axis, factor, length.constant)
+            (found if length.name is not None else others).setdefault(monomial[0], place)
     return {**others, **found}
 
 

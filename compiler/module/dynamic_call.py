@@ -13,7 +13,8 @@ from typing import Final
 from ...status import InvalidArgumentError
 from ..codegen.kernel import Kernel
 from ..ir.attributes import Attribute, DenseArray
-from ..ir.sizes import Size, definitions, symbols_of
+from ..ir.sizes import Place, Size, definitions, symbols_of
+from ..passes.dynamic.requirements import REQUIRES, values_of
 from ..passes.dynamic.resolve import MAX_SIZE
 from ..passes.sequencing.steps import Dispatch, Schedule, walk
 from .function_text import FunctionText
@@ -29,38 +30,48 @@ class DynamicCall:
     Args:
         name: of the function.
         plan: its schedule.
-        requires: its attribute of that name, which ``passes/dynamic/resolve.py`` makes.
+        attributes: of the function: ``requires`` and ``values``, see ``passes/dynamic/requirements.py``.
 
     Attributes:
         symbols: that lengths depend on; none for a function of fixed lengths.
+        values: arguments whose values are lengths, and the sizes that they have to be.
     """
 
-    def __init__(self, name: str, plan: Schedule, requires: Attribute) -> None:
+    def __init__(self, name: str, plan: Schedule, attributes: Mapping[str, Attribute]) -> None:
         self._name = name
         self._plan = plan
-        self._requires = requires
-        self.symbols = tuple(sorted(symbols_of(each for buffer in plan.arguments for each in buffer.type.lengths)))
-        self._places = definitions(buffer.type.lengths for buffer in plan.arguments)
+        self._requires = attributes.get(REQUIRES, ())
+        self.values = values_of(attributes, [buffer.type for buffer in plan.arguments])
+        lengths = [each for buffer in plan.arguments for each in buffer.type.lengths]
+        self.symbols = tuple(sorted(symbols_of([*lengths, *self.values.values()])))
+        self._places = definitions((buffer.type.lengths for buffer in plan.arguments), self.values)
 
     @property
     def globals(self) -> list[str]:
         """Declarations of the list of lengths and of what is recorded for them."""
         return [f"vm.global.ref private mutable @{self._name}.recorded"] if self.symbols else []
 
-    def read(self, text: FunctionText) -> Lengths:
-        """Lengths of a call, in its function."""
+    def read(self, text: FunctionText, values: Mapping[int, str]) -> Lengths:
+        """Lengths of a call, in its function.
+
+        Args:
+            text: of the function.
+            values: registers of 64 bits that hold the values of the arguments in ``values``.
+        """
         registers = {}
         for symbol in self.symbols:
             if symbol not in self._places:
                 raise InvalidArgumentError(f"no argument of @{self._name} tells {symbol}")
             argument, axis, factor, constant = self._places[symbol]
-            register = registers[symbol] = text.wide()
-            text.call("hal.buffer_view.dim", [f"%r{argument}", text.i32(axis)], [register])
-            if constant:
-                text.line(f"{register} = vm.sub.i64 {register}, {text.i64(constant)}")
-            if factor > 1:
-                # A rest is found when the argument's shape is held against what it has to be.
-                text.line(f"{register} = vm.div.i64.s {register}, {text.i64(factor)}")
+            register = text.wide() if axis is not None else values[argument]
+            if axis is not None:
+                text.call("hal.buffer_view.dim", [f"%r{argument}", text.i32(axis)], [register])
+            # A rest is found when the argument's shape or value is held against what it has to be.
+            for name, number in (("sub.i64", constant), ("div.i64.s", factor - 1 and factor)):
+                if number:
+                    whole, register = register, text.wide()
+                    text.line(f"{register} = vm.{name} {whole}, {text.i64(number)}")
+            registers[symbol] = register
         return Lengths(text, self._plan.plan, registers)
 
     def load(self, text: FunctionText) -> Lengths:
@@ -71,29 +82,44 @@ class DynamicCall:
             text.line(f"{registers[symbol]} = vm.list.get.i64 %r0, {text.i32(number)}")
         return Lengths(text, self._plan.plan, registers)
 
-    def check(self, text: FunctionText, lengths: Lengths, kernels: Mapping[str, Kernel]) -> None:
-        """Holds what the program and its kernels take for granted."""
-        shapes = [buffer.type.lengths for buffer in self._plan.arguments]
-        where = ", ".join(
-            f"{str(shapes[argument][axis])[1:-1]} is dimension {axis} of argument {argument}"
-            for argument, axis, _, _ in self._places.values()
-        )
+    def check(
+        self, text: FunctionText, lengths: Lengths, values: Mapping[int, str], kernels: Mapping[str, Kernel]
+    ) -> None:
+        """Holds what the program and its kernels take for granted; ``values`` are those of ``read``."""
+        where = ", ".join(f"{self._at(place)} is {place}" for place in self._places.values())
         for symbol in self.symbols:
-            argument, axis, _, _ = self._places[symbol]
-            message = f"argument {argument}: expected at most {MAX_SIZE} elements along dimension {axis}"
+            place = self._places[symbol]
+            message = f"argument {place.argument}: expected at most {MAX_SIZE} "
+            message += "as its value" if place.axis is None else f"elements along dimension {place.axis}"
             _hold(text, lengths.register(symbol), text.i64(MAX_SIZE), message)
-        for pair in self._requires if isinstance(self._requires, tuple) else ():
-            size, what = pair if isinstance(pair, tuple) and len(pair) == 2 else (None, None)
-            for value in size.values if isinstance(size, DenseArray) else ():
-                if isinstance(value, Size):
-                    said = f"{what}; expected {str(value)[1:-1]} >= 0, where {where}"
-                    _hold(text, text.i64(0), lengths.of(value), said)
+        for argument, value in values.items():
+            size = self.values[argument]
+            if isinstance(size, Size) and size.name is not None and self._places[size.name].argument == argument:
+                said = f"argument {argument}: expected a length as its value, which is 0 or more"
+                _hold(text, text.i64(0), value, said)
+                continue
+            used = [place for symbol, place in self._places.items() if symbol in symbols_of([size])]
+            said = f"argument {argument}: expected its value to be {str(size).strip('()')}"
+            said += ", where " * bool(used) + ", ".join(f"{self._at(place)} is {place}" for place in used)
+            _hold_equal(text, value, lengths.of(size), said)
+        for required in self._requires if isinstance(self._requires, tuple) else ():
+            listed, what = required if isinstance(required, tuple) and len(required) == 2 else (None, None)
+            for each in listed.values if isinstance(listed, DenseArray) else ():
+                if isinstance(each, Size):
+                    said = f"{what}; expected {str(each)[1:-1]} >= 0, where {where}"
+                    _hold(text, text.i64(0), lengths.of(each), said)
         entries = dict.fromkeys(step.entry for step in walk(self._plan.steps) if isinstance(step, Dispatch))
         limits = dict.fromkeys(limit for entry in entries for limit in kernels[entry].limits)
         for limit in limits:
             got = f"got {str(limit.size)[1:-1]}, where {where}"
             wanted = f"expected at most {limit.most} {limit.what} in a kernel, {got}"
             _hold(text, lengths.of(limit.size), text.i64(limit.most), wanted)
+
+    def _at(self, place: Place) -> str:
+        """What is read at a place."""
+        if place.axis is None:
+            return str(self.values[place.argument]).strip("()")
+        return str(self._plan.arguments[place.argument].type.lengths[place.axis])[1:-1]
 
     def record(
         self, text: FunctionText, lengths: Lengths, recorders: Sequence[FunctionText], commands: Mapping[int, str]
@@ -141,9 +167,18 @@ class DynamicCall:
 
 def _hold(text: FunctionText, less: str, more: str, message: str) -> None:
     """Fails with a message unless a number is at most another."""
-    above, fails, holds = text.integer(), text.new_label(), text.new_label()
-    text.line(f"{above} = vm.cmp.lt.i64.s {more}, {less}")
-    text.line(f"vm.cond_br {above}, {fails}(), {holds}()")
+    _fail_if(text, f"vm.cmp.lt.i64.s {more}, {less}", message)
+
+
+def _hold_equal(text: FunctionText, one: str, other: str, message: str) -> None:
+    """Fails with a message unless a number is another."""
+    _fail_if(text, f"vm.cmp.ne.i64 {one}, {other}", message)
+
+
+def _fail_if(text: FunctionText, comparison: str, message: str) -> None:
+    condition, fails, holds = text.integer(), text.new_label(), text.new_label()
+    text.line(f"{condition} = {comparison}")
+    text.line(f"vm.cond_br {condition}, {fails}(), {holds}()")
     text.label(fails)
     shown = message.replace("\\", "/").replace('"', "'").replace("\n", " ")
     text.line(f'vm.fail {text.i32(_INVALID_ARGUMENT)}, "{shown}"')

@@ -17,7 +17,6 @@ from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.source import SourceText
 from ..ir.types import FunctionType, ShapedType, TensorType, Type
-from ..passes.dynamic.resolve import REQUIRES
 from ..passes.sequencing.steps import Schedule
 from ..targets.variant import Variant
 from .function_text import IMPORTS, FunctionText
@@ -70,7 +69,7 @@ def emit_module(
             holders,
             rodata,
             declaration(function),
-            function.attributes.get(REQUIRES, ()),
+            function.attributes,
             function.location,
             source,
         )

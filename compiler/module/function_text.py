@@ -25,6 +25,7 @@ IMPORTS = {
     "hal.device.allocator": "0r_r",
     "hal.device.query.i64": "0rrr_iI",
     "hal.device.queue.alloca": "0rIrrIiiII_r",
+    "hal.device.queue.copy": "0rIrrrIrIII_v",
     "hal.device.queue.dealloca": "0rIrrrI_v",
     "hal.device.queue.execute.indirect": "0rIrrrICrIID_v",
     "hal.device.queue.read": "0rIrrrIrIII_v",

@@ -32,8 +32,10 @@ from ..passes.sequencing.steps import (
     recorded_size,
     rounds_together,
 )
+from .argument_values import HOST_MEMORY, HOST_USAGE, read_values
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
+from .lengths import Lengths
 from .recording import FLAG_STRIDE, Recorder
 from .rodata import Rodata
 
@@ -48,7 +50,6 @@ ROUNDS: Final = 16
 
 _DEVICE_MEMORY, _DEVICE_USAGE = 48, 0xC03
 _INDIRECT_USAGE: Final = 0x100
-_HOST_MEMORY, _HOST_USAGE = 86, 0x9000C03
 _ENCODING_DENSE = 1
 
 
@@ -62,7 +63,7 @@ class SequenceWriter:
         executables: names of the globals that hold them, by entry point.
         rodata: gives the ordinal of a constant of the module.
         declaration: the function's types as reflection shows them.
-        requires: what calls have to fulfil, as the function's attribute of that name has it.
+        attributes: of the function: what calls have to fulfil.
         location: of the function.
         source: the program's text.
     """
@@ -75,22 +76,22 @@ class SequenceWriter:
         executables: Mapping[str, str],
         rodata: Rodata,
         declaration: str,
-        requires: Attribute,
+        attributes: Mapping[str, Attribute],
         location: Location,
         source: SourceText,
     ) -> None:
         self._plan = plan
         self._rodata = rodata
         self._kernels = kernels
-        self._call = DynamicCall(name, plan, requires)
+        self._call = DynamicCall(name, plan, attributes)
         self._recorder = Recorder(name, self._call, plan, kernels, executables, rodata, source)
         self._source = source
         self._place = line_text(source, location)
-        attributes = {"iree.abi.declaration": declaration}
-        self._text = FunctionText(name, len(plan.arguments), len(plan.results), attributes, self._place)
+        reflection = {"iree.abi.declaration": declaration}
+        self._text = FunctionText(name, len(plan.arguments), len(plan.results), reflection, self._place)
         self._bound: dict[str, str] = {}
         self._device = self._null = self._last = ""
-        self._lengths = self._call.read(self._text)
+        self._lengths = Lengths(self._text, plan.plan, {})
         self._commands: dict[int, str] = {}
 
     @property
@@ -143,19 +144,22 @@ class SequenceWriter:
         text, plan = self._text, self._plan
         if "constants" in self._recorder.slots:
             self._bound["constants"] = text.load_global("constants", "hal.buffer")
-        for index, buffer in enumerate(plan.arguments):
-            message = text.rodata(self._rodata.text(f"argument {index}"))
-            view = f"%r{index}"
-            dims = [(self._lengths.of(length),) for length in buffer.type.lengths]
-            element = text.i32(_signed(element_code(buffer.type)))
-            text.call("hal.buffer_view.assert", [view, message, element, text.i32(_ENCODING_DENSE), dims])
-            self._bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
-        if self._call.symbols:
-            self._call.check(text, self._lengths, self._kernels)
+        for index in self._call.values:
+            self._take(index)
+        buffers = {index: self._bound[f"argument{index}"] for index in self._call.values}
+        values = read_values(
+            text, self._device, {index: (each, plan.arguments[index].type.scalar) for index, each in buffers.items()}
+        )
+        self._lengths = self._call.read(text, values)
+        for index in range(len(plan.arguments)):
+            if index not in values:
+                self._take(index)
+        if self._call.symbols or values:
+            self._call.check(text, self._lengths, values, self._kernels)
         start = text.position
         arena_usage = _DEVICE_USAGE | (_INDIRECT_USAGE if plan.tables else 0)
         self._allocate("arena", _DEVICE_MEMORY, arena_usage)
-        self._allocate("flags", _HOST_MEMORY, _HOST_USAGE)
+        self._allocate("flags", HOST_MEMORY, HOST_USAGE)
         for each in plan.results:
             if each.kind == "result":
                 self._allocate(f"result{each.number}", _DEVICE_MEMORY, _DEVICE_USAGE, each)
@@ -163,6 +167,16 @@ class SequenceWriter:
                 if isinstance(length, Size):
                     self._lengths.of(length)
         return start
+
+    def _take(self, index: int) -> None:
+        """The buffer of an argument whose type is as it has to be."""
+        text, buffer = self._text, self._plan.arguments[index]
+        message = text.rodata(self._rodata.text(f"argument {index}"))
+        view = f"%r{index}"
+        dims = [(self._lengths.of(length),) for length in buffer.type.lengths]
+        element = text.i32(_signed(element_code(buffer.type)))
+        text.call("hal.buffer_view.assert", [view, message, element, text.i32(_ENCODING_DENSE), dims])
+        self._bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
 
     def _allocate(self, name: str, memory: int, usage: int, buffer: Buffer | None = None) -> None:
         text = self._text

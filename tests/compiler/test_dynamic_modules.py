@@ -89,6 +89,30 @@ func.func @main(%x: tensor<?x2xf32>, %y: tensor<?x2xf32>) -> tensor<?x2xf32> {
 }
 """
 
+BATCH = """
+func.func @main(%n: tensor<i64>, %x: tensor<?x4xf32>, %y: tensor<2x?x4xf32>) -> (tensor<2x?x4xf32>, tensor<i64>) {
+  %0 = stablehlo.convert %n : (tensor<i64>) -> tensor<i32>
+  %1 = stablehlo.reshape %0 : (tensor<i32>) -> tensor<1xi32>
+  %two = stablehlo.constant dense<2> : tensor<1xi32>
+  %four = stablehlo.constant dense<4> : tensor<1xi32>
+  %2 = stablehlo.concatenate %two, %1, %four, dim = 0
+    : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+  %3 = stablehlo.dynamic_broadcast_in_dim %x, %2, dims = [1, 2]
+    : (tensor<?x4xf32>, tensor<3xi32>) -> tensor<2x?x4xf32>
+  %4 = stablehlo.add %3, %y : tensor<2x?x4xf32>
+  %5 = stablehlo.add %n, %n : tensor<i64>
+  return %4, %5 : tensor<2x?x4xf32>, tensor<i64>
+}
+"""
+COUNT = """
+func.func @main(%n: tensor<i64>) -> tensor<?xf32> {
+  %0 = stablehlo.add %n, %n : tensor<i64>
+  %1 = stablehlo.reshape %0 : (tensor<i64>) -> tensor<1xi64>
+  %2 = stablehlo.dynamic_iota %1, dim = 0 : (tensor<1xi64>) -> tensor<?xf32>
+  return %2 : tensor<?xf32>
+}
+"""
+
 
 def _floats(size: int) -> list[Array]:
     rng = np.random.default_rng(size)
@@ -108,6 +132,12 @@ PROGRAMS: dict[str, tuple[str, Callable[[int], list[Array]], Callable[..., list[
         lambda x: [x + x, x + x > x, np.concatenate([x, x + x])],
     ),
     "scan": (SCAN, lambda size: [np.ones((size, 2), np.float32)], lambda x: [x + x, np.int32(len(x))]),
+    "batch": (
+        BATCH,
+        lambda size: [np.array(size), np.ones((size, 4), np.float32), np.full((2, size, 4), 3, np.float32)],
+        lambda n, x, y: [x + y, n + n],
+    ),
+    "count": (COUNT, lambda size: [np.array(size)], lambda n: [np.arange(2 * n, dtype=np.float32)]),
     "sort": (
         SORT,
         lambda size: [np.random.default_rng(size).integers(0, 9, (size, 3)).astype(np.int32)],
@@ -191,6 +221,69 @@ def test_arguments_whose_shapes_do_not_agree_are_refused(session: pumice.Session
     np.testing.assert_array_equal(call(*[np.ones((4, 2), np.float32)] * 2)[0], np.full((2, 2), 2, np.float32))
 
 
+def test_a_length_that_is_not_the_dimension_is_refused(session: pumice.Session) -> None:
+    call = load(session, BATCH)
+    arrays = [np.ones((3, 4), np.float32), np.ones((2, 3, 4), np.float32)]
+    for number in (4, -1, 3 + 2**32):
+        expected = "argument 0: expected its value to be d0, where d0 is dimension 0 of argument 1"
+        with pytest.raises(InvalidArgumentError, match=expected):
+            call(np.array(number), *arrays)
+    assert call(np.array(3), *arrays)[1] == 6
+
+
+def test_a_value_that_is_no_length_is_refused(session: pumice.Session) -> None:
+    call = load(session, COUNT)
+    with pytest.raises(InvalidArgumentError, match="argument 0: expected a length as its value, which is 0 or more"):
+        call(np.array(-1))
+    with pytest.raises(InvalidArgumentError, match="argument 0: expected at most 2147483647 as its value"):
+        call(np.array(2**31))
+
+
+@pytest.mark.parametrize("scalar", ["i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64"])
+def test_values_of_every_integer_type_are_lengths(session: pumice.Session, scalar: str) -> None:
+    dtype = np.dtype(scalar.replace("i", "int"))
+    call = load(session, COUNT.replace("i64", scalar))
+    for size in (5, 60):
+        np.testing.assert_array_equal(call(np.array(size, dtype))[0], np.arange(2 * size, dtype=np.float32))
+    if scalar[0] == "i":
+        with pytest.raises(InvalidArgumentError, match="which is 0 or more"):
+            call(np.array(-1, dtype))
+
+
+def test_a_reshape_counts_elements_at_the_call(session: pumice.Session) -> None:
+    text = """func.func @main(%m: tensor<i64>, %n: tensor<i64>, %x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+      %0 = stablehlo.reshape %m : (tensor<i64>) -> tensor<1xi64>
+      %1 = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64>
+      %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+      %3 = stablehlo.dynamic_reshape %x, %2 : (tensor<?x?xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+      %4 = stablehlo.add %3, %3 : tensor<?x?xf32>
+      return %4 : tensor<?x?xf32>
+    }"""
+    call = load(session, text)
+    x = np.arange(24, dtype=np.float32).reshape(3, 8)
+    np.testing.assert_array_equal(call(np.array(4), np.array(6), x)[0], 2 * x.reshape(4, 6))
+    with pytest.raises(InvalidArgumentError, match="as many elements in the result"):
+        call(np.array(4), np.array(5), x)
+    with pytest.raises(InvalidArgumentError, match="as many elements in the result"):
+        call(np.array(4), np.array(7), x)
+
+
+def test_padding_between_elements_may_be_a_length(session: pumice.Session) -> None:
+    text = """func.func @main(%n: tensor<i64>, %x: tensor<?xf32>) -> tensor<?xf32> {
+      %z = stablehlo.constant dense<0.0> : tensor<f32>
+      %c = stablehlo.constant dense<1> : tensor<1xi64>
+      %p = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64>
+      %0 = stablehlo.dynamic_pad %x, %z, %c, %c, %p
+        : (tensor<?xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
+      return %0 : tensor<?xf32>
+    }"""
+    call = load(session, text)
+    for count in (0, 1, 3):
+        expected = np.zeros(3 + 2 * count + 2, np.float32)
+        expected[1 :: count + 1][:3] = (1, 2, 3)
+        np.testing.assert_array_equal(call(np.array(count), np.array([1, 2, 3], np.float32))[0], expected)
+
+
 def test_a_size_that_the_program_rules_out_is_refused(session: pumice.Session) -> None:
     call = load(session, TAIL)
     for size in (0, 1):
@@ -230,16 +323,17 @@ def test_reductions_go_in_runs(session: pumice.Session) -> None:
         np.testing.assert_array_equal(largest, x.max((0, 2), initial=-np.inf))
 
 
-@pytest.mark.parametrize("text", [LAYERS, BYTES, SCAN, SORT, TAIL])
+@pytest.mark.parametrize("text", [LAYERS, BYTES, SCAN, SORT, TAIL, BATCH, COUNT])
 def test_every_stage_goes_on_from_its_text(text: str) -> None:
     assert "ll_seq" in check_stages(text)
 
 
 @pytest.mark.vulkan
 @pytest.mark.peer
-def test_the_peers_runtime_takes_every_size(tmp_path: Path) -> None:
-    text, arguments, expected = PROGRAMS["layers"]
-    module = tmp_path / "layers.vmfb"
+@pytest.mark.parametrize("name", ["layers", "batch"])
+def test_the_peers_runtime_takes_every_size(tmp_path: Path, name: str) -> None:
+    text, arguments, expected = PROGRAMS[name]
+    module = tmp_path / "module.vmfb"
     module.write_bytes(pumice.compile(text))
     for size in (1, 7):
         given = arguments(size)

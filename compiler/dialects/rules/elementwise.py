@@ -19,7 +19,6 @@ from .requirements import (
     Length,
     OperationError,
     Rule,
-    compatible,
     declared_result,
     expect_kind,
     integer,
@@ -46,11 +45,15 @@ def elementwise(count: int, kinds: Kinds) -> Rule:
 
 def _clamp(operation: Operation) -> Sequence[Type]:
     low, value, high = tensors(operation, 3)
+    shape = value.shape
     for index, bound in ((0, low), (2, high)):
-        if (bound.rank and not compatible(bound, value)) or bound.element is not value.element:
-            raise OperationError(f"bounds of type {value} or without dimensions, got {bound}", index)
+        expected = f"bounds of type {value} or without dimensions, got {bound}"
+        if bound.element is not value.element:
+            raise OperationError(expected, index)
+        if bound.rank:
+            shape = merged(shape, bound.shape, expected, index)
     expect_kind(value.scalar, REALS | {"bool", "complex"})
-    return [value]
+    return [TensorType(shape, value.element)]
 
 
 def _compare(operation: Operation) -> Sequence[Type]:
@@ -100,9 +103,10 @@ def _bitcast(operation: Operation) -> Sequence[Type]:
 
 def _complex(operation: Operation) -> Sequence[Type]:
     real, imaginary = tensors(operation, 2)
-    if real is not imaginary or str(real.element) not in ("f32", "f64"):
-        raise OperationError(f"two tensors of f32 or f64, got {real} and {imaginary}", 1)
-    return [real.of(ScalarType(f"complex<{real.element}>"))]
+    expected = f"two tensors of f32 or f64, got {real} and {imaginary}"
+    if real.element is not imaginary.element or str(real.element) not in ("f32", "f64"):
+        raise OperationError(expected, 1)
+    return [TensorType(merged(real.shape, imaginary.shape, expected, 1), ScalarType(f"complex<{real.element}>"))]
 
 
 def _part(operation: Operation) -> Sequence[Type]:

@@ -48,12 +48,12 @@ def _pad(operation: Operation) -> Sequence[Type]:
     if padding is not TensorType((), value.element):
         raise OperationError(f"a padding value of type tensor<{value.element}>, got {padding}", 1)
     low, high = sizes(operation, "edge_padding_low"), sizes(operation, "edge_padding_high")
-    interior = ints(operation, "interior_padding")
+    interior = sizes(operation, "interior_padding")
     if {len(low), len(high), len(interior)} != {value.rank}:
         raise OperationError(f"low, high and interior padding for each of {value}'s dimensions")
     shape: list[Length] = []
     for axis, length in enumerate(value.shape):
-        if interior[axis] < 0:
+        if not may_fit(0, interior[axis]):
             raise OperationError(f"interior padding of 0 or more, got {interior[axis]}")
         if length is None:
             shape.append(None)

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ...ir.operation import Operation
-from ...ir.sizes import Dim, Size, is_at_least, is_multiple, quotient
+from ...ir.sizes import Dim, Size, is_at_least, is_multiple, quotient, solved
 from ...ir.types import ScalarType, ShapedType, TensorType, Type
 
 Length: TypeAlias = Dim | None
@@ -128,6 +128,19 @@ def same_length(one: Length, other: Length, expected: str, operand: int | None =
             raise UnequalError(expected, operand, difference)
         raise OperationError(expected, operand)
     return other if one is None else one
+
+
+def same_count(one: Dim, other: Dim, expected: str, operand: int | None = None) -> None:
+    """Holds that two shapes have as many elements, unless this is an equation that gives no length.
+
+    Whether 3 by 8 elements are 4 by 6 is then left to the call: see ``passes/dynamic/requirements.py``.
+
+    Raises: as for ``same_length``.
+    """
+    difference = one - other
+    may_be = isinstance(difference, Size) and is_at_least(difference, 1) is None and is_at_least(-difference, 1) is None
+    if not may_be or solved(difference) is not None:
+        same_length(one, other, expected, operand)
 
 
 def may_fit(one: Length, other: Length) -> bool:

@@ -19,6 +19,7 @@ from .requirements import (
     integer,
     ints,
     operands,
+    same_count,
     same_length,
     tensors,
 )
@@ -46,7 +47,7 @@ def _reshape(operation: Operation) -> Sequence[Type]:
     result = declared_result(operation)
     if None not in (*value.shape, *result.shape):
         expected = f"as many elements in the result as in {value} ({value.count}), got {result.count}"
-        same_length(value.count, result.count, expected, 0)
+        same_count(value.count, result.count, expected, 0)
     return [TensorType(result.shape, value.element)]
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ...dialects.builder import Builder
 from ...dialects.rules.hlo import infer
-from ...dialects.rules.requirements import OperationError, same_length
+from ...dialects.rules.requirements import OperationError, same_count, same_length
 from ...ir.attributes import Attribute, DenseArray, SymbolRef
 from ...ir.copying import copy_region
 from ...ir.operation import Operation, Region, Value, tensor_of
@@ -79,7 +79,7 @@ def _reshape(builder: Builder, operation: Operation, known: Known) -> Values:
     value, shape = operation.operands
     type = _declared(operation, known.lengths(shape, "a shape", tensor_of(operation.results[0]).shape))
     before = tensor_of(value)
-    same_length(before.count, type.count, f"as many elements in the result as in {before}, got {type}", 0)
+    same_count(before.count, type.count, f"as many elements in the result as in {before}, got {type}", 0)
     return [builder.reshape(value, type.lengths)]
 
 
@@ -122,9 +122,8 @@ def _slice_at(builder: Builder, operation: Operation, known: Known, sizes: Sizes
     lengths = [size if is_size(size) else length for size, length in zip(sizes, declared, strict=True)]
     taken = [size for size, step in zip(lengths, steps, strict=True) if is_size(size) and step == 1]
     if len(taken) < len(sizes):
-        raise OperationError(
-            "a stride of 1 and a length known before the call where a slice starts at a computed place"
-        )
+        expected = "a stride of 1 and a length known before the call where a slice starts at a computed place"
+        raise known.not_known(sizes, expected)
     scalars = [builder.reshape(builder.piece(starts, 0, axis, axis + 1), ()) for axis in range(len(taken))]
     return _added(builder, operation, "dynamic_slice", [value, *scalars], {"slice_sizes": _array(taken)})
 

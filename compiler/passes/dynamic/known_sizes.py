@@ -1,13 +1,14 @@
 """Small integer tensors whose elements are known as numbers, or as sizes that depend on the call.
 
 What is computed from data is a symbol of its own, an unknown. So the limit of a slice minus its start may be a size,
-although neither is.
+although neither is. Of an unknown it is known which integer arguments it comes from, if any: where a length is needed,
+these may be lengths themselves.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeGuard
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from ...dialects.rules.requirements import OperationError
 from ...ir.attributes import DenseElements, EnumAttr, type_shape
 from ...ir.operation import Operation, Value
-from ...ir.sizes import Dim, Size, is_at_least, is_multiple, quotient, symbol
+from ...ir.sizes import Dim, Size, SizeError, is_at_least, is_multiple, quotient, symbol
 from ...ir.types import TensorType, Type
 
 Sizes = npt.NDArray[np.object_]
@@ -42,6 +43,18 @@ def _at_least(size: Dim, low: int) -> bool | None:
     return None if isinstance(size, Size) and _has_unknown(size) else is_at_least(size, low)
 
 
+class ArgumentsError(OperationError):
+    """A length is not known that would be, or might be, if values of integer arguments were lengths.
+
+    Attributes:
+        arguments: their numbers.
+    """
+
+    def __init__(self, expected: str, arguments: frozenset[int]) -> None:
+        super().__init__(expected)
+        self.arguments = arguments
+
+
 class Known:
     """What is known of values.
 
@@ -54,6 +67,23 @@ class Known:
         self.sizes: dict[Value, Sizes] = {}
         self.divisions: list[tuple[str, int]] = []
         self._count = _UNKNOWN
+        self._origins: dict[str, frozenset[int]] = {}
+
+    def note_argument(self, value: Value, number: int) -> None:
+        """Follows an integer argument without dimensions, of which nothing is known."""
+        self.sizes[value] = self._with_unknowns(self.scalar(None), frozenset({number}))
+
+    def not_known(self, elements: Iterable[object], expected: str) -> OperationError:
+        """The error for elements of which one is not known and has to be."""
+        arguments = self._origin(elements)
+        return ArgumentsError(expected, arguments) if arguments else OperationError(expected)
+
+    def _origin(self, elements: Iterable[object]) -> frozenset[int]:
+        """Integer arguments that elements are computed from."""
+        if not self._origins:
+            return frozenset()
+        names = {name for each in elements if isinstance(each, Size) for name in each.plain_symbols}
+        return frozenset(number for name in names for number in self._origins.get(name, ()))
 
     def elements(self, value: Value) -> Sizes | None:
         """Elements of a small tensor of integers or booleans; unknowns where nothing is known."""
@@ -63,11 +93,13 @@ class Known:
                 self.sizes[value] = self._with_unknowns(self.sizes[value])
         return self.sizes.get(value)
 
-    def _with_unknowns(self, elements: Sizes) -> Sizes:
+    def _with_unknowns(self, elements: Sizes, origin: frozenset[int] = frozenset()) -> Sizes:
         found = elements.copy()
         for index in np.ndindex(found.shape):
             if found[index] is None:
                 found[index] = symbol(self._count)
+                if origin:
+                    self._origins[f"d{self._count}"] = origin
                 self._count += 1
         return found
 
@@ -87,6 +119,7 @@ class Known:
             declared: what elements have to be, where that is known.
 
         Raises:
+            ArgumentsError: one is not known that comes from values of arguments.
             OperationError: one is not known.
         """
         found = self.elements(value)
@@ -94,9 +127,10 @@ class Known:
         pairs = itertools.zip_longest(listed, declared)
         elements = [size for each, wanted in pairs if is_size(size := each if is_size(each) else wanted)]
         if len(elements) < len(listed) or (found is None and not declared):
-            raise OperationError(
+            raise self.not_known(
+                listed,
                 f"{what} that is a polynomial in the lengths of arguments' dimensions, such as 2*b+1; what is computed "
-                "from data, or divided with a rest, is not known before the call: export the program for fixed lengths"
+                "from data, or divided with a rest, is not known before the call: export the program for fixed lengths",
             )
         return tuple(elements)
 
@@ -125,8 +159,9 @@ class Known:
             found = rule(operation, *given)
             if operation.name in ("stablehlo.divide", "stablehlo.remainder") and None in found.reshape(-1):
                 self._note_division(*(operand.reshape(-1)[0] for operand in given))
-            is_integer = operation.results[0].tensor.scalar.is_integer
-            self.sizes[operation.results[0]] = self._with_unknowns(found) if is_integer else found
+            if operation.results[0].tensor.scalar.is_integer and None in found.reshape(-1):
+                found = self._with_unknowns(found, self._origin(each for operand in given for each in operand.flat))
+            self.sizes[operation.results[0]] = found
 
     def _note_division(self, size: object, divisor: object) -> None:
         if is_size(size) and isinstance(size, Size) and size.name is not None and isinstance(divisor, int) and divisor:
@@ -181,16 +216,24 @@ def _rest(left: Dim, right: Dim) -> Dim | None:
     return None if found is None else left - right * found
 
 
+def _exceeds(left: Dim, right: Dim, least: int) -> bool | None:
+    """Whether one is more than the other by a number at least."""
+    try:
+        return _at_least(left - right, least)
+    except SizeError:  # of a number that no length is, such as the largest of its type
+        return None
+
+
 def _larger(left: Dim, right: Dim) -> Dim | None:
-    if _at_least(left - right, 0):
+    if _exceeds(left, right, 0):
         return left
-    return right if _at_least(right - left, 0) else None
+    return right if _exceeds(right, left, 0) else None
 
 
 def _smaller(left: Dim, right: Dim) -> Dim | None:
-    if _at_least(left - right, 0):
+    if _exceeds(left, right, 0):
         return right
-    return left if _at_least(right - left, 0) else None
+    return left if _exceeds(right, left, 0) else None
 
 
 def _clamped(low: Dim, value: Dim, high: Dim) -> Dim | None:
@@ -205,10 +248,9 @@ def _compared(operation: Operation, left: Sizes, right: Sizes) -> Sizes:
 
 
 def _equal(left: Dim, right: Dim) -> bool | None:
-    difference = left - right
-    if isinstance(difference, int):
-        return difference == 0
-    return False if _at_least(difference, 1) or _at_least(-difference, 1) else None
+    if left == right:
+        return True
+    return False if _exceeds(left, right, 1) or _exceeds(right, left, 1) else None
 
 
 def _either(absorbing: bool) -> Callable[..., Sizes]:
@@ -241,10 +283,10 @@ def _not(value: object) -> object:
 _COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], bool | None]]] = {
     "EQ": _equal,
     "NE": lambda left, right: None if (found := _equal(left, right)) is None else not found,
-    "GE": lambda left, right: _at_least(left - right, 0),
-    "GT": lambda left, right: _at_least(left - right, 1),
-    "LE": lambda left, right: _at_least(right - left, 0),
-    "LT": lambda left, right: _at_least(right - left, 1),
+    "GE": lambda left, right: _exceeds(left, right, 0),
+    "GT": lambda left, right: _exceeds(left, right, 1),
+    "LE": lambda left, right: _exceeds(right, left, 0),
+    "LT": lambda left, right: _exceeds(right, left, 1),
 }
 
 

@@ -1,14 +1,16 @@
 """Lengths that depend on the call: every ``?`` becomes a size, and operations whose shapes are operands static ones.
 
 Each ``?`` of an argument is a symbol. Types follow from operation to operation; where two lengths have to be the same
-and are not, a symbol is replaced by what it then has to be, and the walk begins again. What a call has to fulfil beyond
-the shapes of its arguments is noted in the function's attribute ``requires``: pairs of a size that has to be 0 or more,
-and what to say if it is not.
+and are not, a symbol is replaced by what it then has to be, and the walk begins again. So it does where a length comes
+from an integer argument without dimensions, whose value is a symbol from then on.
+
+What a call has to fulfil beyond the shapes of its arguments is noted in attributes of the function, which
+``requirements.py`` describes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +22,7 @@ from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Value
 from ...ir.sizes import (
     Dim,
+    Place,
     Size,
     SizeError,
     definitions,
@@ -36,9 +39,8 @@ from ...ir.sizes import (
 from ...ir.source import SourceText
 from ...ir.types import I32, I64, FunctionType, ShapedType, TensorType, Type
 from .forms import FORMS, agreed, static_window
-from .known_sizes import Known, is_true
-
-REQUIRES: Final = "requires"
+from .known_sizes import ArgumentsError, Known, is_true
+from .requirements import REQUIRES, VALUES, can_be_length, requirements, shape_requirements
 
 MAX_SIZE: Final = 2**31 - 1
 """What a symbol is at most: lengths are 32-bit integers in programs."""
@@ -58,6 +60,7 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
     if all(_is_static(operation) for operation in function.walk()):
         return function
     replaced: dict[str, Dim] = {}
+    values: set[int] = set()
     while True:
         copy = Operation(
             function.name,
@@ -68,10 +71,13 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
             location=function.location,
         )
         try:
-            _Resolver(replaced, functions, source).run(copy)
+            _Resolver(replaced, values, functions, source).run(copy)
         except _Unequal as error:
             replaced = {name: substituted(size, {error.symbol: error.size}) for name, size in replaced.items()}
             replaced[error.symbol] = error.size
+            continue
+        except ArgumentsError as error:
+            values |= error.arguments
             continue
         return copy
 
@@ -99,16 +105,20 @@ class _Resolver:
 
     Args:
         replaced: sizes by the symbols that they replace.
+        values: numbers of the integer arguments whose values are lengths.
         functions: of the program.
         source: of the program.
     """
 
-    def __init__(self, replaced: Mapping[str, Dim], functions: Mapping[str, Operation], source: SourceText) -> None:
+    def __init__(
+        self, replaced: Mapping[str, Dim], values: Set[int], functions: Mapping[str, Operation], source: SourceText
+    ) -> None:
         self._replaced = replaced
+        self._values = values
         self._functions = functions
         self._source = source
         self._known = Known()
-        self._places: dict[str, tuple[int, int, int, int]] = {}
+        self._places: dict[str, Place] = {}
         self._arguments: Sequence[Value] = ()
         self._requires: dict[Size, str] = {}
         self._depth = 0
@@ -133,7 +143,15 @@ class _Resolver:
                 if isinstance(difference, Size):
                     self._requires[difference] = f"expected at most {bound} elements along dimension {axis}"
         self._arguments = block.arguments
-        self._places = definitions(_lengths(value.type) for value in block.arguments)
+        values: dict[int, Dim] = {}
+        for number, argument in enumerate(block.arguments):
+            if number in self._values:
+                # Lengths of dimensions have the first symbols, so that values are solved for before them.
+                values[number] = substituted(symbol(count + number), self._replaced)
+                self._known.sizes[argument] = self._known.scalar(values[number])
+            elif can_be_length(argument.type):
+                self._known.note_argument(argument, number)
+        self._places = definitions((_lengths(value.type) for value in block.arguments), values)
         try:
             for argument in block.arguments:
                 _hold_bytes(argument.type)
@@ -150,6 +168,8 @@ class _Resolver:
             function.attributes[REQUIRES] = tuple(
                 (DenseArray(I64, (size,)), message) for size, message in self._requires.items()
             )
+        if values:
+            function.attributes[VALUES] = tuple(DenseArray(I64, pair) for pair in values.items())
 
     def _block(self, block: Block, replaced: dict[Value, Value]) -> None:
         operations, block.operations = block.operations, []
@@ -164,6 +184,8 @@ class _Resolver:
                 if found is not None and is_at_least(found[1], 0) is not False:
                     raise _Unequal(*found) from None
                 raise self._error(operation, error.expected) from None
+            except ArgumentsError:
+                raise
             except OperationError as error:
                 raise self._error(operation, error.expected) from None
             except SizeError as error:
@@ -257,7 +279,8 @@ class _Resolver:
         if parts is not None:
             return builder.elementwise("divide", self._size(builder, parts[0]), parts[1])
         argument, axis, factor, constant = self._places[name]
-        length = builder.dimension(self._arguments[argument], axis)
+        given = self._arguments[argument]
+        length = builder.convert(given, I32) if axis is None else builder.dimension(given, axis)
         length = builder.elementwise("subtract", length, constant) if constant else length
         return builder.elementwise("divide", length, factor) if factor > 1 else length
 
@@ -292,7 +315,7 @@ class _Resolver:
 
     def _require(self, operation: Operation) -> None:
         # What is in a loop or a branch may never run: only its shapes have to be shapes.
-        for size, what in _shape_requirements(operation) if self._depth else _requirements(operation):
+        for size, what in shape_requirements(operation) if self._depth else requirements(operation):
             holds = is_at_least(size, 0)
             if holds is False:
                 raise OperationError(what)
@@ -348,39 +371,3 @@ _SIGNS: Final = {"GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
 
 def _lengths(type: Type) -> tuple[Dim, ...]:
     return type.lengths if isinstance(type, ShapedType) else ()
-
-
-def _shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    for value in operation.results:
-        if isinstance(value.type, TensorType):
-            for axis, length in enumerate(value.type.lengths):
-                yield length, f"a result with 0 or more elements along dimension {axis}, got {length}"
-
-
-def _requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    """Sizes that have to be 0 or more for an operation to be defined, each with what it then expects."""
-    yield from _shape_requirements(operation)
-    name = operation.name.removeprefix("stablehlo.")
-    if not operation.operands or not isinstance(operation.operands[0].type, TensorType):
-        return
-    lengths = operation.operands[0].tensor.lengths
-    if name == "slice":
-        for axis, (start, limit) in enumerate(
-            zip(operation.sizes("start_indices"), operation.sizes("limit_indices"), strict=True)
-        ):
-            yield start, f"a slice that starts at 0 or later, got {start}"
-            yield limit - start, f"a slice that ends no earlier than it starts, got {start}:{limit}"
-            yield lengths[axis] - limit, f"a slice that ends within {lengths[axis]} elements, got {limit}"
-    elif name in ("gather", "dynamic_slice"):
-        for length, size in zip(lengths, operation.sizes("slice_sizes"), strict=True):
-            yield length - size, f"slices within {length} elements, got {size}"
-    elif name == "dynamic_update_slice":
-        for length, size in zip(lengths, operation.operands[1].tensor.lengths, strict=True):
-            yield length - size, f"an update within {length} elements, got {size}"
-    elif name == "pad":
-        for length, between in zip(lengths, operation.integers("interior_padding"), strict=True):
-            if between:
-                yield length - 1, f"an element at least to pad in between, got {length}"
-    elif name == "reduce_window":
-        for size in operation.sizes("window_dimensions"):
-            yield size - 1, f"windows of an element at least, got {size}"

@@ -14,6 +14,7 @@ from ...ir.operation import Block, Operation, Value
 from ...ir.source import SourceText
 from ...ir.types import I1, I32, MemRefType
 from ..dispatch.regions import CONTROL
+from ..dynamic.requirements import values_of
 from .executables import entries_of
 from .ll_seq import verify_ll_seq
 from .stage_rules import (
@@ -59,6 +60,7 @@ class _Checker:
         if not function.regions or function.attributes.get("sym_visibility") == "private":
             raise OperationError(f"a public function with a body at the stage {self._stage}")
         block = body_of(function)
+        values_of(function.attributes, [value.type for value in block.arguments])
         ends(block, _RETURNS.get(self._stage, "iree_ll_seq.return"), function_type_of(function, block).results)
         rules = {"canonical": _canonical, "regions": self._region_level, "hl_seq": self._hl_seq}
         if self._stage in rules:

@@ -211,11 +211,82 @@ def test_a_sort_of_any_length_is_stable(length: int) -> None:
 
 
 def test_a_size_computed_from_data_is_refused() -> None:
-    body = """%s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    body = """%s = stablehlo.slice %n [1:2] : (tensor<2xi32>) -> tensor<1xi32>
     %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
     return %0 : tensor<?xf32>"""
-    message = refused(function("%n: tensor<i32>", body, "tensor<?xf32>"))
+    message = refused(function("%n: tensor<2xi32>", body, "tensor<?xf32>"))
     assert "x.mlir:2" in message and "stablehlo.dynamic_iota expects a shape that is a polynomial" in message
+
+
+def values(text: str) -> list[str]:
+    listed = canonical(text).attributes.get("values", ())
+    assert isinstance(listed, tuple)
+    return [" ".join(map(str, pair.values)) for pair in listed if isinstance(pair, DenseArray)]
+
+
+IOTA = """%s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %0 = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>"""
+
+
+def test_an_integer_argument_is_a_length_where_one_is_needed() -> None:
+    body = f"{IOTA} return %0, %k : tensor<?xi32>, tensor<i32>"
+    text = function("%k: tensor<i32>, %n: tensor<i32>", body, "tensor<?xi32>, tensor<i32>")
+    assert types(text) == "(tensor<i32>, tensor<i32>) -> (tensor<(d1)xi32>, tensor<i32>)"
+    assert values(text) == ["1 (d1)"]
+
+
+def test_an_integer_argument_is_the_length_that_its_value_has_to_be() -> None:
+    body = f"{IOTA} %1 = stablehlo.add %x, %0 : tensor<?xi32> return %1 : tensor<?xi32>"
+    text = function("%n: tensor<i32>, %x: tensor<?xi32>", body, "tensor<?xi32>")
+    assert types(text) == "(tensor<i32>, tensor<(d0)xi32>) -> tensor<(d0)xi32>"
+    assert values(text) == ["0 (d0)"]
+    fixed = text.replace("%x: tensor<?xi32>", "%x: tensor<6xi32>").replace("add %x", "add %y")
+    fixed = fixed.replace("%1 =", "%y = stablehlo.abs %x : (tensor<6xi32>) -> tensor<?xi32> %1 =")
+    assert types(fixed) == "(tensor<i32>, tensor<6xi32>) -> tensor<6xi32>"
+    assert values(fixed) == ["0 6"]
+
+
+@pytest.mark.parametrize("wrong", ["0, (d0)", "7, (d0)", "1"])
+def test_a_stage_file_that_says_wrong_values_is_refused_with_its_place(wrong: str) -> None:
+    body = f"{IOTA} return %0 : tensor<?xi32>"
+    program = compile_text(
+        function("%x: tensor<4xf32>, %n: tensor<i32>", body, "tensor<?xi32>"), "x.mlir", Target(), until="canonical"
+    ).program
+    text = program.text()
+    assert "array<i64: 1, (d1)>" in text
+    with pytest.raises(CompileError, match="x.mlir:[0-9]+:[0-9]+: func.func expects pairs of an argument"):
+        compile_text(text.replace("array<i64: 1, (d1)>", f"array<i64: {wrong}>"), "x.mlir", Target(), from_="canonical")
+
+
+def test_an_argument_that_is_an_index_is_no_length() -> None:
+    """It may be negative."""
+    body = """
+    %a = stablehlo.reshape %i : (tensor<i32>) -> tensor<1xi32>
+    %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %e = stablehlo.add %a, %s : tensor<1xi32>
+    %one = stablehlo.constant dense<1> : tensor<1xi32>
+    %0 = stablehlo.real_dynamic_slice %x, %a, %e, %one
+      : (tensor<?xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?xf32>
+    return %0 : tensor<?xf32>"""
+    text = function("%i: tensor<i32>, %n: tensor<i32>, %x: tensor<?xf32>", body, "tensor<?xf32>")
+    assert types(text) == "(tensor<i32>, tensor<i32>, tensor<(d0)xf32>) -> tensor<(d2)xf32>"
+    assert values(text) == ["1 (d2)"] and "(d0-d2)" in requires(text)
+
+
+def test_elements_whose_number_is_a_product_are_counted_by_the_call() -> None:
+    body = """%0 = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+    %1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %2 = stablehlo.concatenate %0, %1, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+    %3 = stablehlo.dynamic_reshape %x, %2 : (tensor<?x?xf32>, tensor<2xi32>) -> tensor<?x?xf32>
+    return %3 : tensor<?x?xf32>"""
+    text = function("%m: tensor<i32>, %n: tensor<i32>, %x: tensor<?x?xf32>", body, "tensor<?x?xf32>")
+    assert types(text) == "(tensor<i32>, tensor<i32>, tensor<(d0)x(d1)xf32>) -> tensor<(d2)x(d3)xf32>"
+    assert requires(text) == ["(d0*d1-d2*d3)", "(-d0*d1+d2*d3)"]
+    # A product that gives a length is an equation, as ever.
+    alone = text.replace("tensor<?x?xf32>, tensor<2xi32>", "tensor<4x?xf32>, tensor<2xi32>")
+    alone = alone.replace("%x: tensor<?x?xf32>", "%x: tensor<4x?xf32>").replace("reshape %n", "reshape %k")
+    alone = alone.replace("{", "{ %k = stablehlo.constant dense<2> : tensor<i32>", 1)
+    assert types(alone) == "(tensor<i32>, tensor<i32>, tensor<4x(d0)xf32>) -> tensor<(2*d0)x2xf32>"
 
 
 def test_a_slice_with_a_stride_takes_a_quotient() -> None:

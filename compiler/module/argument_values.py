@@ -1,0 +1,64 @@
+"""Integer arguments whose values are lengths: the host reads them when a call begins.
+
+A check on the device would need no wait, but lengths decide what is recorded for it; and where no dimension of an
+argument is that length, nothing else says what it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.types import ScalarType
+from .function_text import FunctionText
+
+HOST_MEMORY, HOST_USAGE = 86, 0x9000C03
+"""Of buffers that the device writes and the host reads."""
+
+_SLOT = 8
+
+
+def read_values(text: FunctionText, device: str, arguments: Mapping[int, tuple[str, ScalarType]]) -> dict[int, str]:
+    """Registers of 64 bits with the values of arguments.
+
+    Args:
+        text: of the function, to which this is added.
+        device: its register.
+        arguments: registers of their buffers, and types of 8 bits or more, by number.
+    """
+    if not arguments:
+        return {}
+    # What a caller passes may be where the host cannot read.
+    null, fence = text.null(), text.reference_of("hal.fence.create", [device, text.i64(0)])
+    size = text.i64(_SLOT * len(arguments))
+    kind = [text.i64(0), text.i32(HOST_MEMORY), text.i32(HOST_USAGE)]
+    every = text.i64(-1)
+    copies = text.reference_of("hal.device.queue.alloca", [device, every, null, fence, *kind, size, text.i64(0)])
+    for slot, (buffer, scalar) in enumerate(arguments.values()):
+        wait, fence = fence, text.reference_of("hal.fence.create", [device, text.i64(0)])
+        places = [buffer, text.i64(0), copies, text.i64(_SLOT * slot), text.i64(scalar.bits // 8), text.i64(0)]
+        text.call("hal.device.queue.copy", [device, every, wait, fence, *places])
+    text.await_fence(fence)
+    found = {number: _loaded(text, copies, _SLOT * slot, arguments[number][1]) for slot, number in enumerate(arguments)}
+    fence = text.reference_of("hal.fence.create", [device, text.i64(0)])
+    text.call("hal.device.queue.dealloca", [device, every, null, fence, copies, text.i64(0)])
+    return found
+
+
+def _loaded(text: FunctionText, buffer: str, offset: int, scalar: ScalarType) -> str:
+    """An integer, which the VM loads in words of 32 bits at most."""
+    extension = "u" if scalar.kind == "uint" else "s"
+    width = min(scalar.bits, 32)
+    words = []
+    for start in range(0, scalar.bits, 32):
+        words.append(text.integer())
+        text.call("hal.buffer.load", [buffer, text.i64(offset + start // 8), text.i32(width // 8)], [words[-1]])
+    if width < 32:
+        text.line(f"{words[-1]} = vm.ext.i{width}.i32.{extension} {words[-1]}")
+    value = text.wide()
+    text.line(f"{value} = vm.ext.i32.i64.{extension} {words[-1]}")
+    if len(words) > 1:
+        low = text.wide()
+        text.line(f"{low} = vm.ext.i32.i64.u {words[0]}")
+        text.line(f"{value} = vm.shl.i64 {value}, {text.i32(32)}")
+        text.line(f"{value} = vm.or.i64 {value}, {low}")
+    return value
