@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from ...status import close_to
 from .attributes import Attribute
 from .location_parser import LocationParser
 from .operation import Block, Location, Operation, Region, Value
@@ -130,8 +131,12 @@ class Parser(LocationParser):
         return f"func.{name}" if f"func.{name}" in self._syntaxes else name
 
     def _unknown(self, name: str) -> str:
-        if "." in name and any(known.startswith(name.partition(".")[0] + ".") for known in self._syntaxes):
-            return f'the syntax of {name} is not known; print the program in the generic form: "{name}"(…)'
+        dialect, dot, last = name.partition(".")
+        known = [each.removeprefix(dialect + dot) for each in self._syntaxes if each.startswith(dialect + dot)]
+        if dot and known:
+            near = close_to(last, known, 1)
+            hint = f"did you mean {dialect}.{near[0]}? Otherwise, " if near else ""
+            return f'the syntax of {name} is not known; {hint}print the program in the generic form: "{name}"(…)'
         return f"unknown operation {name}"
 
     def _generic(self) -> tuple[Parts, Sequence[Block]]:

@@ -143,6 +143,7 @@ def test_aliases_that_grow_without_a_bound_are_cut() -> None:
         ("%0 = stablehlo.add %a, %b : tensor<2xf32>", (2, 24), "%b is of type tensor<2x3xi32>, it is used as"),
         ("%0 = stablehlo.add %a, %a : tensor<2xf31>", (2, 38), "there is no type f31"),
         ("%0 = stablehlo.frobnicate %a : tensor<2xf32>", (2, 6), "the syntax of stablehlo.frobnicate is not known"),
+        ("%0 = stablehlo.multipy %a, %a : tensor<2xf32>", (2, 6), "did you mean stablehlo.multiply?"),
         ("%0 = nodialect.add %a : tensor<2xf32>", (2, 6), "unknown operation nodialect.add"),
         ("%0 = stablehlo.iota dim 0 : tensor<2xf32>", (2, 25), "expected '='"),
         ("%a = stablehlo.tanh %a : tensor<2xf32>", (2, 1), "%a is defined twice"),
