@@ -225,7 +225,8 @@ def test_modules_give_what_they_expect_in_sessions(tree: Path, name: str) -> Non
                 causes[f"{folder}: {cause}"] += 1
     print(f"\n{name}:", *(f"{folder} {passed[folder]} of {totals[folder]}" for folder in totals), sep="\n  ")
     print(*(f"  refused: {count} of {cause}" for cause, count in causes.items()), sep="\n")
-    assert {line.partition(":")[0] for line in wrong} <= _COARSE | _COARSE_AS_PRODUCTS, wrong
+    # A check of it has a tolerance of its own, which this harness does not read; modules do, in the test below.
+    assert {line.partition(":")[0] for line in wrong} <= _COARSE | _COARSE_AS_PRODUCTS | {"check.mlir"}, wrong
     assert passed[stablehlo_tree.DATA_FOLDER] >= 2_319
     assert passed[stablehlo_tree.INTERPRET_FOLDER] >= 82
 
