@@ -1,4 +1,7 @@
-"""A TensorFlow graph becomes a module, stage by stage, which runs on a Vulkan device and on the reference device."""
+"""A TensorFlow graph becomes a module, stage by stage, which runs on a Vulkan device and on the reference device.
+
+It needs the messages of a GraphDef: ``pip install 'pumice[graphdef]'``.
+"""
 
 from pathlib import Path
 
