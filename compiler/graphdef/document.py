@@ -68,7 +68,8 @@ def read_document(data: bytes, file_name: str) -> Document:
         raise SourceText("", file_name).error(
             0,
             f"expected a GraphDef, as text or binary; the file is cut off or something else, such as a SavedModel, "
-            f"whose functions are frozen into GraphDefs with {FREEZE}: {error}",
+            f"whose functions are frozen into GraphDefs with {FREEZE}, or what jax.export serializes, whose "
+            f"mlir_module() is text: {error}",
         ) from None
     return _of_binary(graph, file_name)
 

@@ -234,7 +234,7 @@ def test_binary_graphs_have_a_line_for_each_node() -> None:
 
 def test_cut_off() -> None:
     data = parse_text(X + node("m", "Neg", "x")).SerializeToString()  # type: ignore[attr-defined]
-    with pytest.raises(CompileError, match="cut off or something else"):
+    with pytest.raises(CompileError, match=r"cut off or something else.*SavedModel.*jax\.export"):
         import_graph(data[:-3], "wrong.pb")
 
 
