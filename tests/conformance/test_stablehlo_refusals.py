@@ -25,7 +25,7 @@ PATTERNS: Final = ("ops_chlo*", "ops_dot*", "ops_sparse*", "ops_stablehlo*", "ve
 
 CAUSES: Final = {
     "quantized": r"!quant|expected '->', got \{",
-    "several devices": r"one device can run|a program of one process|as numbers of processes",
+    "several devices": r"operation that pumice compiles|a program of one process|as numbers of processes",
     "a custom call's target": r"a call that is a check",
     "unranked": r"unranked tensors",
     "shifts of floats, which have no meaning": r"broadcast_shift_left expects elements of one of these kinds",

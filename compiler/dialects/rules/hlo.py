@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ....status import close_to
 from ...ir.attributes import StructAttr
 from ...ir.operation import Operation
 from ...ir.sizes import SizeError
@@ -96,7 +97,9 @@ def infer(operation: Operation) -> Sequence[Type]:
         raise OperationError(f"a dialect that compiles, one of {', '.join(_DIALECTS)} and func, got {dialect}")
     rule = _DIALECTS[dialect].get(name)
     if rule is None:
-        raise OperationError(f"an operation that one device can run, got {operation.name}")
+        near = close_to(name, list(_DIALECTS[dialect]), 1)
+        like = f", such as {dialect}.{near[0]}" if near else ""
+        raise OperationError(f"an operation that pumice compiles{like}, got {operation.name}")
     accuracy = operation.attributes.get("result_accuracy")
     fields = accuracy.fields if isinstance(accuracy, StructAttr) else {}
     if "HIGHEST" in str(fields.get("mode")) and any(fields.get(name) for name in ("atol", "rtol", "ulps")):

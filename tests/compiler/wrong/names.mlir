@@ -183,7 +183,7 @@
 // An operation that does not exist, in the generic form.
    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
      %0 = "stablehlo.frobnicate"(%x) : (tensor<4xf32>) -> tensor<4xf32>
-//        ^ stablehlo.frobnicate expects an operation that one device can run, got stablehlo.frobnicate
+//        ^ stablehlo.frobnicate expects an operation that pumice compiles, got stablehlo.frobnicate
      return %0 : tensor<4xf32>
    }
 // -----
@@ -232,6 +232,6 @@
 // CHLO that does not exist.
    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
      %0 = "chlo.erfinv"(%x) : (tensor<4xf32>) -> tensor<4xf32>
-//        ^ chlo.erfinv expects an operation that one device can run, got chlo.erfinv
+//        ^ chlo.erfinv expects an operation that pumice compiles, such as chlo.erf_inv, got chlo.erfinv
      return %0 : tensor<4xf32>
    }

@@ -137,7 +137,7 @@ def test_calls_that_double_at_each_level_are_refused(monkeypatch: pytest.MonkeyP
         ("%0 = call @gone(%a) : ($A) -> $A", "a function of this program, got @gone"),
         (
             '%0 = "stablehlo.partition"(%a) : ($A) -> $A',
-            "an operation that one device can run",
+            "an operation that pumice compiles",
         ),
         ('%0 = "stablehlo.tanh"() : () -> $A', "1 operands, got 0"),
         ('%0 = "stablehlo.while"(%a) : ($A) -> $A', "2 regions, got 0"),
