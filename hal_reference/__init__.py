@@ -2,6 +2,6 @@
 
 Imports: `hal`, `formats` and the ground files at the root.
 
-Read: `program`, `operations`, `linear_algebra`, `random_bits`; `program_format`; `logical_device`, `layout`, `buffer`,
-`semaphore`, `executable`, `command_buffer`, `queue`, `device`.
+Read: `program`, `elementwise`, `structures`, `reductions`, `linear_algebra`, `random_bits`, `operations`;
+`program_format`; `logical_device`, `layout`, `buffer`, `semaphore`, `executable`, `command_buffer`, `queue`, `device`.
 """

@@ -39,7 +39,8 @@ from pumice.compiler.pipeline import compile_program, compile_text
 from pumice.compiler.stages import program_of
 from pumice.compiler.targets.reference import ProgramWriter, plain
 from pumice.hal.buffer_view import BufferView
-from pumice.hal_reference.operations import DEFINITIONS, is_float, total_order
+from pumice.hal_reference.elementwise import is_float, total_order
+from pumice.hal_reference.operations import DEFINITIONS
 from pumice.hal_reference.program import Array, Definition, Evaluator, Node
 from pumice.runtime.modules.check.checks import run_checks
 from pumice.runtime.modules.check.report import CheckResult, Outcome

@@ -15,7 +15,7 @@ from support.regions import EMULATED, NATIVE, by_definition, function_of, run_re
 import pumice
 from pumice.compiler.codegen.scalars import storage_bits
 from pumice.compiler.ir.types import ScalarType
-from pumice.hal_reference.operations import is_float, total_order
+from pumice.hal_reference.elementwise import is_float, total_order
 
 pytestmark = pytest.mark.vulkan
 
