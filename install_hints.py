@@ -1,4 +1,4 @@
-"""What to install where a part of Vulkan is missing: package names by platform.
+"""What to install where a part of Vulkan is missing, or what C programs on it are built with: packages by platform.
 
 The error of a missing Vulkan library, the set-up program (``tools/setup/vulkan.py``) and the messages about shader
 tools take their text from here. Nothing here loads or probes anything.
@@ -16,7 +16,9 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from .status import InvalidArgumentError
 
-Component: TypeAlias = Literal["loader", "driver", "validation", "glslang", "spirv-tools"]
+Component: TypeAlias = Literal[
+    "loader", "driver", "validation", "glslang", "spirv-tools", "c-compiler", "vulkan-headers", "cmake", "valgrind"
+]
 
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 
@@ -26,6 +28,10 @@ _TITLES: Final[Mapping[Component, str]] = {
     "validation": "the Vulkan validation layers",
     "glslang": "the GLSL compiler glslang",
     "spirv-tools": "SPIRV-Tools (spirv-as, spirv-dis, spirv-val)",
+    "c-compiler": "a C compiler",
+    "vulkan-headers": "the headers of Vulkan, and its loader to link with",
+    "cmake": "CMake",
+    "valgrind": "Valgrind",
 }
 
 _PLATFORM_TITLES: Final[Mapping[str, str]] = {
@@ -47,13 +53,59 @@ _COMMANDS: Final[Mapping[str, str]] = {
 }
 
 # Drivers are Mesa's, for AMD and Intel GPUs and with lavapipe, which runs on the CPU. On macOS the driver is MoltenVK;
-# on Windows it comes with the GPU, and no package manager has it.
-_PACKAGES: Final[Mapping[str, tuple[str | None, ...]]] = {  # in the order of COMPONENTS
-    "debian": ("libvulkan1", "mesa-vulkan-drivers", "vulkan-validationlayers", "glslang-tools", "spirv-tools"),
-    "fedora": ("vulkan-loader", "mesa-vulkan-drivers", "vulkan-validation-layers", "glslang", "spirv-tools"),
-    "arch": ("vulkan-icd-loader", "vulkan-swrast", "vulkan-validation-layers", "glslang", "spirv-tools"),
-    "macos": ("vulkan-loader", "molten-vk", "vulkan-validationlayers", "glslang", "spirv-tools"),
-    "windows": ("KhronosGroup.VulkanRT", None, *["KhronosGroup.VulkanSDK"] * 3),
+# on Windows it comes with the GPU, and no package manager has it. Valgrind runs on neither. Several packages of one
+# component are separated by spaces.
+_PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
+    "loader": {
+        "debian": "libvulkan1",
+        "fedora": "vulkan-loader",
+        "arch": "vulkan-icd-loader",
+        "macos": "vulkan-loader",
+        "windows": "KhronosGroup.VulkanRT",
+    },
+    "driver": {
+        "debian": "mesa-vulkan-drivers",
+        "fedora": "mesa-vulkan-drivers",
+        "arch": "vulkan-swrast",
+        "macos": "molten-vk",
+    },
+    "validation": {
+        "debian": "vulkan-validationlayers",
+        "fedora": "vulkan-validation-layers",
+        "arch": "vulkan-validation-layers",
+        "macos": "vulkan-validationlayers",
+        "windows": "KhronosGroup.VulkanSDK",
+    },
+    "glslang": {
+        "debian": "glslang-tools",
+        "fedora": "glslang",
+        "arch": "glslang",
+        "macos": "glslang",
+        "windows": "KhronosGroup.VulkanSDK",
+    },
+    "spirv-tools": {
+        "debian": "spirv-tools",
+        "fedora": "spirv-tools",
+        "arch": "spirv-tools",
+        "macos": "spirv-tools",
+        "windows": "KhronosGroup.VulkanSDK",
+    },
+    "c-compiler": {
+        "debian": "gcc libc6-dev",
+        "fedora": "gcc",
+        "arch": "gcc",
+        "macos": "gcc",
+        "windows": "Microsoft.VisualStudio.2022.BuildTools",
+    },
+    "vulkan-headers": {
+        "debian": "libvulkan-dev",
+        "fedora": "vulkan-loader-devel",
+        "arch": "vulkan-headers vulkan-icd-loader",
+        "macos": "vulkan-headers vulkan-loader",
+        "windows": "KhronosGroup.VulkanSDK",
+    },
+    "cmake": {"debian": "cmake", "fedora": "cmake", "arch": "cmake", "macos": "cmake", "windows": "Kitware.CMake"},
+    "valgrind": {"debian": "valgrind", "fedora": "valgrind", "arch": "valgrind"},
 }
 
 _LINUX_DRIVER_NOTE: Final = (
@@ -101,8 +153,7 @@ def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
     if what not in COMPONENTS:
         raise InvalidArgumentError(f"expected a component of {', '.join(COMPONENTS)}; got {what!r}")
     name = _known(platform)
-    package = _PACKAGES[name][COMPONENTS.index(what)] if name in _PACKAGES else None
-    return (package,) if package else ()
+    return tuple(_PACKAGES[what].get(name, "").split())
 
 
 def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:

@@ -20,19 +20,13 @@ import numpy.typing as npt
 
 import pumice
 from pumice import shaders
-from pumice.install_hints import detect_platform
+from pumice.install_hints import install_hint
 
 Floats = npt.NDArray[np.float32]
 
 _FOLDER: Final = Path(__file__).parent
 _SOURCE: Final = _FOLDER / "submit_wait.c"
 _PROGRAM: Final = _FOLDER / "build" / "submit_wait"
-_PACKAGES: Final = {
-    "debian": "apt-get install gcc libc6-dev libvulkan-dev",
-    "fedora": "dnf install gcc vulkan-loader-devel",
-    "arch": "pacman -S gcc vulkan-headers vulkan-icd-loader",
-    "linux": "install gcc, and the headers and the loader of Vulkan",
-}
 FLOATS: Final = 4
 """Elements of each buffer."""
 SETS: Final = 4
@@ -127,7 +121,7 @@ class CProgram:
 
 def build() -> None:
     """Compiles submit_wait.c; where that fails, says what to install."""
-    remedy = f"To get what it needs: {_PACKAGES.get(detect_platform(), _PACKAGES['linux'])}"
+    remedy = f"{install_hint('c-compiler')} {install_hint('vulkan-headers')}"
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise click.ClickException(f"the C program to compare with needs a C compiler, and there is none. {remedy}")
