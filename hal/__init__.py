@@ -7,5 +7,5 @@ What is abstract is marked so, for type checkers; a test holds that every device
 Imports: `formats` and the ground files at the root.
 
 Read: `logical_device`, `memory`, `timeouts`, `clock`, `semaphore`, `fence`, `buffer`, `buffer_view`, `command_buffer`,
-`mirror`, `program`, `queue`, `device`.
+`mirror`, `program`, `queue`, `device`; then the room `programs`.
 """

@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from ...hal.clock import ClockCalibration
+from ...hal.programs.device_context import DeviceContext
 from ...hal.queue import TimedSubmission
-from ..modules.hal.device_context import DeviceContext
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport
 

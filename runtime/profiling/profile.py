@@ -25,10 +25,10 @@ from functools import cached_property
 from typing import Final
 
 from ...files import write_whole
+from ...hal.programs.device_context import DeviceContext
 from ...status import FailedPreconditionError, PumiceError, UnimplementedError
 from ...vm.execution.context import Context, Function
 from ...vm.execution.module_state import ModuleState
-from ..modules.hal.device_context import DeviceContext
 from ..modules.hal.module import HalState
 from .call import CallRecord, SynchronousCall, now
 from .clock import ClockRelation

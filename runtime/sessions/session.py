@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...closing import Closing
 from ...hal.buffer_view import BufferView
 from ...hal.fence import Fence
+from ...hal.programs.fence import HalFence
 from ...status import ClosedError, FailedPreconditionError, IncompatibleError, InvalidArgumentError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
@@ -29,7 +30,6 @@ from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
 from ..arrays.array import DeviceArray
 from ..device import Device
-from ..modules.hal.fence import HalFence
 from .instance import Instance
 from .session_devices import CallTarget, SessionDevices
 from .session_function import SessionFunction

@@ -9,13 +9,13 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from ...hal.fence import Fence
+from ...hal.programs.fence import HalFence
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
 from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
-from ..modules.hal.fence import HalFence
 from ..profiling.call import CallRecord, now
 from .binding import argument_binder, result_unbinder
 from .call_stream import stream_calls

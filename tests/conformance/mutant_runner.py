@@ -25,11 +25,11 @@ from typing import Final
 from case_pool import HANG_S, Outcome, Tally, run_cases
 from mutations import Base, Mutant, load_base, mutate
 
+from pumice.hal.programs.fence import HalFence
 from pumice.hal_vulkan import BufferView, Device, ElementType
 from pumice.hal_vulkan.instance.driver import shared_driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.vulkan.results import take_validation_errors
-from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.hal.module import hal_module
 from pumice.status import DeadlineExceededError, DeviceLostError, InternalError, PumiceError
 from pumice.vm.execution.bytecode_module import BytecodeModule

@@ -17,8 +17,8 @@ import pytest
 
 import pumice
 from pumice.formats.element_type import ElementType
+from pumice.hal.programs.fence import HalFence
 from pumice.hal_reference.device import Device
-from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.parameters.module import io_parameters_module
 from pumice.runtime.parameters.index import ParameterIndex
 from pumice.status import (

@@ -27,11 +27,11 @@ from typing import Final
 from ....formats.element_type import format_shape
 from ....hal.buffer_view import BufferView
 from ....hal.program import check_buffer
+from ....hal.programs.device_context import TransferContexts
+from ....hal.programs.file import read_bytes
 from ....status import InvalidArgumentError
 from ....vm.execution.bytecode_module import translated_function
 from ....vm.native.module import NativeModule, export
-from ..hal.device_context import TransferContexts
-from ..hal.file import read_bytes
 from .report import CheckFailure, ElementDifference
 from .values import Differing, HostView, describe_difference, differing_bits, far_apart, zeros
 

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import struct
 import sys
 
-from ....formats.element_type import ElementType, EncodingType, format_shape
 from ....hal.buffer import Buffer
 from ....hal.buffer_view import BufferView
-from ....hal.memory import BufferUsage, MemoryTypeFlags
 from ....hal.program import check_buffer, root_of, subspan
-from ....status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from ....hal.programs.checks import Ref, require
+from ....hal.programs.device_context import DeviceTable
+from ....hal.programs.file import read_bytes, write_bytes
+from ....hal.programs.views import check_compatible, check_view, create_view, is_compatible
+from ....status import InvalidArgumentError
 from ....vm.native.module import export
 from ...values.format import format_value
-from .device_context import DeviceTable
-from .file import read_bytes, write_bytes
-from .reference import Ref, require, text_of
-
-# IntFlag's operators are Python functions; this is int's.
-_and = int.__and__
+from .reference import text_of
 
 
 class BufferExports(DeviceTable):
@@ -31,31 +26,8 @@ class BufferExports(DeviceTable):
         self, buffer: Ref, message: Ref, allocator: Ref, length: int, memory_types: int, usage: int
     ) -> None:
         """Raises unless a buffer has the length, memory type and usage that a program was compiled for."""
-        try:
-            if (
-                buffer.size >= length
-                and _and(buffer.memory_type, memory_types) == memory_types
-                and _and(buffer.usage, usage) == usage
-                and not buffer._closed
-                and buffer.parent is None
-            ):
-                return
-        except (AttributeError, TypeError):
-            pass
-        name = text_of(message, "message")
-        found = check_buffer(buffer, name)
-        if found.size < length:
-            raise InvalidArgumentError(f"{name} buffer byte length {found.size} less than expected minimum {length}")
-        if int(found.memory_type) & memory_types != memory_types:
-            raise PermissionDeniedError(
-                f"{name} buffer memory type is not compatible; buffer has {found.memory_type!r}, operation requires "
-                f"{MemoryTypeFlags(memory_types)!r}"
-            )
-        if int(found.usage) & usage != usage:
-            raise PermissionDeniedError(
-                f"{name} requested usage was not specified when the buffer was allocated; buffer allows "
-                f"{found.usage!r}, operation requires {BufferUsage(usage)!r}"
-            )
+        if not is_compatible(buffer, length, memory_types, usage):
+            check_compatible(buffer, text_of(message, "message"), length, memory_types, usage)
 
     @export("buffer.length", "0r_I")
     def buffer_length(self, buffer: Ref) -> int:
@@ -111,14 +83,7 @@ class BufferExports(DeviceTable):
         self, buffer: Ref, offset: int, length: int, element_type: int, encoding: int, shape: tuple[int, ...]
     ) -> BufferView:
         """A view of a range of a buffer."""
-        kind, layout, size = _layout(element_type, encoding, shape)
-        if offset or not isinstance(buffer, Buffer) or length != buffer.size or buffer._closed or buffer.parent:
-            buffer = subspan(check_buffer(buffer, "buffer_view.create"), offset, length)
-        if size > buffer.size:
-            raise OutOfRangeError(
-                f"buffer_view.create: {size} bytes of elements do not fit the range of {buffer.size} bytes"
-            )
-        return BufferView.of_checked(buffer, shape, kind, layout)
+        return create_view(buffer, offset, length, element_type, encoding, shape)
 
     @export("buffer_view.assert", "0rriiCID_v")
     def buffer_view_assert(
@@ -132,7 +97,7 @@ class BufferExports(DeviceTable):
             and view.encoding == encoding
         ):
             return
-        _check_view_is(view, text_of(message, "message"), element_type, encoding, shape)
+        check_view(view, text_of(message, "message"), element_type, encoding, shape)
 
     @export("buffer_view.buffer", "0r_r")
     def buffer_view_buffer(self, view: Ref) -> Buffer:
@@ -170,50 +135,3 @@ class BufferExports(DeviceTable):
             array = view.element_type.unpack(data, view.shape)
             lines.append(format_value(array, max_elements=None, element_type=view.element_type))
         print("\n".join(lines), end="\n\n", file=sys.stderr)
-
-
-@functools.lru_cache(1024)
-def _layout(element_type: int, encoding: int, shape: tuple[int, ...]) -> tuple[ElementType, EncodingType, int]:
-    """Element type and encoding of a view, and its bytes."""
-    kind = ElementType(element_type)
-    try:
-        layout = EncodingType(encoding)
-    except ValueError:
-        raise InvalidArgumentError(
-            f"encoding type {encoding:#010x} is not known; 1 is dense row-major, 0 opaque"
-        ) from None
-    if shape and min(shape) < 0:
-        raise InvalidArgumentError(f"a shape's lengths must not be negative, got {format_shape(shape)}")
-    return kind, layout, kind.storage_bytes(math.prod(shape)) if layout is EncodingType.DENSE_ROW_MAJOR else 0
-
-
-def _check_view_is(view: Ref, name: str, element_type: int, encoding: int, shape: tuple[int, ...]) -> None:
-    """The slow path of ``buffer_view.assert``: opaque views pass, integers may differ in signedness."""
-    found = require(view, BufferView, "buffer_view")
-    if found.encoding is not EncodingType.OPAQUE and found.encoding != encoding:
-        raise InvalidArgumentError(
-            f"{name} encoding mismatch; expected {encoding:08X} but have {int(found.encoding):08X}"
-        )
-    have = found.element_type
-    if have != element_type and not have.is_opaque:
-        expected = ElementType(element_type)
-        if not (have.is_integer and expected.is_integer and have.bits == expected.bits):
-            raise InvalidArgumentError(
-                f"{name} element type mismatch; expected {expected.short_name} ({element_type:08X}) but have "
-                f"{have.short_name} ({int(have):08X})"
-            )
-    if len(found.shape) != len(shape):
-        raise InvalidArgumentError(
-            f"{name} shape rank mismatch; expected {_rank(shape)} but have {_rank(found.shape)}; "
-            f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(found.shape)}`"
-        )
-    for axis, (actual, wanted) in enumerate(zip(found.shape, shape, strict=True)):
-        if actual != wanted:
-            raise InvalidArgumentError(
-                f"{name} shape dimension {axis} mismatch; expected {wanted} but have {actual}; "
-                f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(found.shape)}`"
-            )
-
-
-def _rank(shape: tuple[int, ...]) -> str:
-    return f"{len(shape)}{'' if shape else ' (scalar)'}"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ....hal.program import BindingReference, Executable, ProgramCommandBuffer
+from ....hal.programs.checks import Ref, pattern_of, require
+from ....hal.programs.device_context import DeviceTable
+from ....hal.programs.file import HalFile
 from ....vm.native.module import export
-from .device_context import DeviceTable
-from .file import HalFile
-from .reference import Ref, memory_of, pattern_of, require, text_of
+from .reference import memory_of, text_of
 
 _ONE_SHOT: Final = 0x1
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from ....hal.buffer import Buffer
 from ....hal.device import Device
-from ....hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from ....hal.program import ProgramAllocator
-from ....status import InvalidArgumentError, PermissionDeniedError, UnimplementedError
+from ....hal.programs.checks import Ref, require
+from ....hal.programs.device_context import DeviceTable
+from ....hal.programs.file import import_memory
+from ....status import InvalidArgumentError, UnimplementedError
 from ....vm.native.module import export
-from .device_context import DeviceTable
-from .reference import Ref, memory_of, require, text_of
-
-_IMMUTABLE: Final = int(BufferUsage.SHARING_IMMUTABLE)
-_MIN_IMPORT: Final = 64 << 10
+from .reference import memory_of, text_of
 
 
 class Channel:
@@ -81,28 +77,9 @@ class DeviceExports(DeviceTable):
     ) -> Buffer | None:
         """A buffer over host memory in place; null if that is not possible and ``attempt`` is set."""
         found = require(allocator, ProgramAllocator, "allocator")
-        view = memory_of(source, "source")
-        if size == -1:
-            size = view.nbytes
-        if offset < 0 or size < 0 or offset + size > view.nbytes:
-            raise InvalidArgumentError(
-                f"allocator.import: bytes [{offset}, {offset + size}) do not lie within the {view.nbytes} bytes given"
-            )
-        if view.readonly and not usage & _IMMUTABLE:
-            raise PermissionDeniedError("allocator.import: constant data can only be imported for constant use")
         device = self.device_context(found.device).device
-        # On a device with its own memory kernels would read imported memory over the bus.
-        if attempt and (device.staging or size < _MIN_IMPORT):
-            return None
-        buffer = device.import_buffer(view[offset : offset + size], copy=not attempt)
-        if buffer is None:
-            return None
-        adopted = found.adopt(buffer)
-        adopted.memory_type |= MemoryTypeFlags(memory_types)
-        adopted.usage = BufferUsage(usage)
-        if usage & _IMMUTABLE:
-            adopted.access = MemoryAccess.READ
-        return adopted
+        data = memory_of(source, "source")
+        return import_memory(device, found, data, offset, size, memory_types, usage, attempt=bool(attempt))
 
     @export("channel.create", "0rIIrrii_r", "0rIirrii_r")
     @export("channel.split", "0riiI_r", "0riii_r")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ....status import DeadlineExceededError, PumiceError, StatusCode, error_for
+from ....hal.programs.checks import Ref
+from ....hal.programs.device_context import DeviceTable
+from ....hal.programs.fence import HalFence, check_fence, fail_with, join, status_of
+from ....status import DeadlineExceededError, PumiceError, StatusCode
 from ....vm.native.module import export
 from ....vm.wait.frame import Wait
-from .device_context import DeviceTable
-from .fence import HalFence, check_fence, join
-from .reference import Ref
 
 _DEADLINE_EXCEEDED: Final = int(StatusCode.DEADLINE_EXCEEDED)
-_DEFERRED: Final = int(StatusCode.DEFERRED)
 
 
 class FenceExports(DeviceTable):
@@ -35,11 +34,7 @@ class FenceExports(DeviceTable):
     @export("fence.query", "0r_i")
     def fence_query(self, fence: Ref) -> int:
         """0 when reached, DEFERRED when not, else its failure's code."""
-        found = check_fence(fence)
-        try:
-            return 0 if found.query() else _DEFERRED
-        except PumiceError as error:
-            return int(error.code)
+        return status_of(check_fence(fence))
 
     @export("fence.signal", "0r_v")
     def fence_signal(self, fence: Ref) -> None:
@@ -49,17 +44,7 @@ class FenceExports(DeviceTable):
     @export("fence.fail", "0ri_v")
     def fence_fail(self, fence: Ref, code: int) -> None:
         """Fails with a status code."""
-        found = check_fence(fence)
-        try:
-            status = StatusCode(code & 0x1F)
-        except ValueError:
-            status = StatusCode.UNKNOWN
-        found.fail(
-            error_for(
-                StatusCode.UNKNOWN if status is StatusCode.OK else status,
-                "the program failed this fence (hal.fence.fail)",
-            )
-        )
+        fail_with(check_fence(fence), code)
 
     @export("fence.await", "0iICrD_i", suspends=True)
     def fence_await(self, timeout: int, flags: int, fences: tuple[Ref, ...]) -> int | Wait:

@@ -22,15 +22,15 @@ from ....hal.buffer_view import BufferView
 from ....hal.device import Device
 from ....hal.fence import Fence
 from ....hal.program import Executable, ProgramAllocator, ProgramCommandBuffer
+from ....hal.programs.fence import HalFence
+from ....hal.programs.file import HalFile
 from ....hal.semaphore import Semaphore
 from ....vm.native.module import NativeModule
 from ....vm.types.ref_types import register_ref_type
 from .buffer_exports import BufferExports
 from .command_exports import CommandExports
 from .device_exports import Channel, DeviceExports, Event
-from .fence import HalFence
 from .fence_exports import FenceExports
-from .file import HalFile
 from .queue_exports import QueueExports
 
 

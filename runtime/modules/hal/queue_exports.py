@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 from ....hal.buffer import Buffer
 from ....hal.memory import MemoryAccess
 from ....hal.program import ProgramCommandBuffer, TableEntry, check_buffer, subspan
+from ....hal.programs.checks import Ref, check_range, pattern_of, require
+from ....hal.programs.device_context import DeviceContext, DeviceTable
+from ....hal.programs.fence import HalFence, OptionalFence, alias, optional_fence
+from ....hal.programs.file import HalFile, read_back, upload
 from ....status import PermissionDeniedError, UnimplementedError
 from ....vm.native.module import export
-from .device_context import DeviceContext, DeviceTable
-from .fence import HalFence, OptionalFence, alias, optional_fence
-from .file import HalFile, read_back, upload
-from .reference import Ref, check_range, memory_of, pattern_of, require
+from .reference import memory_of
 
 Fences: TypeAlias = tuple[OptionalFence, OptionalFence]
 """What the work waits for, and what it signals."""

@@ -1,22 +1,9 @@
-"""Checks of what programs pass to the exports of the ``hal`` module."""
+"""The bytes and the text in VM buffers that programs pass to the exports of the ``hal`` module."""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar
-
-from ....status import InvalidArgumentError, OutOfRangeError
-
-Ref: TypeAlias = Any
-"""What a VM register holds. Exports that run at each call check it by using it: a check costs as much as the use."""
-
-_T = TypeVar("_T")
-
-
-def require(value: Ref, kind: type[_T], name: str, where: str = "") -> _T:
-    """The reference, which has to be a ``!hal.<name>``; InvalidArgumentError for anything else."""
-    if not isinstance(value, kind):
-        raise InvalidArgumentError(f"{where}expected a !hal.{name}, got {_got(value)}")
-    return value
+from ....hal.programs.checks import Ref, got
+from ....status import InvalidArgumentError
 
 
 def memory_of(buffer: Ref, what: str) -> memoryview:
@@ -24,29 +11,10 @@ def memory_of(buffer: Ref, what: str) -> memoryview:
     try:
         view: memoryview = buffer.as_memoryview()
     except AttributeError:
-        raise InvalidArgumentError(f"{what}: expected a !vm.buffer, got {_got(buffer)}") from None
+        raise InvalidArgumentError(f"{what}: expected a !vm.buffer, got {got(buffer)}") from None
     return view
 
 
 def text_of(buffer: Ref, what: str) -> str:
     """The text in a VM buffer."""
     return memory_of(buffer, what).tobytes().decode("utf-8", "replace")
-
-
-def pattern_of(pattern: int, size: int) -> bytes:
-    """The low bytes of a fill pattern."""
-    if size not in (1, 2, 4):
-        raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {size}")
-    return (pattern & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-
-
-def check_range(offset: int, size: int, total: int, what: str, owner: str = "buffer") -> None:
-    """Raises OutOfRangeError unless bytes ``[offset, offset + size)`` lie within ``total``."""
-    if offset < 0 or size < 0 or offset + size > total:
-        raise OutOfRangeError(
-            f"{what}: bytes [{offset}, {offset + size}) do not lie within the {owner} of {total} bytes"
-        )
-
-
-def _got(value: object) -> str:
-    return "null" if value is None else type(value).__name__

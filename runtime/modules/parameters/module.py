@@ -23,6 +23,10 @@ from ....hal.buffer import Buffer
 from ....hal.device import Device
 from ....hal.memory import BufferUsage
 from ....hal.program import check_buffer
+from ....hal.programs.checks import check_range, require
+from ....hal.programs.device_context import DeviceContext, TransferContexts
+from ....hal.programs.fence import OptionalFence, fail, failure_of, optional_fence
+from ....hal.programs.file import read_back
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
 from ....vm.native.module import NativeModule, export
 from ....vm.types.buffer import require_buffer
@@ -30,10 +34,6 @@ from ....vm.types.list import VmList
 from ....vm.types.ref_types import ref_type_class
 from ...parameters.entry import ParameterEntry, decode_name
 from ...parameters.index import ParameterIndex, ParameterScopes, find_scope
-from ..hal.device_context import DeviceContext, TransferContexts
-from ..hal.fence import OptionalFence, fail, failure_of, optional_fence
-from ..hal.file import read_back
-from ..hal.reference import check_range, require
 from .upload import ParameterUpload, repeat_pattern
 
 _KEY: Final = struct.Struct("<II")

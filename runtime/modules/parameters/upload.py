@@ -14,9 +14,9 @@ from typing import Final, Self
 from ....hal.buffer import Buffer
 from ....hal.memory import MemoryTypeFlags
 from ....hal.program import ProgramCommandBuffer
+from ....hal.programs.device_context import DeviceContext
+from ....hal.programs.fence import OptionalFence, alias, points_of
 from ....hal.semaphore import Semaphore
-from ..hal.device_context import DeviceContext
-from ..hal.fence import OptionalFence, alias, points_of
 
 _STAGING: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
 _PIECE_BYTES: Final = 16 << 20

@@ -17,7 +17,7 @@ from support.async_calls import LONG, is_idle, leaves_nothing, load, run_on, unt
 from support.sessions import identity, module
 
 import pumice
-from pumice.runtime.modules.hal.fence import HalFence
+from pumice.hal.programs.fence import HalFence
 from pumice.status import (
     AbortedError,
     CancelledError,

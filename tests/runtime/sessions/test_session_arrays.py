@@ -10,9 +10,9 @@ import pytest
 from support.sessions import allocations, elements, function, identity, with_program
 
 import pumice
+from pumice.hal.programs.fence import HalFence
 from pumice.hal_vulkan import BufferView, ElementType
 from pumice.runtime.arrays.array import DeviceArray
-from pumice.runtime.modules.hal.fence import HalFence
 from pumice.status import (
     ClosedError,
     InvalidArgumentError,

@@ -10,8 +10,8 @@ import pytest
 from support.sessions import ASYNC, COUNTER, with_program
 
 import pumice
+from pumice.hal.programs.fence import HalFence
 from pumice.hal_vulkan import Fence
-from pumice.runtime.modules.hal.fence import HalFence
 from pumice.status import (
     DeadlineExceededError,
     InvalidArgumentError,

@@ -21,12 +21,12 @@ from support.hal_module import (
     wait_for,
 )
 
+from pumice.hal.programs.file import HalFile
 from pumice.hal_vulkan import Buffer, BufferView, Device, ElementType, EncodingType
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.programs.allocator import ProgramBuffer
 from pumice.hal_vulkan.programs.executable import supported_formats
-from pumice.runtime.modules.hal.file import HalFile
 from pumice.runtime.modules.hal.module import HalState, hal_module
 from pumice.status import (
     ClosedError,

@@ -33,11 +33,11 @@ from pumice.formats.vke1 import (
     PipelineLayoutDef,
 )
 from pumice.formats.vke1_writer import build_executable
+from pumice.hal.programs.fence import HalFence
 from pumice.hal_vulkan import Buffer, Device, MemoryAccess, compile_glsl
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import (
     ClosedError,

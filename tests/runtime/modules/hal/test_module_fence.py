@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from support.hal_module import DEVICE_LOCAL, USAGE, array_of, buffer_of, multiply_commands, table, wait_for
 
+from pumice.hal.programs import fence as hal_fence
+from pumice.hal.programs.fence import HalFence, join, points_of, signal_after
 from pumice.hal_vulkan import Buffer, Device, Fence
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.runtime.modules.hal import fence as hal_fence
-from pumice.runtime.modules.hal.fence import HalFence, join, points_of, signal_after
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import (
     AbortedError,

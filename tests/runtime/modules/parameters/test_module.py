@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pumice.hal.programs.fence import HalFence
 from pumice.hal_vulkan import Buffer, BufferUsage, Device, Fence, MemoryTypeFlags
-from pumice.runtime.modules.hal.fence import HalFence
 from pumice.runtime.modules.parameters.module import io_parameters_module
 from pumice.runtime.modules.parameters.upload import repeat_pattern
 from pumice.runtime.parameters.entry import ParameterEntry

@@ -14,16 +14,17 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ....hal.buffer import Buffer
-from ....hal.command_buffer import CommandBuffer
-from ....hal.device import Device
-from ....hal.fence import Fence
-from ....hal.logical_device import LogicalDevice
-from ....hal.mirror import Mirror
-from ....hal.program import ProgramCommandBuffer
-from ....hal.queue import Submits, TimedQueue
-from ....hal.semaphore import Semaphore
-from ....status import FailedPreconditionError, InvalidArgumentError
+from ...status import FailedPreconditionError, InvalidArgumentError
+from ..buffer import Buffer
+from ..command_buffer import CommandBuffer
+from ..device import Device
+from ..fence import Fence
+from ..logical_device import LogicalDevice
+from ..mirror import Mirror
+from ..program import ProgramCommandBuffer
+from ..queue import Submits, TimedQueue
+from ..semaphore import Semaphore
+from .checks import Ref
 from .fence import (
     AnyFence,
     HalFence,
@@ -37,7 +38,6 @@ from .fence import (
     signal_after,
 )
 from .mirror import mirrored_table, submit_across
-from .reference import Ref
 
 Table: TypeAlias = Sequence[Any] | None
 """(buffer, offset, length) for each binding slot."""

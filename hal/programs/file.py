@@ -6,15 +6,20 @@ Thread rule: any thread; immutable except for the bytes of a writable file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from ....hal.buffer import Buffer
-from ....hal.memory import MemoryTypeFlags
-from ....hal.program import ProgramCommandBuffer
+from ...status import InvalidArgumentError, PermissionDeniedError
+from ..buffer import Buffer
+from ..device import Device
+from ..memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+from ..program import ProgramAllocator, ProgramCommandBuffer
+from .checks import check_range
 from .device_context import DeviceContext
 from .fence import OptionalFence, failure_of, signal_after
-from .reference import check_range
 
-_STAGING = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
+_STAGING: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE
+_IMMUTABLE: Final = int(BufferUsage.SHARING_IMMUTABLE)
+_MIN_IMPORT: Final = 64 << 10
 
 
 class HalFile:
@@ -111,3 +116,40 @@ def write_bytes(context: DeviceContext, buffer: Buffer, offset: int, data: bytes
         buffer.write(data, offset)
     else:
         context.run("store", lambda commands: commands.update(buffer, data, offset)).wait_until()
+
+
+def import_memory(
+    device: Device,
+    allocator: ProgramAllocator,
+    data: memoryview,
+    offset: int,
+    size: int,
+    memory_types: int,
+    usage: int,
+    *,
+    attempt: bool,
+) -> Buffer | None:
+    """A buffer over host memory in place; ``None`` if that is not possible and ``attempt`` is set, else a copy.
+
+    ``memory_types`` and ``usage`` are bits as in modules; a ``size`` of -1 is all of ``data``.
+    """
+    if size == -1:
+        size = data.nbytes
+    if offset < 0 or size < 0 or offset + size > data.nbytes:
+        raise InvalidArgumentError(
+            f"allocator.import: bytes [{offset}, {offset + size}) do not lie within the {data.nbytes} bytes given"
+        )
+    if data.readonly and not usage & _IMMUTABLE:
+        raise PermissionDeniedError("allocator.import: constant data can only be imported for constant use")
+    # On a device with its own memory kernels would read imported memory over the bus.
+    if attempt and (device.staging or size < _MIN_IMPORT):
+        return None
+    buffer = device.import_buffer(data[offset : offset + size], copy=not attempt)
+    if buffer is None:
+        return None
+    adopted = allocator.adopt(buffer)
+    adopted.memory_type |= MemoryTypeFlags(memory_types)
+    adopted.usage = BufferUsage(usage)
+    if usage & _IMMUTABLE:
+        adopted.access = MemoryAccess.READ
+    return adopted

@@ -19,13 +19,13 @@ import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
-from ....awaiting import await_source
-from ....hal.device import Device
-from ....hal.fence import Fence
-from ....hal.semaphore import Semaphore
-from ....notification import Callback, Cancellable, JointNotification, Notification
-from ....status import FailedPreconditionError, InternalError, PumiceError
-from .reference import Ref, require
+from ...awaiting import await_source
+from ...notification import Callback, Cancellable, JointNotification, Notification
+from ...status import FailedPreconditionError, InternalError, PumiceError, StatusCode, error_for
+from ..device import Device
+from ..fence import Fence
+from ..semaphore import Semaphore
+from .checks import Ref, require
 
 Points: TypeAlias = tuple[tuple[Semaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
@@ -33,6 +33,7 @@ OptionalFence: TypeAlias = "HalFence | Fence | None"
 
 # Held for a few assignments: of two threads one binds a fence.
 _transition: Final = threading.Lock()
+_DEFERRED: Final = int(StatusCode.DEFERRED)
 
 
 class HalFence:
@@ -321,3 +322,24 @@ def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], N
         run(None)
     else:
         wait.notify(run)
+
+
+def status_of(fence: AnyFence) -> int:
+    """A status code: 0 when reached, DEFERRED when not, else its failure's."""
+    try:
+        return 0 if fence.query() else _DEFERRED
+    except PumiceError as error:
+        return int(error.code)
+
+
+def fail_with(fence: AnyFence, code: int) -> None:
+    """Fails a fence with a status code."""
+    try:
+        status = StatusCode(code & 0x1F)
+    except ValueError:
+        status = StatusCode.UNKNOWN
+    fence.fail(
+        error_for(
+            StatusCode.UNKNOWN if status is StatusCode.OK else status, "the program failed this fence (hal.fence.fail)"
+        )
+    )

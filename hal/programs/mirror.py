@@ -15,13 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ....hal.buffer import Buffer
-from ....hal.command_buffer import CommandBuffer
-from ....hal.device import Device
-from ....hal.memory import MemoryTypeFlags
-from ....hal.mirror import Mirror, Use
-from ....hal.program import check_buffer, root_of
-from ....status import InternalError, PumiceError
+from ...status import InternalError, PumiceError
+from ..buffer import Buffer
+from ..command_buffer import CommandBuffer
+from ..device import Device
+from ..memory import MemoryTypeFlags
+from ..mirror import Mirror, Use
+from ..program import check_buffer, root_of
 from .fence import HalFence, OptionalFence, fail, join, signal
 
 Once: TypeAlias = Callable[[Buffer, Callable[[CommandBuffer], None]], HalFence]

@@ -1,0 +1,8 @@
+"""The host side of compiled programs: what they submit, wait for, upload and read back, whoever runs their host code.
+
+The VM's ``hal`` module (``runtime/modules/hal``) is one such, the Python that ``pumice codegen --hal`` writes another.
+
+Imports: the files of `hal`, and the ground files at the root.
+
+Read: `checks`, `fence`, `mirror`, `device_context`, `file`, `views`.
+"""

@@ -1,0 +1,119 @@
+"""Checks of the buffers and views that programs take, and the views that they return."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from ...formats.element_type import ElementType, EncodingType, format_shape
+from ...status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
+from ..buffer import Buffer
+from ..buffer_view import BufferView
+from ..memory import BufferUsage, MemoryTypeFlags
+from ..program import check_buffer, subspan
+from .checks import Ref, require
+
+# IntFlag's operators are Python functions; this is int's.
+_and = int.__and__
+
+
+def is_compatible(buffer: Ref, length: int, memory_types: int, usage: int) -> bool:
+    """Whether it is a whole, open buffer of a length, memory type and usage; ``check_compatible`` decides the rest."""
+    try:
+        return (
+            buffer.size >= length
+            and _and(buffer.memory_type, memory_types) == memory_types
+            and _and(buffer.usage, usage) == usage
+            and not buffer._closed
+            and buffer.parent is None
+        )
+    except (AttributeError, TypeError):
+        return False
+
+
+def check_compatible(buffer: Ref, name: str, length: int, memory_types: int, usage: int) -> None:
+    """Raises unless a buffer has the length, memory type and usage that a program was compiled for."""
+    found = check_buffer(buffer, name)
+    if found.size < length:
+        raise InvalidArgumentError(f"{name} buffer byte length {found.size} less than expected minimum {length}")
+    if int(found.memory_type) & memory_types != memory_types:
+        raise PermissionDeniedError(
+            f"{name} buffer memory type is not compatible; buffer has {found.memory_type!r}, operation requires "
+            f"{MemoryTypeFlags(memory_types)!r}"
+        )
+    if int(found.usage) & usage != usage:
+        raise PermissionDeniedError(
+            f"{name} requested usage was not specified when the buffer was allocated; buffer allows "
+            f"{found.usage!r}, operation requires {BufferUsage(usage)!r}"
+        )
+
+
+def create_view(
+    buffer: Ref, offset: int, length: int, element_type: int, encoding: int, shape: tuple[int, ...]
+) -> BufferView:
+    """A view of a range of a buffer; ``element_type`` and ``encoding`` are codes as in modules."""
+    kind, layout, size = _layout(element_type, encoding, shape)
+    if offset or not isinstance(buffer, Buffer) or length != buffer.size or buffer._closed or buffer.parent:
+        buffer = subspan(check_buffer(buffer, "buffer_view.create"), offset, length)
+    if size > buffer.size:
+        raise OutOfRangeError(
+            f"buffer_view.create: {size} bytes of elements do not fit the range of {buffer.size} bytes"
+        )
+    return BufferView.of_checked(buffer, shape, kind, layout)
+
+
+@functools.lru_cache(1024)
+def _layout(element_type: int, encoding: int, shape: tuple[int, ...]) -> tuple[ElementType, EncodingType, int]:
+    """Element type and encoding of a view, and its bytes."""
+    kind = ElementType(element_type)
+    try:
+        layout = EncodingType(encoding)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"encoding type {encoding:#010x} is not known; 1 is dense row-major, 0 opaque"
+        ) from None
+    if shape and min(shape) < 0:
+        raise InvalidArgumentError(f"a shape's lengths must not be negative, got {format_shape(shape)}")
+    return kind, layout, kind.storage_bytes(math.prod(shape)) if layout is EncodingType.DENSE_ROW_MAJOR else 0
+
+
+def check_view(view: Ref, name: str, element_type: int, encoding: int, shape: tuple[int, ...]) -> None:
+    """Raises unless a view has the element type, encoding and shape that a program was compiled for.
+
+    Opaque views pass, and integers may differ in signedness.
+    """
+    if (
+        type(view) is BufferView
+        and view.shape == shape
+        and view.element_type == element_type
+        and view.encoding == encoding
+    ):
+        return
+    found = require(view, BufferView, "buffer_view")
+    if found.encoding is not EncodingType.OPAQUE and found.encoding != encoding:
+        raise InvalidArgumentError(
+            f"{name} encoding mismatch; expected {encoding:08X} but have {int(found.encoding):08X}"
+        )
+    have = found.element_type
+    if have != element_type and not have.is_opaque:
+        expected = ElementType(element_type)
+        if not (have.is_integer and expected.is_integer and have.bits == expected.bits):
+            raise InvalidArgumentError(
+                f"{name} element type mismatch; expected {expected.short_name} ({element_type:08X}) but have "
+                f"{have.short_name} ({int(have):08X})"
+            )
+    if len(found.shape) != len(shape):
+        raise InvalidArgumentError(
+            f"{name} shape rank mismatch; expected {_rank(shape)} but have {_rank(found.shape)}; "
+            f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(found.shape)}`"
+        )
+    for axis, (actual, wanted) in enumerate(zip(found.shape, shape, strict=True)):
+        if actual != wanted:
+            raise InvalidArgumentError(
+                f"{name} shape dimension {axis} mismatch; expected {wanted} but have {actual}; "
+                f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(found.shape)}`"
+            )
+
+
+def _rank(shape: tuple[int, ...]) -> str:
+    return f"{len(shape)}{'' if shape else ' (scalar)'}"
