@@ -39,8 +39,9 @@ _RULES: Final[Mapping[str, Rule]] = {
     for name, rule in rules.items()
 }
 _KEPT: Final = ("stablehlo.", "chlo.", "func.")
-_CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "shape", "tensor", "util")
-_PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency"})
+_CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "sdy", "shape", "tensor", "util")
+# A sharding says where parts of a value lie, and a program has one device.
+_PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency", "sdy.sharding_constraint"})
 
 
 def convert_functions(operations: Sequence[Operation], source: SourceText) -> list[Operation]:

@@ -451,6 +451,20 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x3xi1>, tensor
 """
 
 
+def test_shardings_are_passed_on() -> None:
+    """As JAX writes them of random keys."""
+    text = """module {
+  sdy.mesh @empty_mesh = <[]> {stablehlo.mesh = {axes = []}}
+  func.func @main(%a0: tensor<2xui32>) -> tensor<2xui32> {
+    %0 = sdy.sharding_constraint %a0 <@empty_mesh, [{}]> : tensor<2xui32>
+    %1 = stablehlo.add %0, %a0 : tensor<2xui32>
+    %2 = sdy.sharding_constraint %1 <@empty_mesh, [{?}]> : tensor<2xui32>
+    return %2 : tensor<2xui32>
+  }
+}"""
+    assert evaluated(text, np.array([3, 5], np.uint32))[0].tolist() == [6, 10]
+
+
 def test_mhlo_is_stablehlo() -> None:
     x = np.array([[1, 5, 2], [0, -1, 3]], np.float32)
     product, greater, total, top = evaluated(MHLO, x)
