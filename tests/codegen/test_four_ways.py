@@ -1,0 +1,87 @@
+"""Modules give the same in each way that they can run, with and without storages of the caller.
+
+The ways on one device give the same bits, since they run the same kernels. Vulkan and the reference device agree within
+what the results' types allow. ``pytest -s`` prints a line for each program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from support.module_cases import JAX_NAMES, STORED, ModuleCase, jax_case
+from support.module_ways import Results, by_session
+
+import pumice
+
+pytestmark = [pytest.mark.vulkan, pytest.mark.slow]
+
+_CASES = {case.name: case for case in STORED}
+# Relative and absolute; what is not here is equal in every bit.
+_TOLERANCES = {
+    "float16": (2e-3, 2e-3),
+    "bfloat16": (1e-2, 1e-2),
+    "float32": (2e-5, 2e-5),
+    "complex64": (2e-5, 2e-5),
+    "float64": (1e-12, 1e-12),
+}
+
+
+@pytest.fixture
+def vulkan() -> Iterator[pumice.Device]:
+    with pumice.open_device() as device:
+        yield device
+
+
+@pytest.fixture
+def reference() -> Iterator[pumice.Device]:
+    with pumice.open_device("reference") as device:
+        yield device
+
+
+@pytest.mark.parametrize("name", [*_CASES, *JAX_NAMES])
+def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: pumice.Device) -> None:
+    if name in JAX_NAMES:
+        pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
+    case = jax_case(name) if name in JAX_NAMES else _CASES[name]
+    module = pumice.compile(
+        case.text().encode() if case.file_name else case.text(),
+        file_name=case.file_name or name,
+        targets=("vulkan", "reference"),
+    )
+    expected = by_session(case, module, vulkan)
+    ways = {"vm": expected}
+    defined = by_session(case, module, reference)
+    apart = max((_far_apart(*pair, case) for pair in _pairs(expected, defined)), default=0.0)
+    for way, found in ways.items():
+        assert all(_same_bits(*pair) for pair in _pairs(expected, found)), way
+    print(f"\n{name}: {len(ways)} ways equal, reference within {apart:.2g}", end="")
+
+
+def _pairs(one: Results, other: Results) -> list[tuple[np.ndarray, np.ndarray]]:
+    assert [len(call) for call in one] == [len(call) for call in other]
+    return [pair for call in zip(one, other, strict=True) for pair in zip(*call, strict=True)]
+
+
+def _same_bits(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def _far_apart(found: np.ndarray, defined: np.ndarray, case: ModuleCase) -> float:
+    """The largest difference, which is held against the type's tolerance."""
+    assert found.dtype == defined.dtype and found.shape == defined.shape
+    if found.dtype.name not in _TOLERANCES:
+        assert _same_bits(found, defined)
+        return 0.0
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    one, other = found.astype(wide), defined.astype(wide)
+    relative, absolute = case.tolerance or _TOLERANCES[found.dtype.name]
+    np.testing.assert_allclose(one, other, relative, absolute)
+    differences = np.abs(one - other)
+    return float(differences[np.isfinite(differences)].max(initial=0.0))
+
+
+def test_there_are_many() -> None:
+    names = [*_CASES, *JAX_NAMES]
+    assert len(set(names)) == len(names) >= 50

@@ -1,0 +1,57 @@
+"""The ways to run a compiled module: by the virtual machine, as HAL code, as a C program; with storages of the caller.
+
+Each gives the results of a case's calls, a list of arrays a call. ``like`` has arrays of the shapes and dtypes of the
+results: then the results go into storages of the caller, which hold other bytes before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from support.module_cases import ModuleCase
+
+import pumice
+
+Array: TypeAlias = npt.NDArray[Any]
+Results: TypeAlias = list[list[Array]]
+
+_SECONDS = 60
+
+
+def by_session(case: ModuleCase, module: bytes, device: pumice.Device, like: Results | None = None) -> Results:
+    """By the virtual machine: a session's calls."""
+    with pumice.Session(device) as session:
+        name = session.load(module).name
+        if like is None:
+            return [
+                _arrays(session.call(f"{name}.{function}", *arguments, timeout=_SECONDS))
+                for function, arguments in case.calls
+            ]
+        found = []
+        for (function, arguments), results in zip(case.calls, like, strict=True):
+            storages = [_storage(device, result) for result in results]
+            out = storages[0] if len(storages) == 1 else tuple(storages)
+            given = session.lookup(f"{name}.{function}")(*arguments, out=out, timeout=_SECONDS)
+            assert given is out or all(one is other for one, other in zip(given, storages, strict=True))
+            found.append([storage.numpy() for storage in storages])
+        return found
+
+
+def _arrays(given: object) -> list[Array]:
+    several: Sequence[object] = given if isinstance(given, tuple | list) else [given]
+    return [each.numpy() if isinstance(each, pumice.DeviceArray) else np.asarray(each) for each in several]
+
+
+def _storage(device: pumice.Device, like: Array) -> pumice.DeviceArray:
+    """An array of the same shape and dtype whose elements all have other bits."""
+    return device.asarray(_other_bits(like))
+
+
+def _other_bits(array: Array) -> Array:
+    if array.dtype == np.bool_:
+        return ~array
+    flipped = np.frombuffer(array.tobytes(), np.uint8) ^ 0xFF
+    return np.frombuffer(flipped.tobytes(), array.dtype).reshape(array.shape)
