@@ -11,12 +11,12 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 import click
 import numpy as np
 import numpy.typing as npt
+from timed_process import TimedProcess
 
 import pumice
 from pumice import shaders
@@ -66,67 +66,43 @@ def check_output(who: str, shader: Shader, descriptor_set: int, got: npt.NDArray
         raise click.ClickException(f"{who}: {shader.name} over set {descriptor_set} gave {got}, not {expected}")
 
 
-class CProgram:
+class CProgram(TimedProcess):
     """A running submit_wait for one shader; talks with it by lines. Use it as a context manager."""
 
     def __init__(self, device: pumice.Device, shader: Shader) -> None:
-        self._process = subprocess.Popen(
+        super().__init__(
             [
-                str(_PROGRAM),
+                _PROGRAM,
                 device.profile.device_uuid.replace("-", ""),
                 str(device.hal.compute_queue.family),
-                str(shaders.path(shader.name)),
+                shaders.path(shader.name),
                 str(shader.buffers),
                 str(shader.push_bytes),
             ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            "the C program",
         )
         try:
-            if self._read() != "ready":
-                raise click.ClickException("the C program did not say that it is ready")
             for number in range(SETS):
                 check_output("the C program", shader, number, np.array(self.ask("output", number), np.float32))
         except BaseException:
             self.close()
             raise
 
-    def ask(self, command: str, number: int) -> list[float]:
-        """Sends a command; returns the numbers that it is answered with."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{command} {number}\n")
-        self._process.stdin.flush()
-        return [float(word) for word in self._read().split()]
-
-    def _read(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise click.ClickException(f"the C program ended with status {self._process.wait()}; its error is above")
-        return line.strip()
-
-    def close(self) -> None:
-        """Ends the program by ending its input."""
-        self._process.communicate()
-
-    def __enter__(self) -> CProgram:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
 
 def build() -> None:
     """Compiles submit_wait.c; where that fails, says what to install."""
+    compile_c([_SOURCE], _PROGRAM)
+
+
+def compile_c(sources: Sequence[Path], program: Path) -> None:
+    """Compiles a C program on Vulkan, as one writes for speed; where that fails, says what to install."""
     remedy = f"{install_hint('c-compiler')} {install_hint('vulkan-headers')}"
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise click.ClickException(f"the C program to compare with needs a C compiler, and there is none. {remedy}")
-    _PROGRAM.parent.mkdir(exist_ok=True)
-    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", str(_SOURCE), "-o", str(_PROGRAM), "-lvulkan"]
+    program.parent.mkdir(exist_ok=True)
+    files = [str(source) for source in sources]
+    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", *files, "-o", str(program), "-lvulkan", "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise click.ClickException(f"{' '.join(command)} failed:\n{done.stderr.strip()}\n{remedy}")

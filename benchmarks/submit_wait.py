@@ -25,17 +25,16 @@ from typing import Final
 
 import click
 import numpy as np
-import numpy.typing as npt
 from c_program import MUL, SAXPY, SETS, CProgram, Shader, build, check_output, stay_on_core
 from rich.console import Console
 from rich.table import Table
+from timed_process import Times, ratio
 
 import pumice
 from pumice import shaders
 from pumice.hal_vulkan import Buffer, CommandBuffer, ComputePipeline, MemoryTypeFlags
 from pumice.status import PumiceError
 
-Times = npt.NDArray[np.float64]
 Measure = Callable[[int], list[int]]
 """Takes a number of repetitions; returns the nanoseconds of each."""
 
@@ -44,7 +43,6 @@ _MANY: Final = 1000
 # Pumice lets go of finished submissions every eighth time, so one call alone says too little.
 _GROUP: Final = 8
 _WARM_UP: Final = 4
-_RESAMPLES: Final = 2000
 
 
 @dataclass(frozen=True)
@@ -89,10 +87,7 @@ class Result:
 
     def ratio(self) -> tuple[float, float, float]:
         """The ratio, and the bounds of its 95 % interval."""
-        ratios = np.array([np.median(p) / np.median(c) for p, c in zip(self.pumice, self.c, strict=True)])
-        draws = np.random.default_rng(0).choice(ratios, (_RESAMPLES, len(ratios)))
-        low, high = np.percentile(np.median(draws, axis=1), (2.5, 97.5))
-        return float(np.median(ratios)), float(low), float(high)
+        return ratio(self.pumice, self.c)
 
     @property
     def met(self) -> bool | None:
