@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .compiler.compile import compile
     from .hal.fence import Fence
     from .hal_vulkan import TimelineSemaphore, live_objects
+    from .jit.decorator import jit
     from .runtime import (
         ArraySpec,
         Device,
@@ -115,6 +116,7 @@ __all__ = [
     "compile",
     "empty",
     "export",
+    "jit",
     "list_devices",
     "live_objects",
     "open_device",
@@ -127,6 +129,7 @@ _look_up, _names = lazy_exports(
         ".compiler.compile": ("compile",),
         ".hal.fence": ("Fence",),
         ".hal_vulkan": ("TimelineSemaphore", "live_objects"),
+        ".jit": ("jit",),
         ".runtime": (
             "ArraySpec",
             "Device",

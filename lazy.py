@@ -10,14 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 def lazy_exports(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__`` (PEP 562): ``homes`` lists the names of relative modules."""
+    """A package's ``__getattr__`` and ``__dir__`` (PEP 562): ``homes`` lists the names of relative modules.
+
+    A home that is called like its name is the export itself: ``".jit": ("jit",)``.
+    """
     home_of = {name: home for home, names in homes.items() for name in names}
     namespace = vars(sys.modules[package])
 
     def look_up(name: str) -> object:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(importlib.import_module(home_of[name], package), name)
+        home = importlib.import_module(home_of[name], package)
+        value: object = home if home_of[name] == f".{name}" else getattr(home, name)
         namespace[name] = value
         return value
 

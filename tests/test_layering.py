@@ -174,12 +174,15 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.bench": {"errors", "input_files", "options", "programs", "run", "streams", "study"},
 }
 # Folders without an import cycle between files, imports for type checking included.
-ACYCLIC = ("compiler", "formats", "hal", "hal_reference", "hal_vulkan", "runtime", "spirv", "study", "tools", "vm")
+ACYCLIC = (
+    *("compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
+    *("jit", "runtime", "spirv", "study", "tools", "vm"),
+)
 Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler", "graphdef")
+PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler", "graphdef", "jax")
 
 
 # -- the rules ---------------------------------------------------------------------------------------

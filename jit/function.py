@@ -1,0 +1,161 @@
+"""Functions of JAX that run on a device of pumice."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Hashable
+from types import MethodType
+from typing import Any
+
+import jax
+from jax._src.config import trace_context
+
+from ..runtime import Device
+from ..status import InvalidArgumentError, shown
+from .cache import CacheInfo, ExecutableCache
+from .devices import shared_device
+from .leaves import TracedError, as_traced, leaf_key, leaf_spec
+from .parameters import Names, Nums, Parameters
+from .stages import Compiled, Lowered
+
+
+class JitFunction:
+    """A function that JAX traces, and pumice compiles and runs; ``pumice.jit`` makes it.
+
+    It is traced once for each tree of arguments, shapes, dtypes and weak types, static values, and settings of JAX. Its
+    results are DeviceArrays in the tree that the function returns. Called while JAX traces another function, it becomes
+    part of that one.
+
+    Thread rule: any thread.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        *,
+        static_argnums: Nums,
+        static_argnames: Names,
+        donate_argnums: Nums,
+        donate_argnames: Names,
+        device: str | Device | None,
+        cache_size: int,
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._static = Parameters(function, "static", static_argnums, static_argnames)
+        self._jax = jax.jit(
+            function,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=True,
+        )
+        self._name = getattr(function, "__name__", "function")
+        self._wanted = device
+        self._cache = ExecutableCache(cache_size)
+        self._making = threading.RLock()
+
+    # -- calls ---------------------------------------------------------------------------------------
+
+    def __call__(self, /, *args: object, **kwargs: object) -> Any:
+        """Runs the function and waits for its results.
+
+        Args:
+            args, kwargs: trees of DeviceArrays, arrays of JAX and NumPy, and Python numbers, and static values. Arrays
+                on the function's device are passed without a copy.
+
+        Raises:
+            CompileError: something in the function is not supported; the message has its place in Python's source.
+            InvalidArgumentError: an array on another device.
+            TypeError: an argument that JAX does not trace.
+            PumiceError: the program's failure.
+        """
+        try:
+            leaves, key = self._key(args, kwargs)
+        except TracedError:
+            return self._jax(*jax.tree.map(as_traced, args), **jax.tree.map(as_traced, kwargs))
+        executable = self._cache.acquire(key) or self._compiled(key, lambda: self.lower(*args, **kwargs))
+        try:
+            return executable.run(leaves)
+        finally:
+            self._cache.release(executable)
+
+    async def call_async(self, /, *args: object, **kwargs: object) -> Any:
+        """Runs the function from a coroutine: its thread traces, and neither compiles nor waits."""
+        leaves, key = self._key(args, kwargs)
+        executable = self._cache.acquire(key)
+        if executable is None:
+            lowered = self.lower(*args, **kwargs)
+            executable = await asyncio.to_thread(self._compiled, key, lambda: lowered)
+        try:
+            return await executable.run_async(leaves)
+        finally:
+            self._cache.release(executable)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[list[object], Hashable]:
+        """The leaves of what is not static, and all that a trace depends on."""
+        fixed: Hashable = None
+        if self._static:
+            args, kwargs, fixed = self._without_static(args, kwargs)
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        return leaves, (tree, fixed, trace_context(), *map(leaf_key, leaves))
+
+    def _without_static(
+        self, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[tuple[object, ...], dict[str, object], Hashable]:
+        nums, names = self._static.nums, self._static.names
+        fixed = [(place, type(one), one) for place, one in enumerate(args) if place in nums]
+        named = sorted((name, type(one), one) for name, one in kwargs.items() if name in names)
+        for where, kind, value in (*fixed, *named):
+            if kind.__hash__ is None:
+                raise InvalidArgumentError(
+                    f"{self._name}: static argument {where!r} has to be hashable, got {kind.__name__} {shown(value)}"
+                )
+        args = tuple([one for place, one in enumerate(args) if place not in nums])
+        return args, {name: one for name, one in kwargs.items() if name not in names}, (*fixed, *named)
+
+    # -- executables ---------------------------------------------------------------------------------
+
+    def _compiled(self, key: Hashable, lower: Callable[[], Lowered]) -> Compiled:
+        with self._making:  # another thread may be making the same one
+            executable = self._cache.acquire(key)
+            if executable is None:
+                executable = lower().compile()
+                self._cache.put(key, executable)
+            return executable
+
+    def lower(self, /, *args: object, **kwargs: object) -> Lowered:
+        """Traces the function for arguments, or for the ``jax.ShapeDtypeStruct`` of some.
+
+        Raises: as a call, but for what compiling and running it raises.
+        """
+        dynamic, named = list(args), dict(kwargs)
+        for place in range(len(args)):
+            if place not in self._static.nums:
+                dynamic[place] = jax.tree.map(leaf_spec, args[place])
+        for name, value in kwargs.items():
+            if name not in self._static.names:
+                named[name] = jax.tree.map(leaf_spec, value)
+        traced = self._jax.trace(*dynamic, **named)
+        return Lowered(traced.lower(lowering_platforms=("cpu",)), self._name, self.device)
+
+    @property
+    def device(self) -> Device:
+        """Where it runs, opened if it is not yet."""
+        return shared_device(self._wanted)
+
+    def cache_info(self) -> CacheInfo:
+        """How often calls found an executable, how many were made, and how many are kept."""
+        return self._cache.info
+
+    def clear_cache(self) -> None:
+        """Closes all executables, those that are running when they are done."""
+        self._cache.clear()
+
+    def __repr__(self) -> str:
+        return f"<pumice.jit of {self._name}>"

@@ -1,0 +1,99 @@
+"""Leaves of arguments and results: what a trace depends on, what JAX traces in their place, what a session takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final
+
+import jax
+import numpy as np
+
+from ..runtime import DeviceArray
+from ..status import InvalidArgumentError
+
+_jax: Final[Any] = jax  # parts of it come without types
+
+
+class TracedError(Exception):
+    """An argument is a tracer: the function is called while another is traced."""
+
+
+def leaf_key(leaf: object) -> Hashable:
+    """What of an argument a trace depends on: shape, dtype, and whether the type is weak.
+
+    Raises:
+        TracedError: it is a tracer.
+    """
+    return _KEYS.get(type(leaf), _other_key)(leaf)
+
+
+def _array_key(leaf: Any) -> Hashable:
+    return leaf.shape, leaf.dtype
+
+
+def _other_key(leaf: Any) -> Hashable:
+    if isinstance(leaf, jax.core.Tracer):
+        raise TracedError
+    if isinstance(leaf, jax.Array):
+        return (leaf.shape, leaf.dtype, True) if _is_weak(leaf) else (leaf.shape, leaf.dtype)
+    if isinstance(leaf, np.ndarray | np.generic):
+        return _array_key(leaf)
+    kind: Any = type(leaf)  # which mypy holds to be unhashable
+    return kind
+
+
+_KEYS: Final[Mapping[type, Callable[[Any], Hashable]]] = {
+    DeviceArray: _array_key,
+    np.ndarray: _array_key,
+    bool: type,
+    int: type,
+    float: type,
+    complex: type,
+}
+
+
+def leaf_spec(leaf: object) -> object:
+    """What JAX traces in place of an argument; what is no array is left to JAX, which refuses it by its path."""
+    if isinstance(leaf, DeviceArray):
+        dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
+        if dtype != leaf.dtype:
+            raise InvalidArgumentError(
+                f"an array of dtype {leaf.dtype} came, and JAX computes in {dtype} unless 64-bit types are on: "
+                f"jax.config.update('jax_enable_x64', True), or convert it with .astype('{dtype}')"
+            )
+        return _jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    if isinstance(leaf, jax.Array):
+        return _jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=_is_weak(leaf))
+    return leaf
+
+
+def _is_weak(leaf: jax.Array) -> bool:
+    return bool(getattr(leaf, "weak_type", False))  # arrays of keys have none
+
+
+def as_traced(leaf: object) -> object:
+    """An argument as JAX takes it."""
+    return leaf.numpy() if isinstance(leaf, DeviceArray) else leaf
+
+
+def argument_value(leaf: Any, dtype: Any) -> DeviceArray | np.ndarray:
+    """An argument as a session takes it, where ``dtype`` was traced."""
+    if type(leaf) is DeviceArray:
+        return leaf
+    if _jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        return np.asarray(jax.random.key_data(leaf))
+    return np.asarray(leaf, dtype)
+
+
+def result_converter(info: jax.ShapeDtypeStruct) -> Callable[[Any], object] | None:
+    """What makes the caller's value of a result where it is no array on the device.
+
+    Arrays of random keys become JAX's, and float0, the type of derivatives by integers, NumPy's zeros.
+    """
+    dtype: Any = info.dtype
+    if dtype == jax.dtypes.float0:
+        return lambda value: np.zeros(info.shape, jax.dtypes.float0)
+    if _jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        implementation = _jax.random.key_impl(info)
+        return lambda value: jax.random.wrap_key_data(value.numpy(), impl=implementation)
+    return None

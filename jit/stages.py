@@ -1,0 +1,141 @@
+"""The stages of a function, as ``jax.jit`` has them: lowered to a program, compiled to an executable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..closing import Closing
+from ..compiler.codegen.target import Target
+from ..compiler.module_cache import compile_once
+from ..compiler.pipeline import Origin
+from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
+from ..runtime.device import REFERENCE
+from .leaves import argument_value, leaf_key, leaf_spec, result_converter
+
+
+class Lowered:
+    """A function traced for some arguments; ``JitFunction.lower`` makes it.
+
+    Attributes:
+        jax: the stage of JAX that it stands for, with ``in_tree``, ``out_tree``, ``args_info``, ``out_info``.
+    """
+
+    def __init__(self, lowered: jax.stages.Lowered, name: str, device: Device) -> None:
+        self.jax = lowered
+        self._name = name
+        self._device = device
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program, StableHLO by default; with ``debug_info`` each operation has its place in Python's source."""
+        return self.jax.as_text(dialect, debug_info=debug_info)
+
+    def compile(self) -> Compiled:
+        """An executable for the function's device, taken from the cache on disk where it is there.
+
+        It is kept by its program, the places in Python's source that errors name included.
+
+        Raises:
+            CompileError: something in it is not supported; the message has its place in Python's source.
+        """
+        kind = "reference" if self._device.uri == REFERENCE else "vulkan"
+        text = self.as_text(debug_info=True)
+        module = compile_once(text.encode(), self._name, Origin("hlo"), Target(kinds=(kind,)))
+        return Compiled(self.jax, module, self._device)
+
+
+class Compiled(Closing):
+    """An executable on a device, in a session of its own.
+
+    Thread rule: any thread.
+
+    Attributes:
+        jax: the stage of JAX that was compiled.
+        module: the module file, which ``Session.load`` takes.
+        function: of the session.
+        is_leaving: whether it left the cache that it was in; for that cache.
+    """
+
+    def __init__(self, lowered: jax.stages.Lowered, module: bytes, device: Device) -> None:
+        self.jax = lowered
+        self.module = module
+        self.is_leaving = False
+        self._session = Session(device, options=SessionOptions(concurrent=True))
+        try:
+            loaded = self._session.load(module)
+            self.function: SessionFunction = self._session.lookup(f"{loaded.name}.main")
+        except BaseException:
+            self._session.close()
+            raise
+        avals: list[Any] = jax.tree.leaves(lowered.in_avals)
+        self._dtypes = [aval.dtype for aval in avals]
+        converters = [result_converter(info) for info in jax.tree.leaves(lowered.out_info)]
+        self._converters = converters if any(converters) else None
+        self._in_tree: Any = lowered.in_tree
+        self._out_tree: Any = lowered.out_tree
+        self._is_one_array = self._converters is None and jax.tree_util.treedef_is_leaf(self._out_tree)
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Calls it with arguments as it was lowered for, without static ones.
+
+        Raises:
+            TypeError: another tree, shape or dtype.
+        """
+        return self.run(self._checked(args, kwargs))
+
+    async def call_async(self, *args: object, **kwargs: object) -> Any:
+        """A call from a coroutine; see ``SessionFunction.call_async``."""
+        return await self.run_async(self._checked(args, kwargs))
+
+    def _checked(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[object]:
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        if tree != self._in_tree:
+            raise TypeError(f"expected arguments in the tree {self._in_tree}, which was lowered, got {tree}")
+        for (path, aval), leaf in zip(jax.tree_util.tree_leaves_with_path(self.jax.in_avals), leaves, strict=True):
+            leaf_key(leaf)
+            found = jax.typeof(leaf_spec(leaf))
+            if (found.shape, found.dtype) != (aval.shape, aval.dtype):
+                place = jax.tree_util.keystr(path)
+                raise TypeError(
+                    f"argument{place}: expected {aval.str_short()}, which was lowered, got {found.str_short()}"
+                )
+        return leaves
+
+    def run(self, leaves: Sequence[object]) -> Any:
+        """Calls it with the leaves of arguments that it was traced for, which are not checked."""
+        return self._results(self.function(*self._values(leaves)))
+
+    async def run_async(self, leaves: Sequence[object]) -> Any:
+        """As ``run``, from a coroutine."""
+        return self._results(await self.function.call_async(*self._values(leaves)))
+
+    def _values(self, leaves: Sequence[object]) -> list[DeviceArray | np.ndarray]:
+        return [
+            leaf if type(leaf) is DeviceArray else argument_value(leaf, dtype)
+            for leaf, dtype in zip(leaves, self._dtypes, strict=True)
+        ]
+
+    def _results(self, results: Any) -> Any:
+        if self._is_one_array:
+            return results
+        leaves = results if isinstance(results, tuple) else () if results is None else (results,)
+        if self._converters is not None:
+            pairs = zip(self._converters, leaves, strict=True)
+            leaves = tuple([leaf if convert is None else convert(leaf) for convert, leaf in pairs])
+        return self._out_tree.unflatten(leaves)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return self._session.is_closed
+
+    def close(self) -> None:
+        """Frees what it holds on the device; arrays that it gave stay; idempotent.
+
+        Raises:
+            FailedPreconditionError: a call is running.
+        """
+        self._session.close()
