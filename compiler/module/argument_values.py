@@ -9,38 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..ir.types import ScalarType
+from .allocation import HOST, allocate, new_fence
 from .function_text import FunctionText
-
-HOST_MEMORY, HOST_USAGE = 86, 0x9000C03
-"""Of buffers that the device writes and the host reads."""
 
 _SLOT = 8
 
 
-def read_values(text: FunctionText, device: str, arguments: Mapping[int, tuple[str, ScalarType]]) -> dict[int, str]:
+def read_values(
+    text: FunctionText, device: str, wait: str, arguments: Mapping[int, tuple[str, ScalarType]]
+) -> dict[int, str]:
     """Registers of 64 bits with the values of arguments.
 
     Args:
         text: of the function, to which this is added.
         device: its register.
+        wait: the fence before which they are not read.
         arguments: registers of their buffers, and types of 8 bits or more, by number.
     """
     if not arguments:
         return {}
     # What a caller passes may be where the host cannot read.
-    null, fence = text.null(), text.reference_of("hal.fence.create", [device, text.i64(0)])
-    size = text.i64(_SLOT * len(arguments))
-    kind = [text.i64(0), text.i32(HOST_MEMORY), text.i32(HOST_USAGE)]
+    copies, fence = allocate(text, device, wait, HOST, text.i64(_SLOT * len(arguments)))
     every = text.i64(-1)
-    copies = text.reference_of("hal.device.queue.alloca", [device, every, null, fence, *kind, size, text.i64(0)])
     for slot, (buffer, scalar) in enumerate(arguments.values()):
-        wait, fence = fence, text.reference_of("hal.fence.create", [device, text.i64(0)])
+        wait, fence = fence, new_fence(text, device)
         places = [buffer, text.i64(0), copies, text.i64(_SLOT * slot), text.i64(scalar.bits // 8), text.i64(0)]
         text.call("hal.device.queue.copy", [device, every, wait, fence, *places])
     text.await_fence(fence)
     found = {number: _loaded(text, copies, _SLOT * slot, arguments[number][1]) for slot, number in enumerate(arguments)}
-    fence = text.reference_of("hal.fence.create", [device, text.i64(0)])
-    text.call("hal.device.queue.dealloca", [device, every, null, fence, copies, text.i64(0)])
+    wait, fence = fence, new_fence(text, device)
+    text.call("hal.device.queue.dealloca", [device, every, wait, fence, copies, text.i64(0)])
     return found
 
 

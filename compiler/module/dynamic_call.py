@@ -17,8 +17,10 @@ from ..ir.sizes import Place, Size, definitions, symbols_of
 from ..passes.dynamic.requirements import REQUIRES, values_of
 from ..passes.dynamic.resolve import MAX_SIZE
 from ..passes.sequencing.steps import Dispatch, Schedule, walk
+from .argument_values import read_values
 from .function_text import FunctionText
 from .lengths import Lengths
+from .views import Views
 
 _INVALID_ARGUMENT: Final = 3
 _LIST: Final = "!vm.list<!vm.opaque>"
@@ -51,13 +53,26 @@ class DynamicCall:
         """Declarations of the list of lengths and of what is recorded for them."""
         return [f"vm.global.ref private mutable @{self._name}.recorded"] if self.symbols else []
 
-    def read(self, text: FunctionText, values: Mapping[int, str]) -> Lengths:
-        """Lengths of a call, in its function.
+    def begin(self, text: FunctionText, views: Views, device: str, wait: str, kernels: Mapping[str, Kernel]) -> Lengths:
+        """Lengths of a call, in a function that takes its arguments: they are read and held against each other.
 
         Args:
             text: of the function.
-            values: registers of 64 bits that hold the values of the arguments in ``values``.
+            views: its arguments; those whose values are lengths are checked.
+            device: its register.
+            wait: a fence before which nothing reads values.
+            kernels: by entry point.
         """
+        lengths = Lengths(text, self._plan.plan, {})
+        buffers = {index: views.argument(lengths, index) for index in self.values}
+        scalars = {index: (each, self._plan.arguments[index].type.scalar) for index, each in buffers.items()}
+        values = read_values(text, device, wait, scalars)
+        lengths = self._read(text, values)
+        if self.symbols or values:
+            self._check(text, lengths, values, kernels)
+        return lengths
+
+    def _read(self, text: FunctionText, values: Mapping[int, str]) -> Lengths:
         registers = {}
         for symbol in self.symbols:
             if symbol not in self._places:
@@ -82,10 +97,10 @@ class DynamicCall:
             text.line(f"{registers[symbol]} = vm.list.get.i64 %r0, {text.i32(number)}")
         return Lengths(text, self._plan.plan, registers)
 
-    def check(
+    def _check(
         self, text: FunctionText, lengths: Lengths, values: Mapping[int, str], kernels: Mapping[str, Kernel]
     ) -> None:
-        """Holds what the program and its kernels take for granted; ``values`` are those of ``read``."""
+        """Holds what the program and its kernels take for granted."""
         where = ", ".join(f"{self._at(place)} is {place}" for place in self._places.values())
         for symbol in self.symbols:
             place = self._places[symbol]

@@ -16,7 +16,6 @@ from ...vm.bytecode.module_def import ModuleDef
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.source import SourceText
-from ..ir.types import FunctionType, ShapedType, TensorType, Type
 from ..passes.sequencing.steps import Schedule
 from ..targets.variant import Variant
 from .function_text import IMPORTS, FunctionText
@@ -63,19 +62,16 @@ def emit_module(
             rodata.add_constant(buffer, np.array([(1, 1, 1), *counts], "<u4").tobytes())
     writers = [
         SequenceWriter(
-            str(function.attributes["sym_name"]),
+            function,
             plan,
             kernels,
             holders,
             rodata,
-            declaration(function),
-            function.attributes,
-            function.location,
             source,
         )
         for function, plan in functions
     ]
-    texts = [writer.function() for writer in writers]
+    texts = [text for writer in writers for text in (writer.asynchronous(), writer.synchronous())]
     init = _initializer(writers, list(choices.values()), rodata)
     every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
     used = sorted({each for text in every for each in text.imports})
@@ -90,7 +86,7 @@ def emit_module(
         *(f'vm.import @{each} cconv "{IMPORTS[each]}"' for each in used),
         *(f"vm.global.ref private mutable @{each}" for each in globals_),
         *(each for writer in writers for each in writer.globals),
-        *(f"vm.export @{function.attributes['sym_name']}" for function, _ in functions),
+        *(f"vm.export @{text.name}" for text in texts),
         "vm.export @__init",
         *(text.text() for text in every),
     ]
@@ -113,21 +109,6 @@ class _Choice:
     features: Sequence[str]
     needs: dict[str, None]
     blobs: dict[str, int]
-
-
-def declaration(function: Operation) -> str:
-    """A function's types as reflection shows them."""
-    type = function.attributes["function_type"]
-    assert isinstance(type, FunctionType)
-    inputs = ", ".join(f"%input{index}: {_shown(each)}" for index, each in enumerate(type.inputs))
-    results = ", ".join(f"%output{index}: {_shown(each)}" for index, each in enumerate(type.results))
-    return f"sync func @{function.attributes['sym_name']}({inputs}) -> ({results})"
-
-
-def _shown(type: Type) -> str:
-    if not isinstance(type, ShapedType):
-        return str(type)
-    return str(TensorType([length if isinstance(length, int) else None for length in type.shape], type.element))
 
 
 def _packed(value: DenseElements) -> bytes:

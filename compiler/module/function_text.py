@@ -25,6 +25,7 @@ IMPORTS = {
     "hal.device.allocator": "0r_r",
     "hal.device.query.i64": "0rrr_iI",
     "hal.device.queue.alloca": "0rIrrIiiII_r",
+    "hal.device.queue.barrier": "0rIrrI_v",
     "hal.device.queue.copy": "0rIrrrIrIII_v",
     "hal.device.queue.dealloca": "0rIrrrI_v",
     "hal.device.queue.execute.indirect": "0rIrrrICrIID_v",
@@ -150,6 +151,16 @@ class FunctionText:
         yield counter
         self.line(f"{counter} = vm.add.i32 {counter}, {self.i32(1)}")
         self.line(f"vm.br {test}()")
+        self.label(done)
+
+    @contextmanager
+    def where(self, condition: str) -> Iterator[None]:
+        """What is added inside runs where a condition holds."""
+        then, done = self.new_label(), self.new_label()
+        self.line(f"vm.cond_br {condition}, {then}(), {done}()")
+        self.label(then)
+        yield
+        self.line(f"vm.br {done}()")
         self.label(done)
 
     def chosen(self, bank: str, condition: str, one: str, other: str) -> str:

@@ -61,8 +61,8 @@ class Recorder:
         slots += ["arena"] if plan.plan.size or plan.plan.slots else []
         slots += ["flags"] if plan.flags else []
         slots += [f"argument{index}" for index in range(len(plan.arguments))]
-        slots += [f"result{each.number}" for each in plan.results if each.kind == "result"]
-        self.slots = {each: index for index, each in enumerate(dict.fromkeys(slots))}
+        slots += [f"result{index}" for index in range(len(plan.results))]
+        self.slots = {each: index for index, each in enumerate(slots)}
 
     def recording_global(self, index: int) -> str:
         """The global that holds a recorded command buffer."""
@@ -148,28 +148,34 @@ class Recorder:
         if isinstance(size, int):
             text.call("hal.command_buffer.copy_buffer", arguments)
             return
-        copy, done = text.new_label(), text.new_label()
-        text.line(f"vm.cond_br {lengths.is_full(step.target)}, {copy}(), {done}()")
-        text.label(copy)
-        text.call("hal.command_buffer.copy_buffer", arguments)
-        text.line(f"vm.br {done}()")
-        text.label(done)
+        with text.where(lengths.is_full(step.target)):
+            text.call("hal.command_buffer.copy_buffer", arguments)
 
     def _dispatch(self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Dispatch) -> None:
-        kernel = self._kernels[step.entry]
-        workgroups = kernel.workgroup_count
+        workgroups = self._kernels[step.entry].workgroup_count
         if isinstance(workgroups, tuple) and 0 in workgroups:
             return
+        if isinstance(step.buffers[-1].size, Size):
+            # A caller's empty buffer has no word to bind. Several results have one shape.
+            with text.where(lengths.is_full(step.buffers[-1])):
+                self._call_dispatch(text, lengths, commands, null, step)
+            return
+        self._call_dispatch(text, lengths, commands, null, step)
+
+    def _call_dispatch(self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Dispatch) -> None:
+        kernel = self._kernels[step.entry]
+        workgroups = kernel.workgroup_count
         executable, function = self._functions[step.entry]
         bindings = []
+        last = step.buffers[-1]
         for buffer, binding in zip(step.buffers, kernel.bindings, strict=True):
-            # An empty argument has no word to bind, and none is read: a result has.
-            is_argument = buffer.root.kind == "argument"
-            is_empty = is_argument and 0 in buffer.type.shape
-            slot, offset = self.place(lengths, step.buffers[-1] if is_empty else buffer)
+            # A caller's empty buffer has no word to bind, and none is read; the result stands in for it.
+            is_callers = buffer is not last and buffer.root.kind in ("argument", "result")
+            is_empty = is_callers and 0 in buffer.type.shape
+            slot, offset = self.place(lengths, last if is_empty else buffer)
             where = [text.i32(0), text.i32(self.slots[slot]), null, lengths.at(offset)]
-            if is_argument and isinstance(buffer.size, Size):
-                other, start = self.place(lengths, step.buffers[-1])
+            if is_callers and isinstance(buffer.size, Size):
+                other, start = self.place(lengths, last)
                 is_full = lengths.is_full(buffer)
                 where[1] = text.chosen("i32", is_full, where[1], text.i32(self.slots[other]))
                 where[3] = text.chosen("i64", is_full, where[3], lengths.at(start))

@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..codegen.kernel import Kernel
-from ..ir.attributes import Attribute, FloatAttr
-from ..ir.element_types import element_type
-from ..ir.operation import Location
+from ..ir.attributes import FloatAttr
+from ..ir.operation import Operation
 from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
-from ..ir.types import I1, MemRefType
+from ..ir.types import I1
 from ..passes.sequencing.steps import (
     MAX_RECORDED,
     Barrier,
@@ -31,13 +30,17 @@ from ..passes.sequencing.steps import (
     is_recorded,
     recorded_size,
     rounds_together,
+    walk,
 )
-from .argument_values import HOST_MEMORY, HOST_USAGE, read_values
+from .allocation import DEVICE, HOST, INDIRECT, allocate, new_fence
+from .declaration import ASYNC, reflection
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .lengths import Lengths
 from .recording import FLAG_STRIDE, Recorder
 from .rodata import Rodata
+from .synchronous import write_synchronous
+from .views import Views, view_of
 
 MAX_PENDING: Final = 256
 """Submissions after which the host waits, so that a queue holds no more."""
@@ -48,49 +51,44 @@ MAX_REPLAYS: Final = 64
 ROUNDS: Final = 16
 """Rounds recorded together, of a loop whose trips are known when it begins; the rest goes one by one."""
 
-_DEVICE_MEMORY, _DEVICE_USAGE = 48, 0xC03
-_INDIRECT_USAGE: Final = 0x100
-_ENCODING_DENSE = 1
-
 
 class SequenceWriter:
     """Writes the functions of one schedule.
 
     Args:
-        name: of the exported function.
+        function: as it was before it became a sequence, for its types.
         plan: its schedule.
         kernels: by entry point.
         executables: names of the globals that hold them, by entry point.
         rodata: gives the ordinal of a constant of the module.
-        declaration: the function's types as reflection shows them.
-        attributes: of the function: what calls have to fulfil.
-        location: of the function.
         source: the program's text.
     """
 
     def __init__(
         self,
-        name: str,
+        function: Operation,
         plan: Schedule,
         kernels: Mapping[str, Kernel],
         executables: Mapping[str, str],
         rodata: Rodata,
-        declaration: str,
-        attributes: Mapping[str, Attribute],
-        location: Location,
         source: SourceText,
     ) -> None:
+        self._function = function
+        self._name = name = str(function.attributes["sym_name"])
         self._plan = plan
         self._rodata = rodata
         self._kernels = kernels
-        self._call = DynamicCall(name, plan, attributes)
+        self._call = DynamicCall(name, plan, function.attributes)
         self._recorder = Recorder(name, self._call, plan, kernels, executables, rodata, source)
         self._source = source
-        self._place = line_text(source, location)
-        reflection = {"iree.abi.declaration": declaration}
-        self._text = FunctionText(name, len(plan.arguments), len(plan.results), reflection, self._place)
+        self._place = line_text(source, function.location)
+        count = len(plan.arguments) + len(plan.results)
+        self._wait, self._signal = f"%r{count}", f"%r{count + 1}"
+        attributes = reflection(function, is_async=True)
+        self._text = FunctionText(f"{name}{ASYNC}", count + 2, 0, attributes, self._place)
+        self._views = Views(self._text, plan, rodata)
         self._bound: dict[str, str] = {}
-        self._device = self._null = self._last = ""
+        self._device, self._last = "", self._wait
         self._lengths = Lengths(self._text, plan.plan, {})
         self._commands: dict[int, str] = {}
 
@@ -113,29 +111,35 @@ class SequenceWriter:
         """The global that holds a recorded command buffer."""
         return self._recorder.recording_global(index)
 
-    def function(self) -> FunctionText:
-        """The exported function."""
+    def asynchronous(self) -> FunctionText:
+        """The function that takes the storages of its results and two fences."""
         plan, text = self._plan, self._text
         self._device = text.load_global("device", "hal.device")
-        self._null, self._last = text.null(), text.null()
         start = self._bind()
-        self._steps(plan.steps)
+        owned = [name for name in ("arena", "flags") if name in self._bound]
+        is_signalled = self._steps(plan.steps, "" if owned else self._signal)
         if self._call.symbols:
             with text.inserted(start):
                 self._call.record(text, self._lengths, self._recorder.functions, self._commands)
         text.at(self._place)
-        if self._recorder.functions:
-            text.await_fence(self._last)
-        for name in ("arena", "flags"):
-            if name in self._bound:
-                arguments = [self._device, text.i64(-1), self._null, self._fence(), self._bound[name], text.i64(0)]
-                text.call("hal.device.queue.dealloca", arguments)
-        views = [self._view(each) for each in plan.results]
-        text.line(f"vm.return {', '.join(views)}" if views else "vm.return")
+        for name in owned:
+            fence = self._signal if name == owned[-1] else new_fence(text, self._device)
+            arguments = [self._device, text.i64(-1), self._last, fence, self._bound[name], text.i64(0)]
+            text.call("hal.device.queue.dealloca", arguments)
+            self._last = fence
+        if not owned and not is_signalled:
+            arguments = [self._device, text.i64(-1), self._last, self._signal, text.i64(0)]
+            text.call("hal.device.queue.barrier", arguments)
+        text.line("vm.return")
         return text
 
-    def _fence(self) -> str:
-        return self._text.reference_of("hal.fence.create", [self._device, self._text.i64(0)])
+    def synchronous(self) -> FunctionText:
+        """The function that allocates its results."""
+        plan = self._plan
+        attributes = reflection(self._function, is_async=False)
+        text = FunctionText(self._name, len(plan.arguments), len(plan.results), attributes, self._place)
+        write_synchronous(text, plan, self._call, self._kernels, self._rodata)
+        return text
 
     # -- buffers ---------------------------------------------------------------------------------------
 
@@ -144,67 +148,37 @@ class SequenceWriter:
         text, plan = self._text, self._plan
         if "constants" in self._recorder.slots:
             self._bound["constants"] = text.load_global("constants", "hal.buffer")
-        for index in self._call.values:
-            self._take(index)
-        buffers = {index: self._bound[f"argument{index}"] for index in self._call.values}
-        values = read_values(
-            text, self._device, {index: (each, plan.arguments[index].type.scalar) for index, each in buffers.items()}
-        )
-        self._lengths = self._call.read(text, values)
+        self._lengths = self._call.begin(text, self._views, self._device, self._wait, self._kernels)
         for index in range(len(plan.arguments)):
-            if index not in values:
-                self._take(index)
-        if self._call.symbols or values:
-            self._call.check(text, self._lengths, values, self._kernels)
+            self._bound[f"argument{index}"] = self._views.argument(self._lengths, index)
+        for index in range(len(plan.results)):
+            self._bound[f"result{index}"] = self._views.result(self._lengths, index)
         start = text.position
-        arena_usage = _DEVICE_USAGE | (_INDIRECT_USAGE if plan.tables else 0)
-        self._allocate("arena", _DEVICE_MEMORY, arena_usage)
-        self._allocate("flags", HOST_MEMORY, HOST_USAGE)
-        for each in plan.results:
-            if each.kind == "result":
-                self._allocate(f"result{each.number}", _DEVICE_MEMORY, _DEVICE_USAGE, each)
-            for length in (each.bytes, *each.type.lengths):
+        if "arena" in self._recorder.slots:
+            memory = INDIRECT if plan.tables else DEVICE
+            self._bound["arena"], self._last = allocate(text, self._device, self._last, memory, self._lengths.arena)
+        if "flags" in self._recorder.slots:
+            size = text.i64(len(plan.flags) * FLAG_STRIDE)
+            self._bound["flags"], self._last = allocate(text, self._device, self._last, HOST, size)
+        for buffer in (each for step in walk(plan.steps) if isinstance(step, Check) for each in step.buffers):
+            # Lengths that are computed inside a branch are not known outside of it.
+            self._recorder.place(self._lengths, buffer)
+            for length in (buffer.bytes, *buffer.type.lengths):
                 if isinstance(length, Size):
                     self._lengths.of(length)
         return start
 
-    def _take(self, index: int) -> None:
-        """The buffer of an argument whose type is as it has to be."""
-        text, buffer = self._text, self._plan.arguments[index]
-        message = text.rodata(self._rodata.text(f"argument {index}"))
-        view = f"%r{index}"
-        dims = [(self._lengths.of(length),) for length in buffer.type.lengths]
-        element = text.i32(_signed(element_code(buffer.type)))
-        text.call("hal.buffer_view.assert", [view, message, element, text.i32(_ENCODING_DENSE), dims])
-        self._bound[f"argument{index}"] = text.reference_of("hal.buffer_view.buffer", [view])
-
-    def _allocate(self, name: str, memory: int, usage: int, buffer: Buffer | None = None) -> None:
-        text = self._text
-        if name in self._recorder.slots and name not in self._bound:
-            fence = self._fence()
-            arguments = [self._device, text.i64(-1), self._null, fence, text.i64(0), text.i32(memory), text.i32(usage)]
-            if buffer is not None:
-                arguments.append(self._lengths.words(buffer))
-            else:
-                flags = len(self._plan.flags) * FLAG_STRIDE
-                arguments.append(self._lengths.arena if name == "arena" else text.i64(flags))
-            arguments.append(text.i64(0))
-            self._bound[name] = text.reference_of("hal.device.queue.alloca", arguments)
-            text.await_fence(fence)
-
     def _view(self, buffer: Buffer) -> str:
-        text = self._text
+        root = buffer.root
         if buffer.kind == "argument":
             return f"%r{buffer.number}"
+        if root is buffer and buffer.kind == "result":
+            return self._views.storage(buffer.number)
         name, offset = self._recorder.place(self._lengths, buffer)
-        dims = [(self._lengths.of(length),) for length in buffer.type.lengths]
-        element = text.i32(_signed(element_code(buffer.type)))
-        place = [self._bound[name], self._lengths.at(offset), self._lengths.of(buffer.bytes)]
-        return text.reference_of("hal.buffer_view.create", [*place, element, text.i32(_ENCODING_DENSE), dims])
+        return view_of(self._text, self._lengths, buffer, self._bound[name], offset)
 
-    # -- control flow ----------------------------------------------------------------------------------
-
-    def _steps(self, steps: Sequence[Step]) -> None:
+    def _steps(self, steps: Sequence[Step], signal: str = "") -> bool:
+        """Writes steps; whether the last of them is a submission, which then signals a fence."""
         pending: list[Step] = []
         size = 0
         for step in steps:
@@ -228,7 +202,7 @@ class SequenceWriter:
                 self._branch(step)
             elif isinstance(step, Check):
                 self._check(step)
-        self._replay(pending)
+        return self._replay(pending, signal)
 
     def _repeat(self, step: Repeat) -> None:
         """Rounds whose number is known: several are a command buffer, and nothing waits between them."""
@@ -294,8 +268,7 @@ class SequenceWriter:
     def _check(self, step: Check) -> None:
         """An expectation of the host about what the device has written."""
         text, attributes = self._text, step.operation.attributes
-        if self._recorder.functions:
-            text.await_fence(self._last)
+        text.await_fence(self._last)
         tolerances = [attributes[key] for key in ("atol", "rtol") if key in attributes]
         numbers = [text.f32(each.value) for each in tolerances if isinstance(each, FloatAttr)]
         views = [self._view(buffer) for buffer in step.buffers]
@@ -313,29 +286,27 @@ class SequenceWriter:
 
     # -- submissions -----------------------------------------------------------------------------------
 
-    def _replay(self, steps: Sequence[Step]) -> None:
-        """Submits a command buffer of steps."""
+    def _replay(self, steps: Sequence[Step], signal: str = "") -> bool:
+        """Submits a command buffer of steps, if there are any."""
         first = next((step for step in steps if not isinstance(step, Barrier)), None)
         if first is not None:
             self._text.at(line_text(self._source, first.operation.location))
-            self._submit(self._recorder.record(steps))
+            self._submit(self._recorder.record(steps), signal)
+        return bool(first is not None and signal)
 
     def _replays(self, index: int, times: str) -> None:
         """Submits a command buffer a number of times."""
         text = self._text
         with text.counted(times) as number:
             self._submit(index)
-            wait, go_on, pending = text.new_label(), text.new_label(), text.integer()
+            pending = text.integer()
             text.line(f"{pending} = vm.rem.i32.u {number}, {text.i32(MAX_PENDING)}")
             text.line(f"{pending} = vm.cmp.eq.i32 {pending}, {text.i32(MAX_PENDING - 1)}")
-            text.line(f"vm.cond_br {pending}, {wait}(), {go_on}()")
-            text.label(wait)
-            text.await_fence(self._last)
-            text.line(f"vm.br {go_on}()")
-            text.label(go_on)
+            with text.where(pending):
+                text.await_fence(self._last)
 
-    def _submit(self, index: int) -> None:
-        """Submits a command buffer after what was submitted last."""
+    def _submit(self, index: int, signal: str = "") -> None:
+        """Submits a command buffer after what was submitted last; what comes next waits unless a fence is given."""
         text = self._text
         if self._call.symbols:
             if index not in self._commands:
@@ -343,19 +314,12 @@ class SequenceWriter:
             commands = self._commands[index]
         else:
             commands = text.load_global(self._recorder.recording_global(index), "hal.command_buffer")
-        fence = self._fence()
+        fence = signal or new_fence(text, self._device)
         bindings = [(self._bound[name], text.i64(0), text.i64(-1)) for name in self._recorder.slots]
         arguments = [self._device, text.i64(-1), self._last, fence, commands, text.i64(0), bindings]
         text.call("hal.device.queue.execute.indirect", arguments)
-        text.line(f"{self._last} = vm.assign.ref {fence}")
-
-
-def element_code(type: MemRefType) -> int:
-    """The HAL's code of a buffer's elements."""
-    found = element_type(type.scalar)
-    if found is None:
-        raise ValueError(f"buffer views have no elements of {type.scalar}")
-    return int(found)
+        if not signal:
+            text.line(f"{self._last} = vm.assign.ref {fence}")
 
 
 def _signed(value: int) -> int:

@@ -45,7 +45,7 @@ def compiled() -> bytes:
 def test_errors_and_profiles_name_lines(compiled: bytes) -> None:
     with pumice.open_device() as device, pumice.Session(device=device) as session:
         session.load(compiled)
-        (function,) = session.functions("module")
+        function = session.lookup("module.main")
         wrong = function.bind(np.ones(4, np.float32), np.int32(1))[::-1]
         with pytest.raises(pumice.InvalidArgumentError, match=r"program\.mlir:1:1"):
             function.call_direct(wrong)

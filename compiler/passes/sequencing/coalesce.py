@@ -32,6 +32,8 @@ def _merge(one: Buffer, other: Buffer, intervals: dict[Buffer, list[tuple[int, i
     gone, kept = (one, other) if one.kind == "transient" else (other, one)
     if gone is kept or gone.kind != "transient" or kept.kind in ("argument", "constant") or gone.size != kept.size:
         return
+    if kept.kind == "result" and not kept.is_whole:
+        return  # kernels write whole words, past the end of the caller's memory
     few, many = sorted((intervals[gone], intervals[kept]), key=len)
     if any(_is_live(many, interval) for interval in few):
         return

@@ -51,7 +51,7 @@ class _Writer:
             self._declare(buffer, "constant", {"value": value})
         for buffer, entries in schedule.tables:
             self._declare(buffer, "workgroup_counts", {"entries": tuple(SymbolRef(entry) for entry in entries)})
-        for buffer in dict.fromkeys(each for each in schedule.results if each.kind == "result"):
+        for buffer in schedule.results:
             self._declare(buffer, "alloc_heap")
         for buffer in schedule.flags:
             self._declare(buffer, "alloc_flag")
@@ -71,7 +71,7 @@ class _Writer:
                 }
                 self._declare(buffer, "subview", place, [arena])
         self._steps(schedule.steps)
-        results = [self._values[each.root] for each in schedule.results]
+        results = [self._values[each] for each in schedule.results]
         self.add("return", results, (), {}, function.regions[0].block.terminator.location)
         types = {**function.attributes, "iree.ordinal": IntegerAttr(ordinal, I32)}
         return Operation(function.name, (), (), types, [Region([block])], location=function.location)
@@ -145,10 +145,13 @@ class _Reader:
             slots = [size for size in arena.sizes("slots") if isinstance(size, Size)]
             size = number_of(buffer.bytes)
             plan = dataclasses.replace(plan, size=size, lower_bound=peaks[0], total=peaks[1], slots=slots)
+        results = self.buffers(block.terminator)
+        for number, result in enumerate(results):
+            result.number = number
         return Schedule(
             steps,
             arguments,
-            self.buffers(block.terminator),
+            results,
             [
                 (buffer, value)
                 for buffer, each in constants

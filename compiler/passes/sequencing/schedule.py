@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from ...ir.attributes import DenseElements
 from ...ir.operation import Block, Operation, Value
-from ...ir.sizes import is_multiple
 from ...ir.types import MemRefType
 from .barriers import add_barriers
 from .coalesce import elide_copies
@@ -59,20 +58,18 @@ class _Sequencer:
         steps: list[Step] = []
         for value, argument in zip(block.arguments, arguments, strict=True):
             self._buffers[value] = argument
-            if not is_multiple(argument.bytes, 4):
+            if not argument.is_whole:
                 # The caller's buffer may end within a word.
                 self._buffers[value] = Buffer(argument.type, "transient")
                 steps.append(Copy(argument, self._buffers[value], function))
         self._block(block, steps)
         results: list[Buffer] = []
         last = block.terminator
-        for value in last.operands:
-            buffer = self._buffers[value]
-            if buffer.kind == "transient":
-                target = Buffer(buffer.type, "result")
-                steps.append(Copy(buffer, target, last))
-                buffer = target
-            results.append(buffer)
+        sources = {**self._buffers, **dict(zip(block.arguments, arguments, strict=True))}
+        for number, value in enumerate(last.operands):
+            # The caller owns the memory of each result, so a result has a buffer of its own, which is written whole.
+            results.append(Buffer(_type(value), "result", number))
+            steps.append(Copy(sources[value], results[-1], last))
         return Schedule(steps, arguments, results, self._constants)
 
     def _block(self, block: Block, steps: list[Step]) -> None:
@@ -220,12 +217,11 @@ def _drop_unneeded(found: Schedule) -> None:
 
 
 def _place(found: Schedule, live: Liveness) -> None:
-    """Numbers results, flags and transient buffers, and plans the arena for steps with these lifetimes."""
-    results = [buffer for buffer in dict.fromkeys(found.results) if buffer.kind == "result"]
+    """Numbers flags and transient buffers, and plans the arena for steps with these lifetimes."""
     deciders = [decider(step) for step in walk(found.steps)]
     found.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
     found.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
-    for buffers in (results, found.flags, found.transients):
+    for buffers in (found.flags, found.transients):
         for number, buffer in enumerate(buffers):
             buffer.number = number
     found.plan = plan_memory([Interval(each.size, *live.hull(each)) for each in found.transients])

@@ -63,6 +63,11 @@ class Buffer:
             return -(-size // 4) * 4
         return size if is_multiple(size, 4) else size + 3
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it ends with a word, so that kernels may read and write it where it is the caller's."""
+        return is_multiple(self.bytes, 4)
+
 
 @dataclass(eq=False, slots=True)
 class Dispatch:
@@ -174,7 +179,7 @@ class Schedule:
     Attributes:
         steps: in order.
         arguments: one a function's argument.
-        results: one a function's result; an argument or a constant where the function returns it as it is.
+        results: one a function's result, in memory of the caller's.
         constants: with their values.
         transients: those in the arena, as the plan numbers them.
         flags: those that the host reads.

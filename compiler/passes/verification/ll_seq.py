@@ -11,6 +11,7 @@ from ...ir.operation import Block, Operation, Value
 from ...ir.sizes import Size, number_of
 from ...ir.source import SourceText
 from ...ir.types import I1, I32, MemRefType, ScalarType
+from ..sequencing.steps import Buffer
 from .stage_rules import Entry, buffer_of, constant, dispatch, hold, is_smaller, is_workload, size_of
 
 _DECLARATIONS: Final = {
@@ -20,6 +21,8 @@ _DECLARATIONS: Final = {
     "alloc_flag": "flag",
     "alloc_arena": "arena",
 }
+_HEAP: Final = "iree_ll_seq.alloc_heap"
+_PARTIAL: Final = "partial result"
 
 
 def verify_ll_seq(block: Block, entries: Mapping[str, Entry], source: SourceText) -> None:
@@ -46,12 +49,9 @@ class _Checker:
             raise OperationError("one arena at most")
         hold(self._operation, block.operations, self._source)
         returned = block.terminator.operands
-        for value in returned:
-            if self._kinds.get(value) not in ("argument", "constant", "result"):
-                raise OperationError("to return results, arguments and constants, got another buffer")
-        for value, kind in self._kinds.items():
-            if kind == "result" and value not in returned and _name(value) == "iree_ll_seq.alloc_heap":
-                raise OperationError("to return each buffer of iree_ll_seq.alloc_heap")
+        heap = [value for value in self._kinds if _name(value) == _HEAP]
+        if len(returned) != len(heap) or set(returned) != set(heap):
+            raise OperationError(f"to return each buffer of {_HEAP} once, and nothing else")
 
     def _operation(self, operation: Operation) -> None:
         rule = _LL_SEQ.get(operation.name.removeprefix("iree_ll_seq."))
@@ -81,6 +81,8 @@ class _Checker:
         if name == "workgroup_counts":
             self._table(operation, type)
         self._kinds[operation.result] = _DECLARATIONS[name]
+        if name == "alloc_heap" and size_of(type) and not Buffer(type, "").is_whole:
+            self._kinds[operation.result] = _PARTIAL
 
     def _table(self, operation: Operation, type: MemRefType) -> None:
         """Workgroup counts: a row of ones, and one of each entry point."""
@@ -148,6 +150,8 @@ class _Checker:
             self._kind(value)
             if index >= len(operands) - count:
                 self.writes(value)
+                if self._kind(value) == _PARTIAL:
+                    raise OperationError("to write a result that ends within a word by a copy")
 
     def _guard(self, guard: Value | None, row: int) -> None:
         """A row of workgroup counts in the arena, from which a dispatch takes its own."""
