@@ -44,6 +44,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "shaders.build": {*_FORMATS, "shaders"},
     # The reference device's definitions of operations, which need no device, fold constants too.
     "compiler": {*_FORMATS, "compiler", "hal_reference", "vm.bytecode", "vm.assembly"},
+    "codegen": {*_FORMATS, "codegen", "vm.bytecode", "vm.translation"},
     "runtime": {*_FORMATS, *_DEVICES, "runtime", "vm", "shaders"},
     "jit": {*_FORMATS, "jit", "compiler", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
     "study": {*_FORMATS, "study", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
@@ -59,6 +60,7 @@ ALLOWED: Mapping[str, set[str]] = {
         "hal_reference",
         "hal_vulkan",
         "compiler",
+        "codegen",
         "shaders",
     },
 }
@@ -141,6 +143,9 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.pipeline": {"codegen", "conversion", "graphdef", "ir", "lowering", "passes.verification", "stages"},
     "compiler.module_cache": {"codegen", "pipeline"},
     "compiler.compile": {"codegen", "module_cache", "pipeline", "stages"},
+    "codegen.program": set(),
+    "codegen.hal": {"program"},
+    "codegen.c": {"program"},
     "runtime.arrays": set(),
     "runtime.kernels": {"arrays"},
     "runtime.device": {"arrays", "kernels"},
@@ -168,6 +173,7 @@ ROOMS: Mapping[str, set[str]] = {
     "study.report": {"definition", "results", "statistics", "workloads"},
     "tools.setup": set(),
     "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
+    "tools.codegen": {"errors", "input_files", "output_files", "programs", "streams"},
     "tools.compile": {"errors", "input_files", "output_files", "streams"},
     "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
     "tools.study": {"errors", "options", "streams", "tables"},
@@ -175,7 +181,7 @@ ROOMS: Mapping[str, set[str]] = {
 }
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = (
-    *("compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
+    *("codegen", "compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
     *("jit", "runtime", "spirv", "study", "tools", "vm"),
 )
 Modules: TypeAlias = Mapping[str, Module]

@@ -1,0 +1,6 @@
+"""A module as a program that is easy to write in another language: functions of typed variables, named imports.
+
+Imports: `vm.bytecode`, `vm.translation`, and the ground files at the root.
+
+Read: `ir`, `webs`, `imports`, `reader`; `folding`, `simplify`, `reference_types`, `naming`.
+"""

@@ -1,0 +1,190 @@
+"""Programs: functions of blocks of instructions over typed variables.
+
+A variable is a *web*: all definitions of a register that reach a common use, and their uses. So most variables have one
+definition; those of loops have several. Constants are operands; nothing defines them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ...vm.bytecode.declaration import FunctionDeclaration
+
+
+@dataclass(eq=False, slots=True)
+class Variable:
+    """A typed variable of a function.
+
+    Attributes:
+        kind: ``i`` (i32), ``I`` (i64), ``f`` (f32), ``F`` (f64) or ``r`` (a reference).
+        type: of a reference, ``hal.buffer`` or ``vm.list<i32>``; ``None`` where no definition says.
+        name: unique within its function, an identifier.
+        definitions: how many instructions, copies of edges or arguments define it.
+        uses: how many operands it is.
+    """
+
+    kind: str
+    type: str | None = None
+    name: str = ""
+    definitions: int = 0
+    uses: int = 0
+
+    def __repr__(self) -> str:
+        return self.name or f"<{self.kind}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number; of kind ``r`` it is the null reference, and the number 0."""
+
+    kind: str
+    number: int | float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rodata:
+    """A read-only ``!vm.buffer`` of constants: ``Program.rodata[ordinal]``."""
+
+    ordinal: int
+
+
+Value: TypeAlias = Variable | Constant | Rodata
+Operand: TypeAlias = "Value | tuple[Value | tuple[Value, ...], ...]"
+"""A value, or the rows of a repeated argument: a row of one value is that value, of several a tuple."""
+
+NULL = Constant("r")
+
+
+@dataclass(eq=False, slots=True)
+class Instruction:
+    """One operation.
+
+    Attributes:
+        operation: the mnemonic of the VM's operation, or ``call``, or ``assign``, which copies its operand. Terminators
+            are ``br``, ``cond_br``, ``br_table``, ``return`` and ``fail``.
+        callee: of a call: the name of an import, ``hal.fence.create``, or the ordinal of a function.
+        operands: registers only, in the order of the operation's fields.
+        results: the variables that it defines.
+        ordinal: of a global (for primitive ones the byte offset), where the operation names one.
+        type: of a reference that it reads or makes, ``hal.buffer``, where the operation names one.
+        text: the message of ``fail``.
+        location: in the source of the program, ``model.mlir:3:7``.
+    """
+
+    operation: str
+    operands: tuple[Operand, ...] = ()
+    results: tuple[Variable, ...] = ()
+    callee: str | int | None = None
+    ordinal: int = 0
+    type: str | None = None
+    text: str = ""
+    location: str | None = None
+
+    def values(self) -> Iterator[Value]:
+        """All values among the operands, those in rows too."""
+        for operand in self.operands:
+            if isinstance(operand, tuple):
+                for row in operand:
+                    if isinstance(row, tuple):
+                        yield from row
+                    else:
+                        yield row
+            else:
+                yield operand
+
+    def substitute(self, replaced: Mapping[Variable, Value]) -> None:
+        """Puts values in place of variables."""
+
+        def one(value: Value) -> Value:
+            return replaced.get(value, value) if isinstance(value, Variable) else value
+
+        self.operands = tuple(
+            tuple(tuple(one(v) for v in row) if isinstance(row, tuple) else one(row) for row in operand)
+            if isinstance(operand, tuple)
+            else one(operand)
+            for operand in self.operands
+        )
+
+
+@dataclass(eq=False, slots=True)
+class Edge:
+    """Where control goes from a block; ``copies`` happen at once, each reads what was before all of them."""
+
+    target: int
+    copies: list[tuple[Variable, Value]] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class Block:
+    """Instructions; the last one is the terminator.
+
+    ``edges`` are: of ``br`` one; of ``cond_br`` for true and for false; of ``br_table`` the default and the cases from
+    0 on; of ``return`` and ``fail`` none.
+    """
+
+    instructions: list[Instruction]
+    edges: list[Edge]
+
+    @property
+    def terminator(self) -> Instruction:
+        """The last instruction."""
+        return self.instructions[-1]
+
+
+@dataclass(eq=False, slots=True)
+class Function:
+    """A function. Block 0 is where it starts.
+
+    Attributes:
+        ordinal: names it in calls.
+        name: of its first export, or what it is about; an identifier, unique in the program.
+        exported: whether a user may call it.
+        declaration: the types of the source program, if the export has them.
+        results: the kinds of its results.
+        result_types: of references among the results their type.
+    """
+
+    ordinal: int
+    name: str
+    exported: bool
+    declaration: FunctionDeclaration | None
+    arguments: list[Variable]
+    results: tuple[str, ...]
+    blocks: list[Block]
+    result_types: list[str | None] = field(default_factory=list)
+
+    def instructions(self) -> Iterator[Instruction]:
+        """All instructions, in the order of the blocks."""
+        for block in self.blocks:
+            yield from block.instructions
+
+
+@dataclass(eq=False, slots=True)
+class Program:
+    """A module.
+
+    Attributes:
+        name: of the module.
+        functions: reachable ones by ordinal, in the order of the module.
+        exports: by the name that users call; initializers are not among them.
+        initializers: ordinals to be called in order before any other, once.
+        rodata: constants.
+        global_bytes: of primitive globals, zero at the start; 4 or 8 bytes each by their byte offset.
+        global_types: by ordinal of a reference global its type; all are null at the start.
+        formats: of the executables that it has, as it asks devices for them.
+    """
+
+    name: str
+    functions: dict[int, Function]
+    exports: dict[str, Function]
+    initializers: list[int]
+    rodata: tuple[memoryview, ...]
+    global_bytes: int
+    global_types: dict[int, str | None]
+    formats: tuple[str, ...]
+
+    def text(self, rodata: Rodata) -> str:
+        """The text in a constant."""
+        return bytes(self.rodata[rodata.ordinal]).decode("utf-8", "replace")

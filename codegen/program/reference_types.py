@@ -1,0 +1,159 @@
+"""Types of references: from what makes them, what takes them, and what users pass."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...status import UnimplementedError
+from ...vm.bytecode.declaration import ValueKind
+from .ir import Function, Instruction, Program, Rodata, Value, Variable
+
+# Of references that calls return, by the import.
+RESULT_TYPES: Final = {
+    "hal.allocator.allocate": "hal.buffer",
+    "hal.allocator.import": "hal.buffer",
+    "hal.allocator.select": "hal.device",
+    "hal.buffer.subspan": "hal.buffer",
+    "hal.buffer_view.buffer": "hal.buffer",
+    "hal.buffer_view.create": "hal.buffer_view",
+    "hal.channel.create": "hal.channel",
+    "hal.channel.split": "hal.channel",
+    "hal.command_buffer.create": "hal.command_buffer",
+    "hal.device.allocator": "hal.allocator",
+    "hal.device.queue.alloca": "hal.buffer",
+    "hal.devices.get": "hal.device",
+    "hal.ex.file.from_memory": "hal.file",
+    "hal.executable.create": "hal.executable",
+    "hal.fence.create": "hal.fence",
+    "hal.fence.join": "hal.fence",
+}
+# Of references that calls take: the import's leading operands, ``None`` for numbers.
+_OPERAND_TYPES: Final = {
+    "hal.buffer_view.assert": ("hal.buffer_view",),
+    "hal.buffer_view.buffer": ("hal.buffer_view",),
+    "hal.buffer_view.dim": ("hal.buffer_view",),
+    "hal.buffer_view.rank": ("hal.buffer_view",),
+    "hal.buffer_view.element_type": ("hal.buffer_view",),
+    "hal.buffer_view.encoding_type": ("hal.buffer_view",),
+    "hal.buffer_view.create": ("hal.buffer",),
+    "hal.buffer.assert": ("hal.buffer",),
+    "hal.buffer.length": ("hal.buffer",),
+    "hal.buffer.subspan": ("hal.buffer",),
+    "hal.buffer.load": ("hal.buffer",),
+    "hal.buffer.store": (None, "hal.buffer"),
+    "hal.buffer.allocation.preserve": ("hal.buffer",),
+    "hal.buffer.allocation.discard": ("hal.buffer",),
+    "hal.buffer.allocation.is_terminal": ("hal.buffer",),
+    "hal.fence.signal": ("hal.fence",),
+    "hal.fence.fail": ("hal.fence",),
+    "hal.fence.query": ("hal.fence",),
+}
+
+
+def find_types(program: Program) -> None:
+    """Sets ``type`` of reference variables, ``result_types`` of functions and ``global_types``.
+
+    Raises:
+        UnimplementedError: one variable holds references of two types.
+    """
+    for function in program.functions.values():
+        function.result_types = [None] * len(function.results)
+        if function.exported:
+            _declare(function)
+    changed = True
+    while changed:
+        changed = False
+        for function in program.functions.values():
+            changed |= _visit(program, function)
+
+
+def _declare(function: Function) -> None:
+    """Takes the types of an export's arguments from its declaration."""
+    declaration = function.declaration
+    if declaration is None:
+        return
+    for variable, declared in zip(function.arguments, declaration.arguments, strict=False):
+        if variable.kind == "r":
+            tensor = declared.kind is ValueKind.TENSOR
+            variable.type = "hal.buffer_view" if tensor else declared.type_text.removeprefix("!")
+    if declaration.is_async:
+        for variable in function.arguments[-2:]:
+            variable.type = "hal.fence"
+
+
+def _visit(program: Program, function: Function) -> bool:
+    changed = False
+
+    def set_type(value: Value, kind: str | None) -> None:
+        nonlocal changed
+        if kind is None or kind == "vm.opaque" or not isinstance(value, Variable) or value.type == kind:
+            return
+        if value.type is not None:
+            raise UnimplementedError(
+                f"function {function.name or function.ordinal} of module {program.name} holds a !{value.type} and a "
+                f"!{kind} in one variable; code is written for variables of one type"
+            )
+        value.type = kind
+        changed = True
+
+    for block in function.blocks:
+        for instruction in block.instructions:
+            changed |= _instruction(program, function, instruction, set_type)
+        for edge in block.edges:
+            for target, source in edge.copies:
+                if target.kind == "r":
+                    set_type(target, type_of(source))
+    return changed
+
+
+def _instruction(program: Program, function: Function, one: Instruction, set_type: object) -> bool:
+    assert callable(set_type)
+    changed = False
+    if one.operation == "call":
+        if isinstance(one.callee, int):
+            callee = program.functions[one.callee]
+            for value, variable in zip(one.operands, callee.arguments, strict=True):
+                if variable.kind == "r" and not isinstance(value, tuple):
+                    found = type_of(value)
+                    if found is not None and variable.type is None:
+                        variable.type = found
+                        changed = True
+                    set_type(value, variable.type)
+            for variable, kind in zip(one.results, callee.result_types, strict=True):
+                set_type(variable, kind)
+        else:
+            for variable in one.results:
+                if variable.kind == "r":
+                    set_type(variable, RESULT_TYPES.get(str(one.callee)))
+            for value, kind in zip(one.operands, _OPERAND_TYPES.get(str(one.callee), ()), strict=False):
+                if not isinstance(value, tuple):
+                    set_type(value, kind)
+    elif one.operation in ("assign", "select.ref") and one.results[0].kind == "r":
+        for value in one.values():
+            if not isinstance(value, Variable) or value.kind == "r":
+                set_type(one.results[0], type_of(value))
+    elif one.operation.startswith(("global.load.ref", "list.get.ref", "cast.any.ref", "switch.ref")):
+        set_type(one.results[0], one.type)
+    elif one.operation.startswith("global.store.ref"):
+        set_type(one.operands[0], one.type)
+    elif one.operation == "list.alloc":
+        set_type(one.results[0], f"vm.list<{one.type}>")
+    elif one.operation in ("buffer.alloc", "buffer.clone"):
+        set_type(one.results[0], "vm.buffer")
+    elif one.operation == "return":
+        for position, value in enumerate(one.operands):
+            if not isinstance(value, tuple) and function.result_types[position] is None:
+                found = type_of(value)
+                if found is not None and function.results[position] == "r":
+                    function.result_types[position] = found
+                    changed = True
+    if one.operation in ("global.load.ref", "global.store.ref") and one.ordinal not in program.global_types:
+        program.global_types[one.ordinal] = one.type
+    return changed
+
+
+def type_of(value: Value) -> str | None:
+    """The type of a reference; ``None`` if it is not known, and for null."""
+    if isinstance(value, Rodata):
+        return "vm.buffer"
+    return value.type if isinstance(value, Variable) else None

@@ -1,0 +1,272 @@
+"""Simplifies a program: constants become operands, what cannot run or is not used goes, chains of blocks become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from .folding import called, folded, is_pure
+from .ir import Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Value, Variable
+
+_FORMAT: Final = "hal.executable.format"
+
+
+def simplify(program: Program, formats: Sequence[str]) -> None:
+    """Simplifies all functions, and leaves out those that nobody calls then."""
+    program.formats = _formats(program)
+    for function in program.functions.values():
+        simplify_function(program, function, formats)
+    reached = set(program.initializers) | {one.ordinal for one in program.exports.values()}
+    pending = list(reached)
+    while pending:
+        for instruction in program.functions[pending.pop()].instructions():
+            if isinstance(instruction.callee, int) and instruction.callee not in reached:
+                reached.add(instruction.callee)
+                pending.append(instruction.callee)
+    program.functions = {ordinal: one for ordinal, one in program.functions.items() if ordinal in reached}
+
+
+def simplify_function(program: Program, function: Function, formats: Sequence[str] = ()) -> None:
+    """Simplifies one function until nothing changes."""
+    while True:
+        changed = _fold(program, function, formats)
+        changed |= _fold_branches(function)
+        changed |= _remove_unreachable(function)
+        changed |= _remove_dead(function)
+        changed |= _merge(function)
+        if not changed:
+            count(function)
+            return
+
+
+def count(function: Function) -> None:
+    """Counts the definitions and uses of all variables."""
+    everything = [*function.arguments]
+    for block in function.blocks:
+        for instruction in block.instructions:
+            everything += instruction.results
+            everything += [value for value in instruction.values() if isinstance(value, Variable)]
+        for edge in block.edges:
+            for target, source in edge.copies:
+                everything.append(target)
+                if isinstance(source, Variable):
+                    everything.append(source)
+    for variable in everything:
+        variable.definitions = variable.uses = 0
+    for variable in function.arguments:
+        variable.definitions += 1
+    for block in function.blocks:
+        for instruction in block.instructions:
+            for variable in instruction.results:
+                variable.definitions += 1
+            for value in instruction.values():
+                if isinstance(value, Variable):
+                    value.uses += 1
+        for edge in block.edges:
+            for target, source in edge.copies:
+                target.definitions += 1
+                if isinstance(source, Variable):
+                    source.uses += 1
+
+
+def substitute(function: Function, replaced: dict[Variable, Value]) -> None:
+    """Puts values in place of variables everywhere they are used."""
+    for variable, value in list(replaced.items()):
+        while isinstance(value, Variable) and value in replaced:
+            value = replaced[value]
+        replaced[variable] = value
+    for block in function.blocks:
+        for instruction in block.instructions:
+            instruction.substitute(replaced)
+        for edge in block.edges:
+            edge.copies = [
+                (target, replaced.get(source, source) if isinstance(source, Variable) else source)
+                for target, source in edge.copies
+            ]
+
+
+def _formats(program: Program) -> tuple[str, ...]:
+    """The formats that the program asks devices for."""
+    found: dict[str, None] = {}
+    for function in program.functions.values():
+        texts: dict[Variable, Rodata] = {}
+        for instruction in function.instructions():
+            if instruction.operation == "assign" and isinstance(instruction.operands[0], Rodata):
+                texts[instruction.results[0]] = instruction.operands[0]
+            if instruction.callee == "hal.executable.create":
+                value: Operand | None = instruction.operands[-3]
+                value = texts.get(value) if isinstance(value, Variable) else value
+                if isinstance(value, Rodata):
+                    found[program.text(value)] = None
+    return tuple(found)
+
+
+def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
+    """Puts constants, and variables that are copied once, in place of what is defined by them."""
+    count(function)
+    replaced: dict[Variable, Value] = {}
+    for block in function.blocks:
+        kept: list[Instruction] = []
+        for instruction in block.instructions:
+            known: tuple[Value, ...] | None = None
+            if instruction.operation == "call":
+                known = called(program, instruction, formats)
+            elif len(instruction.results) == 1:
+                value = folded(instruction)
+                known = None if value is None else (value,)
+                if known is None and instruction.operation == "assign":
+                    source = instruction.operands[0]
+                    if isinstance(source, Variable) and source.definitions == 1:
+                        known = (source,)
+            if known is None:
+                kept.append(instruction)
+                continue
+            again: list[Instruction] = []
+            for variable, one in zip(instruction.results, known, strict=True):
+                if variable.definitions == 1:
+                    replaced[variable] = one
+                else:
+                    again.append(Instruction("assign", (one,), (variable,), location=instruction.location))
+            if instruction.callee == "hal.fence.await":
+                instruction.results = ()
+                kept.append(instruction)
+            kept += again
+        block.instructions = kept
+        for edge in block.edges:
+            copies = []
+            for target, source in edge.copies:
+                single = not isinstance(source, Variable) or source.definitions == 1
+                if target.definitions == 1 and single and source is not target:
+                    replaced[target] = source
+                elif source is not target:
+                    copies.append((target, source))
+            edge.copies = copies
+    if replaced:
+        substitute(function, replaced)
+    return bool(replaced)
+
+
+def _fold_branches(function: Function) -> bool:
+    changed = False
+    for block in function.blocks:
+        terminator = block.terminator
+        if terminator.operation == "fail":
+            changed |= _settle_fail(function, block)
+            continue
+        if terminator.operation not in ("cond_br", "br_table"):
+            continue
+        test = terminator.operands[0]
+        edge: Edge | None = None
+        if isinstance(test, Constant):
+            number = int(test.number)
+            if terminator.operation == "cond_br":
+                edge = block.edges[0 if number else 1]
+            else:
+                edge = block.edges[number + 1 if 0 <= number < len(block.edges) - 1 else 0]
+        elif all(one.target == block.edges[0].target and not one.copies for one in block.edges):
+            edge = block.edges[0]
+        if edge is not None:
+            block.instructions[-1] = Instruction("br", location=terminator.location)
+            block.edges = [edge]
+            changed = True
+    return changed
+
+
+def _settle_fail(function: Function, block: Block) -> bool:
+    """A failure whose status may be 0 becomes a branch to one that fails for certain."""
+    terminator = block.terminator
+    status = terminator.operands[0]
+    if isinstance(status, Constant):
+        if status.number and block.edges:
+            block.edges = []
+            return True
+        if not status.number and block.edges:
+            block.instructions[-1] = Instruction("br")
+            return True
+        return False
+    if not block.edges:
+        return False
+    function.blocks.append(Block([terminator], []))
+    block.instructions[-1] = Instruction("cond_br", (status,), location=terminator.location)
+    block.edges = [Edge(len(function.blocks) - 1), block.edges[0]]
+    return True
+
+
+def _remove_unreachable(function: Function) -> bool:
+    reached = {0}
+    pending = [0]
+    while pending:
+        for edge in function.blocks[pending.pop()].edges:
+            if edge.target not in reached:
+                reached.add(edge.target)
+                pending.append(edge.target)
+    if len(reached) == len(function.blocks):
+        return False
+    numbers = {old: new for new, old in enumerate(sorted(reached))}
+    function.blocks = [block for index, block in enumerate(function.blocks) if index in reached]
+    for block in function.blocks:
+        for edge in block.edges:
+            edge.target = numbers[edge.target]
+    return True
+
+
+def _remove_dead(function: Function) -> bool:
+    """Leaves out instructions and copies whose results nobody uses."""
+    changed = False
+    while True:
+        count(function)
+        found = False
+        for block in function.blocks:
+            kept = [
+                one
+                for one in block.instructions
+                if not (one.results and all(not each.uses for each in one.results) and is_pure(one))
+            ]
+            kept = _without_overwritten(kept)
+            found |= len(kept) != len(block.instructions)
+            block.instructions = kept
+            for edge in block.edges:
+                copies = [pair for pair in edge.copies if pair[0].uses]
+                found |= len(copies) != len(edge.copies)
+                edge.copies = copies
+        if not found:
+            return changed
+        changed = True
+
+
+def _without_overwritten(instructions: list[Instruction]) -> list[Instruction]:
+    """The instructions of a block without pure ones whose results later ones define anew before any use."""
+    kept: list[Instruction] = []
+    overwritten: set[Variable] = set()
+    for one in reversed(instructions):
+        if one.results and is_pure(one) and overwritten.issuperset(one.results):
+            continue
+        overwritten.update(one.results)
+        overwritten.difference_update(value for value in one.values() if isinstance(value, Variable))
+        kept.append(one)
+    return kept[::-1]
+
+
+def _merge(function: Function) -> bool:
+    """Joins blocks with their only successor, if they are its only predecessor."""
+    arriving = [0] * len(function.blocks)
+    for block in function.blocks:
+        for edge in block.edges:
+            arriving[edge.target] += 1
+    changed = False
+    for index, block in enumerate(function.blocks):
+        while len(block.edges) == 1 and block.terminator.operation == "br":
+            edge = block.edges[0]
+            following = function.blocks[edge.target]
+            if arriving[edge.target] != 1 or edge.target in (index, 0) or len(edge.copies) > 1:
+                break
+            copied = [Instruction("assign", (source,), (target,)) for target, source in edge.copies]
+            block.instructions = [*block.instructions[:-1], *copied, *following.instructions]
+            block.edges = following.edges
+            following.edges = []
+            following.instructions = [Instruction("br")]
+            arriving[edge.target] = 0
+            changed = True
+    if changed:
+        _remove_unreachable(function)
+    return changed

@@ -1,0 +1,143 @@
+"""Variables of a function: its registers split into webs, so that a register used twice for other things is two.
+
+Each definition is a node. A block's start has a node for a register that is read there before it is written, joined
+with what reaches it over each edge; joined nodes are one variable (reading as in Braun et al., Simple and Efficient
+Construction of Static Single Assignment Form, 2013, without the phi functions).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...vm.translation.analysis import FunctionAnalysis
+from ...vm.translation.basic_block import Edge as RegisterEdge
+from ...vm.translation.basic_block import Variable as Register
+from .ir import Variable
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A definition, or what reaches the start of a block."""
+
+    register: Register
+    parent: Node | None = None
+    variable: Variable | None = None
+    null: bool = False  # whether it stands for a reference that was moved away
+
+    def root(self) -> Node:
+        """The node that stands for all that are joined with it."""
+        node = self
+        while node.parent is not None:
+            if node.parent.parent is not None:
+                node.parent = node.parent.parent
+            node = node.parent
+        return node
+
+
+@dataclass(eq=False, slots=True)
+class Webs:
+    """The nodes of a function.
+
+    Calling sequence: ``read``, ``write`` and ``move`` for each instruction in order, ``end`` after each block →
+    ``join`` → ``variable`` of any node.
+    """
+
+    analysis: FunctionAnalysis
+    nulls: list[tuple[int, int, Node]] = field(default_factory=list)  # block, instruction, and the node of a move
+    copies: dict[RegisterEdge, list[tuple[Node, Node | None]]] = field(default_factory=dict)  # ``None``: null
+    zeros: list[Node] = field(default_factory=list)  # read before anything wrote them
+    _entries: dict[tuple[int, Register], Node] = field(default_factory=dict)
+    _exits: list[dict[Register, Node]] = field(default_factory=list)
+    _pending: list[tuple[int, Register]] = field(default_factory=list)
+    _current: dict[Register, Node] = field(default_factory=dict)
+    _block: int = 0
+    _arguments: dict[Register, Node] = field(default_factory=dict)
+    _edge_nodes: dict[tuple[RegisterEdge, Register], Node] = field(default_factory=dict)
+
+    def argument(self, register: Register) -> Node:
+        """The definition of an argument."""
+        node = self._arguments[register] = Node(register)
+        return node
+
+    def read(self, register: Register) -> Node:
+        """What a register holds here."""
+        found = self._current.get(register)
+        if found is None:
+            found = self._entry(self._block, register)
+        return found
+
+    def write(self, register: Register) -> Node:
+        """A definition."""
+        node = self._current[register] = Node(register)
+        return node
+
+    def move(self, number: int, index: int) -> None:
+        """A reference register is null from here on."""
+        node = self.write(("r", number))
+        node.null = True
+        self.nulls.append((self._block, index, node))
+
+    def end(self) -> None:
+        """The end of a block."""
+        self._exits.append(self._current)
+        self._current = {}
+        self._block += 1
+
+    def _entry(self, block: int, register: Register) -> Node:
+        node = self._entries.get((block, register))
+        if node is None:
+            node = self._entries[block, register] = Node(register)
+            self._pending.append((block, register))
+        return node
+
+    def join(self) -> None:
+        """Joins what reaches a common use."""
+        arriving: list[list[tuple[int, RegisterEdge]]] = [[] for _ in self._exits]
+        for block in self.analysis.blocks:
+            for edge in block.edges:
+                arriving[edge.target].append((block.index, edge))
+        while self._pending:
+            at, register = self._pending.pop()
+            node = self._entries[at, register]
+            if at == 0:
+                start = self._arguments.get(register)
+                if start is None:
+                    start = Node(register)
+                    self.zeros.append(start)
+                _join(node, start)
+            for source, edge in arriving[at]:
+                _join(node, self._over(source, edge, register))
+
+    def _over(self, source: int, edge: RegisterEdge, register: Register) -> Node:
+        """What a register holds behind an edge."""
+        kind, number = register
+        origin: int | None = number
+        if kind == "r" and number in edge.refs:
+            origin = edge.refs[number]
+        elif kind != "r" and number in edge.values:
+            origin = edge.values[number]
+        else:
+            return self._at_end(source, register)
+        known = self._edge_nodes.get((edge, register))
+        if known is None:
+            known = self._edge_nodes[edge, register] = Node(register)
+            held = None if origin is None else self._at_end(source, (kind, origin))
+            self.copies.setdefault(edge, []).append((known, held))
+        return known
+
+    def _at_end(self, block: int, register: Register) -> Node:
+        found = self._exits[block].get(register)
+        return found if found is not None else self._entry(block, register)
+
+    def variable(self, node: Node) -> Variable:
+        """The variable that a node belongs to."""
+        root = node.root()
+        if root.variable is None:
+            root.variable = Variable(root.register[0])
+        return root.variable
+
+
+def _join(first: Node, second: Node) -> None:
+    one, other = first.root(), second.root()
+    if one is not other:
+        other.parent = one
