@@ -2,5 +2,5 @@
 
 Imports: `vm.bytecode`, `vm.translation`, and the ground files at the root.
 
-Read: `ir`, `webs`, `imports`, `reader`; `folding`, `simplify`, `reference_types`, `naming`.
+Read: `ir`, `certain_failures`, `webs`, `folding`, `simplify`, `reference_types`, `naming`, `reader`.
 """

@@ -14,10 +14,10 @@ from ...vm.bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, F
 from ...vm.bytecode.module_def import ModuleDef
 from ...vm.bytecode.reader import read_module
 from ...vm.bytecode.verifier import VerifiedModule, verify_module
-from ...vm.translation.analysis import FunctionAnalysis
 from ...vm.translation.basic_block import Block as RegisterBlock
 from ...vm.translation.basic_block import field_value, registers_of
 from ...vm.translation.module_analysis import ModuleAnalysis
+from .certain_failures import CertainFailures
 from .ir import NULL, Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Value, Variable
 from .naming import name_functions, name_variables
 from .reference_types import find_types
@@ -83,7 +83,7 @@ class _FunctionReader:
     def __init__(self, verified: VerifiedModule, module: ModuleAnalysis, ordinal: int) -> None:
         self.definition = verified.definition
         self.function = verified.functions[ordinal]
-        self.analysis = FunctionAnalysis(self.function, module)
+        self.analysis = CertainFailures(self.function, module)
         self.webs = Webs(self.analysis)
         self.name = self.definition.function_name(ordinal)
         if self.analysis.register_types is None:
