@@ -19,7 +19,14 @@ pytestmark = pytest.mark.vulkan
 NAMES = list(CASES)
 CHOSEN = [(name, None) for name in NAMES] + [(name, "reference") for name in NAMES[:: 1 if SOAK else 3]]
 
-TOLERANCES = {"float64": 1e-9, "float32": 1e-4, "complex64": 1e-4, "complex128": 1e-9, "float16": 5e-3, "bfloat16": 3e-2}
+TOLERANCES = {
+    "float64": 1e-9,
+    "complex128": 1e-9,
+    "float32": 1e-4,
+    "complex64": 1e-4,
+    "float16": 5e-3,
+    "bfloat16": 3e-2,
+}
 """Relative and, times the largest element where that is over 1, absolute. Integers and booleans are equal."""
 
 

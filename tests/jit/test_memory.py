@@ -39,7 +39,8 @@ def _hold_flat(device: pumice.Device, call: Callable[[int], object]) -> None:
     hold_flat(block, idle)
     idle()
     after = allocator.statistics()
-    assert (after.allocated, after.allocations, after.reserved) == (before.allocated, before.allocations, before.reserved)
+    for figure in ("allocated", "allocations", "reserved"):
+        assert getattr(after, figure) == getattr(before, figure), figure
 
 
 def test_warm_calls() -> None:
