@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from ..status import InvalidArgumentError, shown
+from .calling_convention import CallingConvention, named_convention
 from .codegen.target import Target
 from .module_cache import compile_file
 from .pipeline import Origin, compile_data
@@ -21,6 +22,7 @@ def compile(
     from_: str | None = None,
     feeds: Sequence[str] = (),
     fetches: Sequence[str] = (),
+    calling_convention: str | CallingConvention | None = None,
 ) -> bytes:
     """Compiles a tensor program.
 
@@ -34,13 +36,19 @@ def compile(
         from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
         feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
         fetches: of a GraphDef: results as ``NAME[:N]``; by default what no node takes.
+        calling_convention: how exported functions take and give values: ``"default"``, buffer views; ``"outs"``, with
+            results as storages that the caller gives; ``"values"``, tensors without dimensions as numbers;
+            ``"buffers"``, tensors of static shapes as bare buffers; several with commas between them; or a convention
+            of your own, with which a file is compiled anew each time. By default ``"default"``, or what a program past
+            the stage ``hlo`` has.
 
     Returns:
         A module file that ``Session.load`` takes. Its public functions are exported; they take and give tensors.
 
     Raises:
-        CompileError: the program is wrong, or something in it is not supported; the message has its place and line.
-        InvalidArgumentError: there is no such stage or target, only a GraphDef has feeds and fetches, or a
+        CompileError: the program is wrong, or something in it is not supported, or a type has no ABI by the convention;
+            the message has its place and line.
+        InvalidArgumentError: there is no such stage, target or convention, only a GraphDef has feeds and fetches, or a
             file is no program, such as a module or a kernel.
         NotFoundError: there is no such file.
         UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
@@ -49,12 +57,15 @@ def compile(
         raise InvalidArgumentError(f"from_: expected one of stablehlo, {', '.join(STAGES)}, got {shown(from_)}")
     origin = Origin("hlo" if from_ == "stablehlo" else from_, _several(feeds), _several(fetches))
     target = Target(kinds=_several(targets))
+    convention = named_convention(calling_convention) if isinstance(calling_convention, str) else calling_convention
+    if not isinstance(convention, CallingConvention | None):
+        raise InvalidArgumentError(f"expected the name of a calling convention or one, got {shown(convention)}")
     if isinstance(source, str | bytes):
         if isinstance(source, str) and "\n" not in source and source.endswith((*GRAPH_SUFFIXES, ".mlir", ".vmasm")):
             raise InvalidArgumentError(f"expected a program's text, got {shown(source)}; write Path(…) for a file")
         data = source.encode("utf-8", "surrogateescape") if isinstance(source, str) else source
-        return compile_data(data, file_name, target, origin).module
-    return compile_file(Path(source), origin, target)
+        return compile_data(data, file_name, target, origin, convention=convention).module
+    return compile_file(Path(source), origin, target, convention)
 
 
 def _several(names: Sequence[str]) -> tuple[str, ...]:

@@ -7,29 +7,39 @@ import hashlib
 from pathlib import Path
 
 from ..files import CachedFile, reading_errors
+from .calling_convention import CallingConvention, is_named
 from .codegen.target import Target
 from .pipeline import Origin, compile_data
 
 
-def compile_file(path: Path, origin: Origin | None = None, target: Target | None = None) -> bytes:
-    """The module of a program's file, compiled once for each content and release of pumice.
+def compile_file(
+    path: Path, origin: Origin | None = None, target: Target | None = None, convention: CallingConvention | None = None
+) -> bytes:
+    """The module of a program's file, compiled once for each content, named convention and release of pumice.
 
     Raises: as for ``pumice.compile``.
     """
     with reading_errors(path):
         data = path.read_bytes()
-    return compile_once(data, str(path), origin or Origin(), target or Target())
+    return compile_once(data, str(path), origin or Origin(), target or Target(), convention)
 
 
-def compile_once(data: bytes, file_name: str, origin: Origin, target: Target) -> bytes:
+def compile_once(
+    data: bytes, file_name: str, origin: Origin, target: Target, convention: CallingConvention | None = None
+) -> bytes:
     """The module of what a file holds, from the cache or into it; arguments are those of ``compile_data``.
+
+    A convention of the user's is code, which no key stands for: with one, the module is made anew.
 
     Raises: as for ``pumice.compile``.
     """
-    entry = CachedFile("modules", (_fingerprint(), file_name, origin, target, data))
+    if convention is not None and not is_named(convention):
+        return compile_data(data, file_name, target, origin, convention=convention).module
+    name = None if convention is None else convention.name
+    entry = CachedFile("modules", (_fingerprint(), file_name, origin, target, name, data))
     found = entry.load()
     if found is None:
-        found = compile_data(data, file_name, target, origin).module
+        found = compile_data(data, file_name, target, origin, convention=convention).module
         entry.store(found)
     return found
 

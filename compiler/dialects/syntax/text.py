@@ -27,6 +27,7 @@ SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **EXEC
 
 READ: Final[Mapping[str, ReadableSyntax]] = {
     **{name: ReadSyntax(each) for name, each in _FOREIGN.items()},
+    "builtin.unrealized_conversion_cast": ReadSyntax(TENSOR_SYNTAX["tensor.cast"]),
     **MHLO,
     **SYNTAXES,
 }

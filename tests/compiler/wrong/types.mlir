@@ -174,8 +174,8 @@
      return %x : tuple<tensor<4xf32>, tensor<4xf32>>
    }
 // -----
-// A token as an argument.
+// A type of nobody's as an argument, and no cast to a tensor.
    func.func @main(%x: !nobody.knows) -> !nobody.knows {
-// ^ func.func expects arguments and results that are tensors of scalars where it is public, got
+// ^ argument 0, !nobody.knows: expected casts to the tensor that it holds, got none
      return %x : !nobody.knows
    }

@@ -1,0 +1,77 @@
+"""Values of users' types become the tensors that they are cast to and from: ``builtin.unrealized_conversion_cast``.
+
+A type such as ``!my.array`` means something to callers only. Its ABI says how a value crosses the boundary, and the
+casts say which tensor it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Final
+
+from ..ir.operation import Operation, Value
+from ..ir.source import SourceText
+from ..ir.types import DialectType, FunctionType, TensorType, Type, types_text
+
+_CAST: Final = "builtin.unrealized_conversion_cast"
+_KNOWN: Final = ("!stablehlo.", "!mhlo.", "!quant.")
+
+
+def is_user_type(type: Type) -> bool:
+    """Whether a type is of no dialect that the compiler knows."""
+    return isinstance(type, DialectType) and not str(type).startswith(_KNOWN)
+
+
+def erase_user_types(function: Operation, source: SourceText) -> None:
+    """Replaces values of users' types, in place, in a function that nobody else holds.
+
+    Raises:
+        CompileError: an argument is not cast to one type of tensor, or an operation is no cast and gives a user's type.
+    """
+    type = function.attributes.get("function_type")
+    operations = [each for each in function.walk() if each is not function]
+    casts = {each: None for each in operations if each.name == _CAST and len(each.operands) == len(each.results) == 1}
+    if not isinstance(type, FunctionType) or not (casts or any(map(is_user_type, (*type.inputs, *type.results)))):
+        return
+    arguments = [value for region in function.regions for value in region.blocks[0].arguments]
+    for value in filter(lambda each: is_user_type(each.type), arguments):
+        held = list(dict.fromkeys(each.result.type for each in casts if each.operands[0] is value))
+        if len(held) != 1 or not isinstance(held[0], TensorType):
+            got = types_text(held) or "none"
+            said = f"argument {value.index}, {value.type}: expected casts to the tensor that it holds, got {got}"
+            raise source.error(max(function.location.offset, 0), said)
+        value.type = held[0]
+    results = _replace(operations, casts, type, source)
+    for region in (region for each in (function, *operations) for region in each.regions):
+        for block in region.blocks:
+            block.operations = [each for each in block.operations if each not in casts]
+    if arguments or function.regions:
+        function.attributes["function_type"] = FunctionType([value.type for value in arguments], results)
+
+
+def _replace(
+    operations: Sequence[Operation], casts: Container[Operation], type: FunctionType, source: SourceText
+) -> Sequence[Type]:
+    """Uses of casts become uses of what is cast; gives the types of the function's results."""
+    tensors: dict[Value, Value] = {}
+    results: Sequence[Type] = type.results
+    for operation in operations:
+        offset = max(operation.location.offset, 0)
+        if operation.name == "func.return":
+            given = [value.type for value in operation.operands]
+            operation.operands = [tensors.get(value, value) for value in operation.operands]
+            results = [
+                value.type if is_user_type(wanted) and before in (wanted, value.type) else wanted
+                for value, before, wanted in zip(operation.operands, given, type.results, strict=False)
+            ]
+            continue
+        operation.operands = [tensors.get(value, value) for value in operation.operands]
+        if operation in casts:
+            (operand,) = operation.operands
+            made = operation.result.type
+            if not is_user_type(made) and made is not operand.type:
+                raise source.error(offset, f"{_CAST} expects to give what the value holds, {operand.type}, got {made}")
+            tensors[operation.result] = operand
+        elif any(is_user_type(value.type) for value in operation.results):
+            raise source.error(offset, f"{operation.name} expects results that are tensors, which {_CAST} takes")
+    return results
