@@ -58,14 +58,14 @@ class ModuleWorkload(Workload):
     def _load(self) -> None:
         self._session.load(self._context.folder / str(self._settings["source"]), timeout=self._context.timeout)
         functions = self._session.functions()
+        names = [one.name for one in functions if "$" not in one.name]
         wanted = self._settings["function"]
         if wanted is not None:
-            names = [one.name for one in functions if wanted in (one.name, one.name.partition(".")[2])]
-            self._function = self._session.lookup(names[0] if names else str(wanted))
-        elif len(functions) == 1:
-            self._function = functions[0]
+            meant = [one.name for one in functions if wanted in (one.name, one.name.partition(".")[2])]
+            self._function = self._session.lookup(meant[0] if meant else str(wanted))
+        elif len(names) == 1:
+            self._function = self._session.lookup(names[0])
         else:
-            names = [one.name for one in functions]
             raise InvalidArgumentError(f"say which function: the module has {', '.join(names) or 'none'}")
 
     def sample(self) -> RawSample:
