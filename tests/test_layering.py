@@ -117,7 +117,7 @@ ROOMS: Mapping[str, set[str]] = {
         "passes.canonical",
         "passes.formulas",
     },
-    "compiler.module": {"codegen", "ir", "passes.dynamic", "passes.sequencing", "targets"},
+    "compiler.module": {"codegen", "function_abi", "ir", "passes.dynamic", "passes.sequencing", "targets"},
     "compiler.stages": {"dialects.syntax", "graphdef", "ir"},
     "compiler.graphdef": {
         "dialects.builder",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...vm.bytecode.declaration import DECLARATION_KEY
+from ..function_abi import FunctionAbi
 from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, TensorType, Type
 
@@ -22,11 +23,13 @@ def reflection(function: Operation, *, is_async: bool) -> dict[str, str]:
     name = function.attributes["sym_name"]
     inputs = [f"%input{index}: {_shown(each)}" for index, each in enumerate(type.inputs)]
     results = [f"%output{index}: {_shown(each)}" for index, each in enumerate(type.results)]
-    if not is_async:
-        return {DECLARATION_KEY: f"sync func @{name}({', '.join(inputs)}) -> ({', '.join(results)})"}
-    inputs += [f"{each} {{iree.abi.output = {index} : index}}" for index, each in enumerate(results)]
-    declared = f"async func @{name}{ASYNC}({', '.join(inputs)}) -> ()"
-    return {DECLARATION_KEY: declared, "iree.abi.model": "coarse-fences"}
+    if is_async or FunctionAbi.of(function).has_outs:
+        inputs += [f"{each} {{iree.abi.output = {index} : index}}" for index, each in enumerate(results)]
+        results = []
+    values = f"({', '.join(inputs)}) -> ({', '.join(results)})"
+    if is_async:
+        return {DECLARATION_KEY: f"async func @{name}{ASYNC}{values}", "iree.abi.model": "coarse-fences"}
+    return {DECLARATION_KEY: f"sync func @{name}{values}"}
 
 
 def _shown(type: Type) -> str:

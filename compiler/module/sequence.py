@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..codegen.kernel import Kernel
+from ..function_abi import FunctionAbi
 from ..ir.attributes import FloatAttr
 from ..ir.operation import Operation
 from ..ir.printer import line_text
@@ -134,11 +135,13 @@ class SequenceWriter:
         return text
 
     def synchronous(self) -> FunctionText:
-        """The function that allocates its results."""
-        plan = self._plan
+        """The function that allocates its results, or takes their storages by its convention, and waits."""
+        plan, has_outs = self._plan, FunctionAbi.of(self._function).has_outs
         attributes = reflection(self._function, is_async=False)
-        text = FunctionText(self._name, len(plan.arguments), len(plan.results), attributes, self._place)
-        write_synchronous(text, plan, self._call, self._kernels, self._rodata)
+        taken, given = len(plan.arguments), len(plan.results)
+        counts = (taken + given, 0) if has_outs else (taken, given)
+        text = FunctionText(self._name, *counts, attributes, self._place)
+        write_synchronous(text, plan, self._call, self._kernels, self._rodata, has_outs=has_outs)
         return text
 
     # -- buffers ---------------------------------------------------------------------------------------

@@ -133,6 +133,20 @@ def test_results_are_written_to_the_storages(session: pumice.Session, name: str)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_by_the_convention_outs_the_function_itself_takes_storages(session: pumice.Session, name: str) -> None:
+    text, arguments = PROGRAMS[name]
+    expected = expected_of(text, arguments)
+    module = session.load(pumice.compile(text, targets=("vulkan", "reference"), calling_convention="outs")).name
+    given = storages(session, expected)
+    assert session.call(f"{module}.main", *arguments, *given) is None
+    for storage, other in zip(given, expected, strict=True):
+        np.testing.assert_allclose(storage.numpy(), other, rtol=1e-5)
+    declared = [one for one in session.lookup(f"{module}.main").signature.arguments if one.declared is not None]
+    marks = [one.declared.attributes.get("iree.abi.output") for one in declared if one.declared is not None]
+    assert marks == [None] * len(arguments) + [f"{index} : index" for index in range(len(expected))]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_work_lies_between_the_fences(session: pumice.Session, name: str) -> None:
     text, arguments = PROGRAMS[name]
     expected = expected_of(text, arguments)
