@@ -38,8 +38,7 @@ def _other_key(leaf: Any) -> Hashable:
         return (leaf.shape, leaf.dtype, True) if _is_weak(leaf) else (leaf.shape, leaf.dtype)
     if isinstance(leaf, np.ndarray | np.generic):
         return _array_key(leaf)
-    kind: Any = type(leaf)  # which mypy holds to be unhashable
-    return kind
+    return type(leaf).__qualname__
 
 
 _KEYS: Final[Mapping[type, Callable[[Any], Hashable]]] = {
