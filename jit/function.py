@@ -18,6 +18,7 @@ from .cache import CacheInfo, ExecutableCache
 from .devices import shared_device
 from .leaves import TracedError, as_traced, leaf_key, leaf_spec
 from .parameters import Names, Nums, Parameters
+from .places import refuse
 from .stages import Compiled, Lowered
 
 
@@ -142,6 +143,7 @@ class JitFunction:
             if name not in self._static.names:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
+        refuse(traced.jaxpr.jaxpr)
         return Lowered(traced.lower(lowering_platforms=("cpu",)), self._name, self.device)
 
     @property

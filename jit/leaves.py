@@ -93,6 +93,8 @@ def result_converter(info: jax.ShapeDtypeStruct) -> Callable[[Any], object] | No
     if dtype == jax.dtypes.float0:
         return lambda value: np.zeros(info.shape, jax.dtypes.float0)
     if _jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
-        implementation = _jax.random.key_impl(info)
+        names: list[str] = []
+        jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), info)
+        (implementation,) = names
         return lambda value: jax.random.wrap_key_data(value.numpy(), impl=implementation)
     return None

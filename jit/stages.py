@@ -10,11 +10,13 @@ import numpy as np
 
 from ..closing import Closing
 from ..compiler.codegen.target import Target
+from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
 from ..compiler.pipeline import Origin
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.device import REFERENCE
 from .leaves import argument_value, leaf_key, leaf_spec, result_converter
+from .places import in_python
 
 
 class Lowered:
@@ -43,7 +45,10 @@ class Lowered:
         """
         kind = "reference" if self._device.uri == REFERENCE else "vulkan"
         text = self.as_text(debug_info=True)
-        module = compile_once(text.encode(), self._name, Origin("hlo"), Target(kinds=(kind,)))
+        try:
+            module = compile_once(text.encode(), self._name, Origin("hlo"), Target(kinds=(kind,)))
+        except CompileError as error:
+            raise in_python(error, self._name) from None
         return Compiled(self.jax, module, self._device)
 
 

@@ -1,0 +1,67 @@
+"""Places in Python's source for errors: what no device runs, and what the compiler refuses."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from jax.extend import source_info_util
+
+from ..compiler.ir.source import CompileError
+
+_ORIGIN: Final = re.compile(r" \(from ([^\n]*):(\d+)\)")
+_IN_PROGRAM: Final = re.compile(r"^[^\n]*?:\d+:\d+: ")
+_CALLS_PYTHON: Final = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback"})
+
+# JAX names the innermost frame of the user's own code.
+source_info_util.register_exclusion(str(Path(__file__).parent))
+
+
+def refuse(jaxpr: Any) -> None:
+    """Raises CompileError at the first operation that calls Python or needs several devices."""
+    for equation in _equations(jaxpr):
+        reason = _refusal(equation)
+        if reason:
+            place = re.match(r"(.*?):(\d+)", source_info_util.summarize(equation.source_info))
+            message = f"{equation.primitive.name} {reason}"
+            raise _error(place[1], int(place[2]), message) if place else CompileError(message, "", 0, 0)
+
+
+def _refusal(equation: Any) -> str:
+    if equation.primitive.name in _CALLS_PYTHON:
+        return (
+            "calls Python, which no device does while it runs a program: return the value, and call Python with the "
+            "result"
+        )
+    devices = getattr(equation.params.get("mesh"), "size", 1)
+    return f"is over a mesh of {devices} devices, and a program has one" if devices > 1 else ""
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for one in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(one, "jaxpr", one)
+                if hasattr(inner, "eqns"):
+                    yield from _equations(inner)
+
+
+def in_python(error: CompileError, name: str) -> CompileError:
+    """An error in the program that a function was lowered to, at the place in Python's source that it came from."""
+    origin = _ORIGIN.search(error.message)
+    if origin is None:
+        return CompileError(
+            f"in what JAX lowered {name} to: {error.message}", error.file_name, error.line, error.column
+        )
+    message = _ORIGIN.sub("", _IN_PROGRAM.sub("", error.message.partition("\n")[0])).partition("; JAX may lower")[0]
+    return _error(origin[1], int(origin[2]), f"{name}: {message}")
+
+
+def _error(file_name: str, line: int, message: str) -> CompileError:
+    source = linecache.getline(file_name, line).strip()
+    shown = f"\n  {source}" if source else ""
+    return CompileError(f"{file_name}:{line}: {message}{shown}", file_name, line, 1)
