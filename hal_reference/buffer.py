@@ -21,6 +21,7 @@ USAGE: Final = BufferUsage.DEFAULT | BufferUsage.DISPATCH_UNIFORM_READ | BufferU
 """What users' buffers may be used for."""
 
 _serials = itertools.count(1)
+_ALIGNMENT: Final = 64  # at which JAX takes memory over DLPack without a copy
 
 
 class Buffer(AnyBuffer):
@@ -72,10 +73,11 @@ class Buffer(AnyBuffer):
         device.check_usable()
         check_size(size)
         try:
-            memory = np.empty(size, np.uint8)
+            whole = np.empty(size + _ALIGNMENT - 1, np.uint8)
         except (MemoryError, ValueError, OverflowError):
             raise ResourceExhaustedError(f"no memory for {size:,} bytes on the reference device") from None
-        return cls(device, memory, memory_type, usage, access)
+        start = -whole.__array_interface__["data"][0] % _ALIGNMENT
+        return cls(device, whole[start : start + size], memory_type, usage, access)
 
     def _derived(self, memory: Memory, offset: int, **given: Any) -> Buffer:
         return Buffer(self.device, memory, self.memory_type, self.usage, self.access, offset=offset, **given)

@@ -13,7 +13,8 @@ import jax
 from jax._src.config import trace_context
 
 from ..runtime import Device
-from ..status import InvalidArgumentError, shown
+from ..runtime.profiling.profile import Profile
+from ..status import FailedPreconditionError, InvalidArgumentError, shown
 from .cache import CacheInfo, ExecutableCache
 from .devices import shared_device
 from .leaves import TracedError, as_traced, leaf_key, leaf_spec
@@ -45,6 +46,7 @@ class JitFunction:
     ) -> None:
         functools.update_wrapper(self, function)
         self._static = Parameters(function, "static", static_argnums, static_argnames)
+        self._donated = Parameters(function, "donate", donate_argnums, donate_argnames)
         self._jax = jax.jit(
             function,
             static_argnums=static_argnums,
@@ -57,6 +59,7 @@ class JitFunction:
         self._wanted = device
         self._cache = ExecutableCache(cache_size)
         self._making = threading.RLock()
+        self._profile: Profile | None = None
 
     # -- calls ---------------------------------------------------------------------------------------
 
@@ -109,15 +112,15 @@ class JitFunction:
     def _without_static(
         self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object], Hashable]:
-        nums, names = self._static.nums, self._static.names
-        fixed = [(place, type(one), one) for place, one in enumerate(args) if place in nums]
+        static, names = [self._static.has(place, len(args)) for place in range(len(args))], self._static.names
+        fixed = [(place, type(one), one) for place, one in enumerate(args) if static[place]]
         named = sorted((name, type(one), one) for name, one in kwargs.items() if name in names)
         for where, kind, value in (*fixed, *named):
             if kind.__hash__ is None:
                 raise InvalidArgumentError(
                     f"{self._name}: static argument {where!r} has to be hashable, got {kind.__name__} {shown(value)}"
                 )
-        args = tuple([one for place, one in enumerate(args) if place not in nums])
+        args = tuple([one for place, one in enumerate(args) if not static[place]])
         return args, {name: one for name, one in kwargs.items() if name not in names}, (*fixed, *named)
 
     # -- executables ---------------------------------------------------------------------------------
@@ -127,6 +130,8 @@ class JitFunction:
             executable = self._cache.acquire(key)
             if executable is None:
                 executable = lower().compile()
+                if self._profile is not None and self._profile.is_running:
+                    executable.session.join_profile(self._profile)
                 self._cache.put(key, executable)
             return executable
 
@@ -137,7 +142,7 @@ class JitFunction:
         """
         dynamic, named = list(args), dict(kwargs)
         for place in range(len(args)):
-            if place not in self._static.nums:
+            if not self._static.has(place, len(args)):
                 dynamic[place] = jax.tree.map(leaf_spec, args[place])
         for name, value in kwargs.items():
             if name not in self._static.names:
@@ -150,6 +155,21 @@ class JitFunction:
     def device(self) -> Device:
         """Where it runs, opened if it is not yet."""
         return shared_device(self._wanted)
+
+    def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
+        """Profiles all calls from now on, of executables that are made meanwhile too; see ``Session.profile``.
+
+        Raises:
+            FailedPreconditionError: the function is being profiled already.
+        """
+        with self._making:
+            if self._profile is not None and self._profile.is_running:
+                raise FailedPreconditionError("this function is being profiled already; stop() that profile first")
+            profile = Profile(most_slowdown, concurrent=True)
+            for executable in self._cache.executables:
+                executable.session.join_profile(profile)
+            self._profile = profile
+            return profile
 
     def cache_info(self) -> CacheInfo:
         """How often calls found an executable, how many were made, and how many are kept."""

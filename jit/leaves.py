@@ -8,10 +8,15 @@ from typing import Any, Final
 import jax
 import numpy as np
 
-from ..runtime import DeviceArray
+from ..runtime import Device, DeviceArray
+from ..runtime.arrays.spec import raw_bytes
 from ..status import InvalidArgumentError
 
 _jax: Final[Any] = jax  # parts of it come without types
+
+
+# Vulkan takes over pages of the host in the time in which it copies this many bytes (benchmarks/jit_overhead.py).
+_IN_PLACE_BYTES: Final = 1 << 20
 
 
 class TracedError(Exception):
@@ -31,19 +36,23 @@ def _array_key(leaf: Any) -> Hashable:
     return leaf.shape, leaf.dtype
 
 
+def _host_key(leaf: Any) -> Hashable:
+    return leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype)
+
+
 def _other_key(leaf: Any) -> Hashable:
     if isinstance(leaf, jax.core.Tracer):
         raise TracedError
     if isinstance(leaf, jax.Array):
         return (leaf.shape, leaf.dtype, True) if _is_weak(leaf) else (leaf.shape, leaf.dtype)
     if isinstance(leaf, np.ndarray | np.generic):
-        return _array_key(leaf)
+        return _host_key(leaf)
     return type(leaf).__qualname__
 
 
 _KEYS: Final[Mapping[type, Callable[[Any], Hashable]]] = {
     DeviceArray: _array_key,
-    np.ndarray: _array_key,
+    np.ndarray: _host_key,
     bool: type,
     int: type,
     float: type,
@@ -75,13 +84,17 @@ def as_traced(leaf: object) -> object:
     return leaf.numpy() if isinstance(leaf, DeviceArray) else leaf
 
 
-def argument_value(leaf: Any, dtype: Any) -> DeviceArray | np.ndarray:
-    """An argument as a session takes it, where ``dtype`` was traced."""
+def argument_value(leaf: Any, dtype: Any, device: Device) -> DeviceArray | np.ndarray:
+    """An argument as a session takes it, where ``dtype`` was traced; large ones in place, where the device can."""
     if type(leaf) is DeviceArray:
         return leaf
     if _jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(leaf))
-    return np.asarray(leaf, dtype)
+    host = np.asarray(leaf, dtype)
+    if host.nbytes < _IN_PLACE_BYTES or device.staging or not host.flags.c_contiguous:
+        return host
+    buffer = device.hal.import_buffer(raw_bytes(host), copy=False)
+    return host if buffer is None else DeviceArray(device, buffer, host.shape, host.dtype, host.nbytes)
 
 
 def result_converter(info: jax.ShapeDtypeStruct) -> Callable[[Any], object] | None:

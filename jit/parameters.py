@@ -19,7 +19,7 @@ class Parameters:
     """Parameters of a function chosen by position, by name, or both.
 
     Attributes:
-        nums: positions, from 0.
+        nums: positions, from 0, or from -1 for the last argument of a call.
         names: keywords.
     """
 
@@ -34,12 +34,15 @@ class Parameters:
         except (ValueError, TypeError):  # a builtin: JAX takes what is given as it is
             parameters = []
         positional = [one for one in parameters if one.kind in _BY_POSITION]
-        self.nums = frozenset(num + len(positional) if num < 0 else num for num in self.nums)
         if nums is None:
             self.nums = frozenset(place for place, one in enumerate(positional) if one.name in self.names)
         elif names is None:
             chosen = [one for place, one in enumerate(positional) if place in self.nums]
             self.names = frozenset(one.name for one in chosen if one.kind in _BY_NAME)
+
+    def has(self, place: int, count: int) -> bool:
+        """Whether one of ``count`` arguments by position is chosen."""
+        return place in self.nums or place - count in self.nums
 
     def __bool__(self) -> bool:
         return bool(self.nums or self.names)

@@ -15,6 +15,8 @@ from ..compiler.module_cache import compile_once
 from ..compiler.pipeline import Origin
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.device import REFERENCE
+from ..runtime.profiling.profile import Profile
+from ..vm.assembly.disassembler import disassemble_module
 from .leaves import argument_value, leaf_key, leaf_spec, result_converter
 from .places import in_python
 
@@ -58,8 +60,9 @@ class Compiled(Closing):
     Thread rule: any thread.
 
     Attributes:
-        jax: the stage of JAX that was compiled.
+        jax: the stage of JAX that was compiled, with ``in_tree``, ``out_tree``, ``args_info``, ``out_info``.
         module: the module file, which ``Session.load`` takes.
+        session: that it runs in.
         function: of the session.
         is_leaving: whether it left the cache that it was in; for that cache.
     """
@@ -68,12 +71,13 @@ class Compiled(Closing):
         self.jax = lowered
         self.module = module
         self.is_leaving = False
-        self._session = Session(device, options=SessionOptions(concurrent=True))
+        self._device = device
+        self.session = Session(device, options=SessionOptions(concurrent=True))
         try:
-            loaded = self._session.load(module)
-            self.function: SessionFunction = self._session.lookup(f"{loaded.name}.main")
+            self._loaded = self.session.load(module)
+            self.function: SessionFunction = self.session.lookup(f"{self._loaded.name}.main")
         except BaseException:
-            self._session.close()
+            self.session.close()
             raise
         avals: list[Any] = jax.tree.leaves(lowered.in_avals)
         self._dtypes = [aval.dtype for aval in avals]
@@ -119,7 +123,7 @@ class Compiled(Closing):
 
     def _values(self, leaves: Sequence[object]) -> list[DeviceArray | np.ndarray]:
         return [
-            leaf if type(leaf) is DeviceArray else argument_value(leaf, dtype)
+            leaf if type(leaf) is DeviceArray else argument_value(leaf, dtype, self._device)
             for leaf, dtype in zip(leaves, self._dtypes, strict=True)
         ]
 
@@ -132,10 +136,18 @@ class Compiled(Closing):
             leaves = tuple([leaf if convert is None else convert(leaf) for convert, leaf in pairs])
         return self._out_tree.unflatten(leaves)
 
+    def as_text(self) -> str:
+        """The module as VM assembly."""
+        return disassemble_module(self._loaded.verified)
+
+    def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
+        """Profiles all calls from now on; see ``Session.profile``."""
+        return self.session.profile(most_slowdown=most_slowdown)
+
     @property
     def is_closed(self) -> bool:
         """Whether ``close`` was called."""
-        return self._session.is_closed
+        return self.session.is_closed
 
     def close(self) -> None:
         """Frees what it holds on the device; arrays that it gave stay; idempotent.
@@ -143,4 +155,4 @@ class Compiled(Closing):
         Raises:
             FailedPreconditionError: a call is running.
         """
-        self._session.close()
+        self.session.close()

@@ -294,6 +294,12 @@ class DeviceArray(Closing):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
+    def __jax_array__(self) -> object:
+        """A copy as an array of JAX, whose functions ask for it: of a function that is traced it becomes a constant."""
+        import jax.numpy  # JAX called this
+
+        return jax.numpy.asarray(self.numpy())
+
     def copy(self) -> DeviceArray:
         """A new array with the same contents, copied on the device."""
         self._check_open()

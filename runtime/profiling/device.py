@@ -11,6 +11,7 @@ import numpy as np
 from ...hal.clock import ClockCalibration
 from ...hal.programs.device_context import DeviceContext
 from ...hal.queue import TimedSubmission
+from ...vm.execution.context import Context
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport
 
@@ -20,7 +21,8 @@ _STAGE = "COMPUTE_SHADER"
 class ProfiledDevice:
     """A device context that is being timed, and the readings of its clock."""
 
-    def __init__(self, device_context: DeviceContext, most_slowdown: float | None) -> None:
+    def __init__(self, context: Context, device_context: DeviceContext, most_slowdown: float | None) -> None:
+        self.context = context
         self.device_context = device_context
         self.name = device_context.device.name
         self.readings: list[ClockCalibration] = [device_context.device.read_clock()]

@@ -48,6 +48,7 @@ class NativeTimes:
 
     Attributes:
         name: of the native function, as the program imports it.
+        state: of the module that imports it.
         pairs: alternately begin and end of each call, for functions that neither suspend nor call back, in contexts
             that run one invocation at a time.
         calls: thread, begin and end of each call of other functions.
@@ -56,7 +57,7 @@ class NativeTimes:
 
     def __init__(self, state: ModuleState, number: int, *, concurrent: bool) -> None:
         self.name = state.module.definition.imports[number].name
-        self._state = state
+        self.state = state
         self._number = number
         self._function = state.imports[number]
         self.pairs: list[int] = []
@@ -69,7 +70,7 @@ class NativeTimes:
 
     def switch(self, *, timed: bool) -> None:
         """Has programs call the timing wrapper, or the function itself."""
-        self._state.replace_import(self._number, self._made if timed else self._function)
+        self.state.replace_import(self._number, self._made if timed else self._function)
 
     @property
     def count(self) -> int:
@@ -123,6 +124,7 @@ class NativeSampling:
         """Native functions get half of ``most_slowdown``, timestamps the other half; ``None`` times everything."""
         self.phase = 0
         self.natives: list[NativeTimes] = []
+        self._switched: list[NativeTimes] = []  # without those of modules that were removed
         self._most_slowdown = most_slowdown
         self.queues: list[TimedQueue] = []  # calls earn their timestamps too
         self._switching = threading.Lock()
@@ -139,9 +141,18 @@ class NativeSampling:
         ]
         with self._switching:
             self.natives += added
+            self._switched += added
             if not self.phase & 1:
                 for native in added:
                     native.switch(timed=True)
+
+    def remove_module(self, state: object) -> None:
+        """Has a module call its native functions directly from now on."""
+        with self._switching:
+            for native in self._switched:
+                if native.state is state:
+                    native.switch(timed=False)
+            self._switched = [native for native in self._switched if native.state is not state]
 
     def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
         """Earns credit for a call that began in ``phase``; whether native functions were timed during all of it."""
@@ -168,7 +179,7 @@ class NativeSampling:
                 return
             if not self.phase & 1:
                 count = sum(native.count for native in self.natives)
-                self._credit_ns -= (count - self._noted) * _NATIVE_NS + 2 * len(self.natives) * _SWITCH_NS
+                self._credit_ns -= (count - self._noted) * _NATIVE_NS + 2 * len(self._switched) * _SWITCH_NS
                 self._noted = count
                 if self._credit_ns < 0:
                     self._switch(timed=False)
@@ -180,7 +191,7 @@ class NativeSampling:
             self._switching.release()
 
     def _switch(self, *, timed: bool) -> None:
-        for native in self.natives:
+        for native in self._switched:
             native.switch(timed=timed)
 
     def stop(self) -> None:

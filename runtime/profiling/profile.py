@@ -1,4 +1,4 @@
-"""Profiles: the device time of the dispatches of a session's calls, and the host's time by what it was spent on.
+"""Profiles: the device time of the dispatches of sessions' calls, and the host's time by what it was spent on.
 
 >>> with session.profile() as profile:
 ...     session.call("module.predict", image)
@@ -26,7 +26,7 @@ from typing import Final
 
 from ...files import write_whole
 from ...hal.programs.device_context import DeviceContext
-from ...status import FailedPreconditionError, PumiceError, UnimplementedError
+from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError, UnimplementedError
 from ...vm.execution.context import Context, Function
 from ...vm.execution.module_state import ModuleState
 from ..modules.hal.module import HalState
@@ -44,7 +44,7 @@ _STOP_SECONDS: Final = 10.0
 
 
 class Profile:
-    """What a session did between ``Session.profile()`` and ``stop``.
+    """What a session did between ``Session.profile()`` and ``stop``, and those that joined it.
 
     All times are nanoseconds of ``time.monotonic_ns()``; ``clocks`` relates the device's times to it.
 
@@ -54,7 +54,14 @@ class Profile:
         notes: devices without timestamps, clocks that are only bracketed, work that had not ended.
     """
 
-    def __init__(self, context: Context, most_slowdown: float | None, on_stop: Callable[[], None]) -> None:
+    def __init__(self, most_slowdown: float | None, *, concurrent: bool) -> None:
+        """``concurrent``: calls may overlap in different threads."""
+        if most_slowdown is not None and (
+            isinstance(most_slowdown, bool)
+            or not isinstance(most_slowdown, (int, float))
+            or not 0 <= most_slowdown <= 1
+        ):
+            raise InvalidArgumentError(f"most_slowdown is a number from 0 to 1 or None, got {most_slowdown!r}")
         self.most_slowdown = most_slowdown
         self.notes: list[str] = []
         self.begin_ns = self.end_ns = 0
@@ -62,18 +69,38 @@ class Profile:
         self._synchronous: list[tuple[SynchronousCall, bool]] = []  # and whether native functions were timed
         self._sampling = NativeSampling(most_slowdown)
         self._devices: list[ProfiledDevice] = []
-        self._context = context
-        self._on_stop = on_stop
+        self._contexts: dict[Context, Callable[[], None]] = {}  # and what a session does when it is no longer profiled
+        self._is_concurrent = concurrent
         self._seen: set[object] = set()  # module states and device contexts
         self._stopping = threading.Lock()
         self.begin_ns = now()
-        try:
-            self.modules_changed()
-        except BaseException:
-            self._detach(0.0)
-            raise
 
-    # -- while it runs: called by the session ------------------------------------------------------------
+    # -- while it runs: called by sessions ---------------------------------------------------------------
+
+    def add(self, context: Context, on_leave: Callable[[], None]) -> None:
+        """Begins to time a session's context; ``on_leave`` is called when it no longer does."""
+        with self._stopping:
+            if self.end_ns:
+                raise FailedPreconditionError("this profile was stopped; begin another one")
+            self._contexts[context] = on_leave
+            try:
+                self.modules_changed()
+            except BaseException:
+                self._leave(context, 0.0)
+                raise
+
+    def remove(self, context: Context) -> None:
+        """Times a context no longer, which is about to be closed; the figures keep what it did.
+
+        The profile ends with its last one.
+        """
+        with self._stopping:
+            if self._contexts.keys() == {context}:
+                self._detach(_STOP_SECONDS)
+            elif context in self._contexts:
+                for module in context.modules:
+                    self._sampling.remove_module(context.module_state(module.name))
+                self._leave(context, _STOP_SECONDS)
 
     @property
     def phase(self) -> int:
@@ -82,22 +109,25 @@ class Profile:
 
     def modules_changed(self) -> None:
         """Begins to time modules and devices that it has not seen yet."""
-        for module in self._context.modules:
-            state = self._context.module_state(module.name)
-            if isinstance(state, HalState):
-                for device_context in state.contexts.values():
-                    if device_context not in self._seen:
-                        self._seen.add(device_context)
-                        self._time(device_context)
-            elif isinstance(state, ModuleState) and state not in self._seen:
-                self._seen.add(state)
-                self._sampling.add_module(state, concurrent=self._context.concurrent)
+        for context in self._contexts:
+            for module in context.modules:
+                state = context.module_state(module.name)
+                if isinstance(state, HalState):
+                    for device_context in state.contexts.values():
+                        if device_context not in self._seen:
+                            self._seen.add(device_context)
+                            self._time(context, device_context)
+                elif isinstance(state, ModuleState) and state not in self._seen:
+                    self._seen.add(state)
+                    self._sampling.add_module(state, concurrent=self._is_concurrent)
 
-    def _time(self, device_context: DeviceContext) -> None:
+    def _time(self, context: Context, device_context: DeviceContext) -> None:
         try:
-            found = ProfiledDevice(device_context, self.most_slowdown)
+            found = ProfiledDevice(context, device_context, self.most_slowdown)
         except UnimplementedError as error:
-            self.notes.append(f"host only: {error.message}")
+            note = f"host only: {error.message}"
+            if note not in self.notes:
+                self.notes.append(note)
         else:
             self._devices.append(found)
             self._sampling.queues.append(found.timed)
@@ -133,7 +163,13 @@ class Profile:
     def _detach(self, timeout: float) -> None:
         self._sampling.stop()
         self.end_ns = now()
+        for context in list(self._contexts):
+            self._leave(context, timeout)
+
+    def _leave(self, context: Context, timeout: float) -> None:
         for one in self._devices:
+            if one.context is not context:
+                continue
             one.device_context.end_profile(timeout)
             try:
                 one.read()
@@ -147,7 +183,7 @@ class Profile:
                     f"{max(reading.max_deviation_ns for reading in one.readings)} ns, half the width of the "
                     "submissions that bracket them"
                 )
-        self._on_stop()
+        self._contexts.pop(context)()
 
     def __enter__(self) -> Profile:
         return self
@@ -165,7 +201,7 @@ class Profile:
     def _attribution(self) -> Attribution:
         self._check_stopped()
         submissions = [one for device in self._devices for one in device.timed.take_submissions()]
-        return attribute(self._all_calls, self._sampling.natives, submissions, concurrent=self._context.concurrent)
+        return attribute(self._all_calls, self._sampling.natives, submissions, concurrent=self._is_concurrent)
 
     @cached_property
     def _all_calls(self) -> list[CallRecord]:

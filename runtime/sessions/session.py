@@ -307,21 +307,25 @@ class Session(Closing):
             InvalidArgumentError: ``most_slowdown`` is not a number from 0 to 1.
             ClosedError: the session was closed.
         """
-        self._check_open()
-        if most_slowdown is not None and (
-            isinstance(most_slowdown, bool)
-            or not isinstance(most_slowdown, (int, float))
-            or not 0 <= most_slowdown <= 1
-        ):
-            raise InvalidArgumentError(f"most_slowdown is a number from 0 to 1 or None, got {most_slowdown!r}")
         from ..profiling.profile import Profile
 
+        profile = Profile(most_slowdown, concurrent=self._context.concurrent)
+        self.join_profile(profile)
+        return profile
+
+    def join_profile(self, profile: Profile) -> None:
+        """Adds all calls from now on to a profile that another session began, or ``Profile(…)`` itself.
+
+        Raises:
+            FailedPreconditionError: the session has a running profile, or this one was stopped.
+            ClosedError: the session was closed.
+        """
+        self._check_open()
         with self._profiling:
             if self._target.observer is not None:
                 raise FailedPreconditionError("this session is being profiled already; stop() that profile first")
-            profile = Profile(self._context, most_slowdown, self._target.unobserve)
+            profile.add(self._context, self._target.unobserve)
             self._target.observer = profile
-        return profile
 
     def _function(self, function: str | SessionFunction) -> SessionFunction:
         if not isinstance(function, SessionFunction):
@@ -382,7 +386,7 @@ class Session(Closing):
         """
         observer = self._target.observer
         if observer is not None and self._context.is_idle():
-            observer.stop()
+            observer.remove(self._context)
         try:
             self._context.close()
         finally:
