@@ -21,7 +21,10 @@ INDIRECT: Final = Memory(48, 0xD03)
 """What the device takes workgroup counts from, too."""
 
 HOST: Final = Memory(86, 0x9000C03)
-"""What the device writes and the host reads."""
+"""What the device and the host read and write."""
+
+STRIDE: Final = 256
+"""Bytes from one number in memory of the host to the next: what devices bind buffers at."""
 
 
 def allocate(text: FunctionText, device: str, wait: str, memory: Memory, size: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from ..ir.types import ScalarType
 from .allocation import HOST, allocate, new_fence
 from .function_text import FunctionText
+from .scalars import load_scalar, widened
 
 _SLOT = 8
 
@@ -36,27 +37,9 @@ def read_values(
         places = [buffer, text.i64(0), copies, text.i64(_SLOT * slot), text.i64(scalar.bits // 8), text.i64(0)]
         text.call("hal.device.queue.copy", [device, every, wait, fence, *places])
     text.await_fence(fence)
-    found = {number: _loaded(text, copies, _SLOT * slot, arguments[number][1]) for slot, number in enumerate(arguments)}
+    found = {}
+    for slot, (number, (_, scalar)) in enumerate(arguments.items()):
+        found[number] = widened(text, load_scalar(text, copies, _SLOT * slot, scalar), scalar)
     wait, fence = fence, new_fence(text, device)
     text.call("hal.device.queue.dealloca", [device, every, wait, fence, copies, text.i64(0)])
     return found
-
-
-def _loaded(text: FunctionText, buffer: str, offset: int, scalar: ScalarType) -> str:
-    """An integer, which the VM loads in words of 32 bits at most."""
-    extension = "u" if scalar.kind == "uint" else "s"
-    width = min(scalar.bits, 32)
-    words = []
-    for start in range(0, scalar.bits, 32):
-        words.append(text.integer())
-        text.call("hal.buffer.load", [buffer, text.i64(offset + start // 8), text.i32(width // 8)], [words[-1]])
-    if width < 32:
-        text.line(f"{words[-1]} = vm.ext.i{width}.i32.{extension} {words[-1]}")
-    value = text.wide()
-    text.line(f"{value} = vm.ext.i32.i64.{extension} {words[-1]}")
-    if len(words) > 1:
-        low = text.wide()
-        text.line(f"{low} = vm.ext.i32.i64.u {words[0]}")
-        text.line(f"{value} = vm.shl.i64 {value}, {text.i32(32)}")
-        text.line(f"{value} = vm.or.i64 {value}, {low}")
-    return value

@@ -20,7 +20,7 @@ from ..passes.sequencing.steps import Dispatch, Schedule, walk
 from .argument_values import read_values
 from .function_text import FunctionText
 from .lengths import Lengths
-from .views import Views
+from .parameters import Parameters
 
 _INVALID_ARGUMENT: Final = 3
 _LIST: Final = "!vm.list<!vm.opaque>"
@@ -53,20 +53,24 @@ class DynamicCall:
         """Declarations of the list of lengths and of what is recorded for them."""
         return [f"vm.global.ref private mutable @{self._name}.recorded"] if self.symbols else []
 
-    def begin(self, text: FunctionText, views: Views, device: str, wait: str, kernels: Mapping[str, Kernel]) -> Lengths:
+    def begin(
+        self, text: FunctionText, parameters: Parameters, device: str, wait: str, kernels: Mapping[str, Kernel]
+    ) -> Lengths:
         """Lengths of a call, in a function that takes its arguments: they are read and held against each other.
 
         Args:
             text: of the function.
-            views: its arguments; those whose values are lengths are checked.
+            parameters: its arguments; those whose values are lengths are checked.
             device: its register.
             wait: a fence before which nothing reads values.
             kernels: by entry point.
         """
         lengths = Lengths(text, self._plan.plan, {})
-        buffers = {index: views.argument(lengths, index) for index in self.values}
+        stored = [index for index in self.values if index not in parameters.numbers]
+        buffers = {index: parameters.argument(lengths, index) for index in stored}
         scalars = {index: (each, self._plan.arguments[index].type.scalar) for index, each in buffers.items()}
         values = read_values(text, device, wait, scalars)
+        values |= {index: parameters.length(index) for index in self.values if index in parameters.numbers}
         lengths = self._read(text, values)
         if self.symbols or values:
             self._check(text, lengths, values, kernels)
@@ -80,7 +84,7 @@ class DynamicCall:
             argument, axis, factor, constant = self._places[symbol]
             register = text.wide() if axis is not None else values[argument]
             if axis is not None:
-                text.call("hal.buffer_view.dim", [f"%r{argument}", text.i32(axis)], [register])
+                text.call("hal.buffer_view.dim", [text.arguments[argument], text.i32(axis)], [register])
             # A rest is found when the argument's shape or value is held against what it has to be.
             for name, number in (("sub.i64", constant), ("div.i64.s", factor - 1 and factor)):
                 if number:
@@ -94,7 +98,7 @@ class DynamicCall:
         registers = {}
         for number, symbol in enumerate(self.symbols):
             registers[symbol] = text.wide()
-            text.line(f"{registers[symbol]} = vm.list.get.i64 %r0, {text.i32(number)}")
+            text.line(f"{registers[symbol]} = vm.list.get.i64 {text.arguments[0]}, {text.i32(number)}")
         return Lengths(text, self._plan.plan, registers)
 
     def _check(

@@ -121,7 +121,7 @@ def _packed(value: DenseElements) -> bytes:
 
 def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], rodata: Rodata) -> FunctionText:
     """Finds a device that runs the executables, loads them, uploads the constants, and records command buffers."""
-    text = FunctionText("__init", 0, 0)
+    text = FunctionText("__init", "", "")
     device = text.reference()
     loaded = text.new_label()
     if not choices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 IMPORTS = {
     "check.expect_all_true": "0rr_v",
@@ -12,6 +13,7 @@ IMPORTS = {
     "hal.allocator.allocate": "0rIiiI_r",
     "hal.buffer.assert": "0rrrIii_v",
     "hal.buffer.load": "0rIi_i",
+    "hal.buffer.store": "0irIi_v",
     "hal.buffer_view.assert": "0rriiCID_v",
     "hal.buffer_view.buffer": "0r_r",
     "hal.buffer_view.dim": "0ri_I",
@@ -44,31 +46,37 @@ SCALAR = 65535
 """In a variadic call's list of segments: an argument that is no list."""
 
 
+_TYPES: Final = {"r": "!vm.ref<?>", "i": "i32", "I": "i64", "f": "f32", "F": "f64"}
+
+
 class FunctionText:
     """Lines of one function.
 
     Args:
         name: of the function.
-        arguments: how many references it takes.
-        results: how many references it gives.
+        takes: letters of its arguments: ``r``, ``i``, ``I``, ``f``, ``F``.
+        gives: letters of its results.
         attributes: reflection.
         place: where it comes from: what stands in the parentheses of ``loc(…)``.
+
+    Attributes:
+        arguments: their registers.
     """
 
     def __init__(
-        self, name: str, arguments: int, results: int, attributes: dict[str, str] | None = None, place: str = "unknown"
+        self, name: str, takes: str, gives: str, attributes: dict[str, str] | None = None, place: str = "unknown"
     ) -> None:
         self.name = name
         self._place = self._first_place = place
-        self._arguments = arguments
-        self._results = results
+        self._takes = takes
+        self._gives = gives
         self._attributes = attributes or {}
         self._constants: dict[tuple[str, int], str] = {}
         self._lines: list[str] = []
-        self._integers = 0
-        self._references = arguments
-        self._labels = 0
+        self._integers = self._references = self._labels = 0
         self.imports: set[str] = set()
+        banks = {"r": self.reference, "i": self.integer, "f": self.integer, "I": self.wide, "F": self.wide}
+        self.arguments = [banks[letter]() for letter in takes]
 
     def i32(self, value: int) -> str:
         """The register of a 32-bit constant."""
@@ -236,9 +244,10 @@ class FunctionText:
 
     def text(self) -> str:
         """The whole function."""
-        arguments = ", ".join(f"%r{index}: !vm.ref<?>" for index in range(self._arguments))
-        results = ", ".join(["!vm.ref<?>"] * self._results)
-        shown = ", ".join(f'{key} = "{value}"' for key, value in self._attributes.items())
+        taken = zip(self.arguments, self._takes, strict=True)
+        arguments = ", ".join(f"{register}: {_TYPES[letter]}" for register, letter in taken)
+        results = ", ".join(_TYPES[letter] for letter in self._gives)
+        shown = ", ".join(f"{key} = {_quoted(value)}" for key, value in self._attributes.items())
         attributes = f" attributes {{{shown}}}" if shown else ""
         constants = [
             f"  {register} = vm.const.{bank} {value}" if value else f"  {register} = vm.const.{bank}.zero"
@@ -246,3 +255,11 @@ class FunctionText:
         ]
         lines = ["^bb0:", f"  loc({self._first_place})", *constants, *self._lines]
         return f"vm.func @{self.name}({arguments}) -> ({results}){attributes} {{\n" + "\n".join(lines) + "\n}\n"
+
+
+def _quoted(text: str) -> str:
+    """A string, with escapes where it has quotes."""
+    if '"' not in text:
+        return f'"{text}"'
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'e"{escaped}"'

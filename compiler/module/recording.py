@@ -12,13 +12,11 @@ from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..passes.sequencing.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, uses, walk
+from .allocation import STRIDE
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .lengths import Lengths
 from .rodata import Rodata
-
-FLAG_STRIDE = 256
-"""Bytes from one flag to the next."""
 
 
 class Recorder:
@@ -76,12 +74,12 @@ class Recorder:
         if root.kind == "constant":
             return "constants", self._rodata.constant_offset(root)
         if root.kind == "flag":
-            return "flags", root.number * FLAG_STRIDE
+            return "flags", root.number * STRIDE
         return f"{root.kind}{root.number}", 0
 
     def record(self, steps: Sequence[Step]) -> int:
         """The number of a new command buffer of steps that need no host."""
-        text = FunctionText(f"{self._name}.record.{len(self.functions)}", 1 if self._call.symbols else 0, 1)
+        text = FunctionText(f"{self._name}.record.{len(self.functions)}", "r" if self._call.symbols else "", "r")
         self.functions.append(text)
         device = text.load_global("device", "hal.device")
         modes = [text.i32(0), text.i32(3), text.i64(-1), text.i32(len(self.slots))]

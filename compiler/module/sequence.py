@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..codegen.kernel import Kernel
-from ..function_abi import FunctionAbi
+from ..function_abi import Abi, FunctionAbi
 from ..ir.attributes import FloatAttr
 from ..ir.operation import Operation
 from ..ir.printer import line_text
@@ -33,15 +33,16 @@ from ..passes.sequencing.steps import (
     rounds_together,
     walk,
 )
-from .allocation import DEVICE, HOST, INDIRECT, allocate, new_fence
+from .allocation import DEVICE, HOST, INDIRECT, STRIDE, allocate, new_fence
 from .declaration import ASYNC, reflection
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .lengths import Lengths
-from .recording import FLAG_STRIDE, Recorder
+from .parameters import Parameters
+from .recording import Recorder
 from .rodata import Rodata
 from .synchronous import write_synchronous
-from .views import Views, view_of
+from .views import view_of
 
 MAX_PENDING: Final = 256
 """Submissions after which the host waits, so that a queue holds no more."""
@@ -83,12 +84,13 @@ class SequenceWriter:
         self._recorder = Recorder(name, self._call, plan, kernels, executables, rodata, source)
         self._source = source
         self._place = line_text(source, function.location)
-        count = len(plan.arguments) + len(plan.results)
-        self._wait, self._signal = f"%r{count}", f"%r{count + 1}"
-        attributes = reflection(function, is_async=True)
-        self._text = FunctionText(f"{name}{ASYNC}", count + 2, 0, attributes, self._place)
-        self._views = Views(self._text, plan, rodata)
+        self._abi = FunctionAbi.of(function)
+        taken = Parameters.argument_letters(plan, self._abi) + "r" * (len(plan.results) + 2)
+        self._text = FunctionText(f"{name}{ASYNC}", taken, "", reflection(function, is_async=True), self._place)
+        self._wait, self._signal = self._text.arguments[-2:]
+        self._parameters = Parameters(self._text, plan, self._abi, rodata)
         self._bound: dict[str, str] = {}
+        self._offsets: dict[str, int] = {}
         self._device, self._last = "", self._wait
         self._lengths = Lengths(self._text, plan.plan, {})
         self._commands: dict[int, str] = {}
@@ -117,7 +119,7 @@ class SequenceWriter:
         plan, text = self._plan, self._text
         self._device = text.load_global("device", "hal.device")
         start = self._bind()
-        owned = [name for name in ("arena", "flags") if name in self._bound]
+        owned = [name for name in ("arena", "flags", "numbers") if name in self._bound]
         is_signalled = self._steps(plan.steps, "" if owned else self._signal)
         if self._call.symbols:
             with text.inserted(start):
@@ -136,12 +138,12 @@ class SequenceWriter:
 
     def synchronous(self) -> FunctionText:
         """The function that allocates its results, or takes their storages by its convention, and waits."""
-        plan, has_outs = self._plan, FunctionAbi.of(self._function).has_outs
-        attributes = reflection(self._function, is_async=False)
-        taken, given = len(plan.arguments), len(plan.results)
-        counts = (taken + given, 0) if has_outs else (taken, given)
-        text = FunctionText(self._name, *counts, attributes, self._place)
-        write_synchronous(text, plan, self._call, self._kernels, self._rodata, has_outs=has_outs)
+        plan, abi = self._plan, self._abi
+        takes, gives = Parameters.argument_letters(plan, abi), Parameters.result_letters(plan, abi)
+        if abi.has_outs:
+            takes, gives = takes + gives, ""
+        text = FunctionText(self._name, takes, gives, reflection(self._function, is_async=False), self._place)
+        write_synchronous(text, plan, abi, self._call, self._kernels, self._rodata)
         return text
 
     # -- buffers ---------------------------------------------------------------------------------------
@@ -151,17 +153,20 @@ class SequenceWriter:
         text, plan = self._text, self._plan
         if "constants" in self._recorder.slots:
             self._bound["constants"] = text.load_global("constants", "hal.buffer")
-        self._lengths = self._call.begin(text, self._views, self._device, self._wait, self._kernels)
+        self._lengths = self._call.begin(text, self._parameters, self._device, self._wait, self._kernels)
         for index in range(len(plan.arguments)):
-            self._bound[f"argument{index}"] = self._views.argument(self._lengths, index)
+            if index not in self._parameters.numbers:
+                self._bound[f"argument{index}"] = self._parameters.argument(self._lengths, index)
         for index in range(len(plan.results)):
-            self._bound[f"result{index}"] = self._views.result(self._lengths, index)
+            self._bound[f"result{index}"] = self._parameters.result(self._lengths, index)
+        if self._parameters.numbers:
+            self._place_numbers()
         start = text.position
         if "arena" in self._recorder.slots:
             memory = INDIRECT if plan.tables else DEVICE
             self._bound["arena"], self._last = allocate(text, self._device, self._last, memory, self._lengths.arena)
         if "flags" in self._recorder.slots:
-            size = text.i64(len(plan.flags) * FLAG_STRIDE)
+            size = text.i64(len(plan.flags) * STRIDE)
             self._bound["flags"], self._last = allocate(text, self._device, self._last, HOST, size)
         for buffer in (each for step in walk(plan.steps) if isinstance(step, Check) for each in step.buffers):
             # Lengths that are computed inside a branch are not known outside of it.
@@ -171,14 +176,26 @@ class SequenceWriter:
                     self._lengths.of(length)
         return start
 
+    def _place_numbers(self) -> None:
+        """Puts arguments that are numbers where dispatches read them: in memory of this call's own."""
+        text = self._text
+        size = text.i64(STRIDE * len(self._parameters.numbers))
+        # Nothing that is submitted before uses it, so the host does not wait for that.
+        memory, fence = allocate(text, self._device, text.null(), HOST, size)
+        text.await_fence(fence)
+        self._bound["numbers"] = memory
+        for index, offset in self._parameters.store_numbers(memory).items():
+            self._bound[f"argument{index}"] = memory
+            self._offsets[f"argument{index}"] = offset
+
     def _view(self, buffer: Buffer) -> str:
         root = buffer.root
-        if buffer.kind == "argument":
-            return f"%r{buffer.number}"
-        if root is buffer and buffer.kind == "result":
-            return self._views.storage(buffer.number)
+        if buffer.kind == "argument" and self._abi.arguments[buffer.number] is Abi.VIEW:
+            return self._text.arguments[buffer.number]
+        if root is buffer and buffer.kind == "result" and self._abi.results[buffer.number] is not Abi.BUFFER:
+            return self._parameters.storage(buffer.number)
         name, offset = self._recorder.place(self._lengths, buffer)
-        return view_of(self._text, self._lengths, buffer, self._bound[name], offset)
+        return view_of(self._text, self._lengths, buffer, self._bound[name], self._offsets.get(name, offset))
 
     def _steps(self, steps: Sequence[Step], signal: str = "") -> bool:
         """Writes steps; whether the last of them is a submission, which then signals a fence."""
@@ -318,7 +335,9 @@ class SequenceWriter:
         else:
             commands = text.load_global(self._recorder.recording_global(index), "hal.command_buffer")
         fence = signal or new_fence(text, self._device)
-        bindings = [(self._bound[name], text.i64(0), text.i64(-1)) for name in self._recorder.slots]
+        bindings = [
+            (self._bound[name], text.i64(self._offsets.get(name, 0)), text.i64(-1)) for name in self._recorder.slots
+        ]
         arguments = [self._device, text.i64(-1), self._last, fence, commands, text.i64(0), bindings]
         text.call("hal.device.queue.execute.indirect", arguments)
         if not signal:

@@ -5,51 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..codegen.kernel import Kernel
+from ..function_abi import Abi, FunctionAbi
 from ..ir.sizes import Size
 from ..passes.sequencing.steps import Schedule
-from .allocation import DEVICE, allocate, new_fence
+from .allocation import DEVICE, HOST, allocate, new_fence
 from .declaration import ASYNC
 from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .lengths import Lengths
+from .parameters import Parameters
 from .rodata import Rodata
-from .views import Views, view_of
+from .scalars import load_scalar
+from .views import view_of
 
 
 def write_synchronous(
     text: FunctionText,
     plan: Schedule,
+    abi: FunctionAbi,
     call: DynamicCall,
     kernels: Mapping[str, Kernel],
     rodata: Rodata,
-    *,
-    has_outs: bool,
 ) -> None:
     """Writes the synchronous form of a function.
 
     Args:
-        text: to which it is written; the function has the arguments of the schedule, and gives a view of each result,
-            or takes their storages.
+        text: to which it is written; the function has the arguments of the schedule, and returns the results, or takes
+            their storages.
         plan: its schedule.
+        abi: of it.
         call: what its calls have in common.
         kernels: by entry point.
         rodata: of the module.
-        has_outs: whether the caller gives the storages of results.
     """
     device, last = text.load_global("device", "hal.device"), text.null()
-    views = Views(text, plan, rodata)
-    given = [f"%r{index}" for index in range(len(plan.arguments))]
-    made: list[str] = []
-    if has_outs:
-        given += [views.storage(index) for index in range(len(plan.results))]
-    else:
+    storages, memories = [], []
+    if not abi.has_outs:
         lengths = Lengths(text, plan.plan, {})
         if any(isinstance(length, Size) for each in plan.results for length in each.type.lengths):
-            lengths = call.begin(text, views, device, last, kernels)
-        for each in plan.results:
-            memory, last = allocate(text, device, last, DEVICE, lengths.words(each))
-            made.append(view_of(text, lengths, each, memory))
+            lengths = call.begin(text, Parameters(text, plan, abi, rodata), device, last, kernels)
+        for each, kind in zip(plan.results, abi.results, strict=True):
+            use = HOST if kind is Abi.VALUE else DEVICE
+            memory, last = allocate(text, device, last, use, lengths.words(each))
+            memories.append(memory)
+            storages.append(memory if kind is Abi.BUFFER else view_of(text, lengths, each, memory))
     done = new_fence(text, device)
-    text.line(f"vm.call @{text.name}{ASYNC}({', '.join([*given, *made, last, done])})")
+    text.line(f"vm.call @{text.name}{ASYNC}({', '.join([*text.arguments, *storages, last, done])})")
     text.await_fence(done)
-    text.line(f"vm.return {', '.join(made)}" if made else "vm.return")
+    results = [
+        load_scalar(text, memory, 0, each.type.scalar) if kind is Abi.VALUE else storage
+        for each, kind, memory, storage in zip(plan.results, abi.results, memories, storages, strict=False)
+    ]
+    text.line(f"vm.return {', '.join(results)}" if results else "vm.return")
