@@ -13,6 +13,7 @@ from ..vm.bytecode.writer import write_module
 from .calling_convention import CallingConvention
 from .codegen.target import Target
 from .conversion.convert import convert_functions
+from .conversion.places import place_called
 from .conversion.user_types import erase_user_types
 from .entry_points import give_abis, hold_abis
 from .ir.source import CompileError
@@ -181,6 +182,7 @@ def compile_program(
         }
         for function in program.functions.values():
             erase_user_types(function, program.source)
+        place_called(program.functions)
         program.operations = convert_functions(program.operations, program.source)
         verify(program.functions, program.source)
         give_abis(program.functions, written, convention, program.source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -89,3 +90,28 @@ def test_instructions_have_places_that_the_text_keeps(compiled: bytes) -> None:
 def test_a_place_has_one_form(place: str) -> None:
     with pytest.raises(pumice.InvalidArgumentError, match=r"<text>:3:"):
         assemble(f"vm.module @m\nvm.func @f() -> () {{\nloc{place}\n  vm.return\n}}")
+
+
+CALLED = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = call @outer(%x) : (tensor<4xf32>) -> tensor<4xf32> loc("model.py":7:3)
+  return %0 : tensor<4xf32>
+}
+func.func private @outer(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.add %x, %x : tensor<4xf32> loc("model.py":3:1)
+  %1 = call @inner(%0) : (tensor<4xf32>) -> tensor<4xf32> loc("jit")
+  return %1 : tensor<4xf32>
+}
+func.func private @inner(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.cosine %x : tensor<4xf32> loc("cos")
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def test_what_says_no_place_has_that_of_the_call_of_its_function() -> None:
+    with pytest.raises(pumice.PumiceError, match=r"program\.mlir:11:8: .*\(from model\.py:7\)"):
+        compile_text(CALLED.replace("stablehlo.cosine", "stablehlo.not"), "program.mlir", Target())
+    printed = compile_text(CALLED, "program.mlir", Target(), "hlo").program.text()
+    (alias,) = re.findall(r'(#\w+) = loc\("model\.py":7:3\)', printed)
+    for operation in ("call @outer", "call @inner", "stablehlo.cosine"):
+        assert re.search(rf"{operation}.* loc\({alias}\)", printed), printed
