@@ -23,6 +23,8 @@ class Buffer(Closing):
         bindable: whether dispatches can bind it as it is.
         descriptor: names the range of memory among all of the device, never used again: a key for caches.
         owners: of the memory of a program's buffer, as the program counts them; ``None`` for others.
+        imported: whether the memory is the host's own (``Device.import_buffer``).
+        moved_by: what took its memory over (``moved``), for messages; else empty.
     """
 
     device: LogicalDevice
@@ -35,6 +37,8 @@ class Buffer(Closing):
     bindable: bool
     descriptor: bytes
     owners: int | None = None
+    imported: bool = False
+    moved_by: str = ""
     _closed: bool
 
     @property
@@ -48,6 +52,23 @@ class Buffer(Closing):
                 return True
             parent = parent.parent
         return False
+
+    @property
+    def moved_text(self) -> str:
+        """``moved_by`` of the buffer that it is a subspan of, or its own."""
+        buffer: Buffer | None = self
+        while buffer is not None and not buffer.moved_by:
+            buffer = buffer.parent
+        return "" if buffer is None else buffer.moved_by
+
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether the two have bytes of one range of memory in common."""
+        return (
+            0 < other.offset + other.size - self.offset < self.size + other.size
+            and self.descriptor[24:] == other.descriptor[24:]
+            and self.device is other.device
+            and bool(self.size and other.size)
+        )
 
     @property
     @abstractmethod
@@ -69,6 +90,14 @@ class Buffer(Closing):
         """This buffer for programs, which may keep it longer than its user does.
 
         The memory is freed with the last reference to the result, not with this buffer; closing it closes both.
+        """
+
+    @abstractmethod
+    def moved(self, by: str) -> Buffer:
+        """A new buffer with this one's memory, which frees it; this one, which is no subspan, is closed.
+
+        What it was shared from is closed too, and subspans with them. Work under way goes on. ``by`` is what touching
+        them is answered with.
         """
 
     @abstractmethod
@@ -104,8 +133,8 @@ class Buffer(Closing):
     def check_range(self, offset: int, size: int | None, what: str) -> int:
         """The size of ``subspan(offset, size)``, if the buffer is open and the bytes lie within it. For ``what``."""
         if self.is_closed:
-            which = "the device of the buffer" if self.device.is_closed else "the buffer"
-            raise ClosedError(f"{what}: {which} was closed")
+            text = self.moved_text or f"the {'device of the ' if self.device.is_closed else ''}buffer was closed"
+            raise ClosedError(f"{what}: {text}")
         if self.device.abandoned:
             self.device.check_usable()
         if size is None:

@@ -37,6 +37,8 @@ class LogicalDevice(Closing):
         abandoned: whether this is a forked child, where the device may not be touched.
         caches: what keeps free memory, and is trimmed when an allocation fails.
         dropped: objects that were garbage-collected without a close; finalisers only append to it.
+        allocation_count: buffers made since it was opened, those that programs make of kept memory included.
+        copy_count: commands recorded since then that copy buffers.
     """
 
     name: str
@@ -49,6 +51,8 @@ class LogicalDevice(Closing):
     abandoned: bool
     caches: weakref.WeakSet[Trimmable]
     dropped: deque[Closable]
+    allocation_count: int
+    copy_count: int
 
     def __init__(self) -> None:
         self.is_closed = False
@@ -56,6 +60,8 @@ class LogicalDevice(Closing):
         self.abandoned = False
         self.caches = weakref.WeakSet()
         self.dropped = deque()
+        self.allocation_count = 0
+        self.copy_count = 0
 
     def check_usable(self) -> None:
         """Raises if the device was closed or lost."""

@@ -141,7 +141,7 @@ def check_buffer(buffer: object, what: str) -> Buffer:
         got = "null" if buffer is None else type(buffer).__name__
         raise InvalidArgumentError(f"{what}: expected a !hal.buffer, got {got}")
     if buffer.is_closed:
-        raise ClosedError(f"{what}: this buffer of {buffer.size} bytes was closed")
+        raise ClosedError(f"{what}: {buffer.moved_text or f'this buffer of {buffer.size} bytes was closed'}")
     return buffer
 
 

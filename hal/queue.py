@@ -53,6 +53,7 @@ class TimedSubmission:
             retired.
         is_span: whether it was timed as a whole.
         untimed: whether it was only counted, to limit the cost of the profile.
+        is_submitted: whether it is on the device's queue, not held back.
     """
 
     name: str
@@ -65,6 +66,12 @@ class TimedSubmission:
     is_span: bool = False
     failed: bool = False
     untimed: bool = False
+    is_submitted: bool = False
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether its times are still to come."""
+        return self.is_submitted and self.ticks is None and not self.failed and not self.untimed
 
 
 class TimedQueue(Submits, Protocol):

@@ -45,6 +45,7 @@ class Buffer(AnyBuffer):
         parent: Buffer | None = None,
         offset: int = 0,
         origin: Buffer | None = None,
+        imported: bool = False,
     ) -> None:
         self.device = device
         self.memory = memory
@@ -56,6 +57,7 @@ class Buffer(AnyBuffer):
         self.parent = parent
         self._origin = origin
         self._closed = False
+        self.imported = imported or (parent is not None and parent.imported)
         source = parent or origin
         self.serial: int = next(_serials) if source is None else source.serial
         self.descriptor = _RANGE.pack(self.serial, offset, self.size, self.serial)
@@ -72,6 +74,7 @@ class Buffer(AnyBuffer):
         """A buffer in new memory; ResourceExhaustedError if there is none."""
         device.check_usable()
         check_size(size)
+        device.allocation_count += 1
         try:
             whole = np.empty(size + _ALIGNMENT - 1, np.uint8)
         except (MemoryError, ValueError, OverflowError):
@@ -87,7 +90,17 @@ class Buffer(AnyBuffer):
         return self._derived(self.memory[offset : offset + size], self.offset + offset, parent=self)
 
     def shared(self) -> Buffer:
-        return self._derived(self.memory, self.offset, origin=self)
+        return self._derived(self.memory, self.offset, origin=self, imported=self.imported)
+
+    def moved(self, by: str) -> Buffer:
+        buffer: Buffer | None = self
+        while buffer is not None:
+            buffer._closed = True
+            buffer.moved_by = by
+            buffer = buffer._origin
+        new = self._derived(self.memory, self.offset, origin=self, imported=self.imported)
+        new.owners = self.owners
+        return new
 
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
         size = self.check_range(offset, size, "map")

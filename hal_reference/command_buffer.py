@@ -124,6 +124,7 @@ class CommandBuffer(ProgramCommandBuffer):
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> None:
+        self.device.copy_count += 1
         self._note(_copy, source, target, size, source_offset, target_offset)
 
     def dispatch_function(

@@ -111,7 +111,7 @@ class Device(LogicalDevice, AnyDevice):
         self.check_usable()
         view = contiguous(data)
         access = MemoryAccess.READ if view.readonly else MemoryAccess.ALL
-        return Buffer(self, np.frombuffer(view, np.uint8), HOST, USAGE, access)
+        return Buffer(self, np.frombuffer(view, np.uint8), HOST, USAGE, access, imported=True)
 
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> Semaphore:
         return Semaphore(self, initial_value, name)

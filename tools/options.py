@@ -13,7 +13,9 @@ import click
 from ..status import shown
 from .errors import usage_error
 
-DEVICE_HELP: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME, lavapipe, or reference (programs only)."
+_VULKAN: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME"
+DEVICE_HELP: Final = f"{_VULKAN}, lavapipe, or reference (programs only)."
+TIMED_DEVICE_HELP: Final = f"{_VULKAN} or lavapipe."
 device_option = click.option("--device", metavar="URI", help=DEVICE_HELP)
 validation_option = click.option(
     "--validation/--no-validation",

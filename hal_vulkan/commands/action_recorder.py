@@ -263,6 +263,7 @@ class ActionRecorder(CommandRecorder):
     ) -> None:
         """Copies bytes at any alignment, by default to the end of the source; the ranges must not overlap."""
         self.check_recording()
+        self.device.copy_count += 1
         if self._noting:
             self._check_slot(source)
             self._check_slot(target)

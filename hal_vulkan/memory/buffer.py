@@ -51,6 +51,7 @@ class Buffer(AnyBuffer):
         block = allocation.block
         self.device = device
         self._allocation = allocation
+        self.imported = block.kind == "imported"
         self._closed = False
         # With staging, memory that was not requested host-visible is not mapped even where it could be, so that the
         # path of discrete GPUs can be tested on any device.
@@ -80,6 +81,7 @@ class Buffer(AnyBuffer):
     ) -> Buffer:
         """A buffer in new memory; see ``Device.create_buffer``."""
         check_size(size)
+        allocator.device.allocation_count += 1
         allocation = allocator.allocate(size, memory_type)
         return cls(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
 
@@ -192,6 +194,16 @@ class Buffer(AnyBuffer):
         """This buffer for programs; see ``SharedBuffer``."""
         return SharedBuffer(self)
 
+    def moved(self, by: str) -> Buffer:
+        self._give_up(by)
+        return Buffer(self.device, self._allocation, self.offset, self.size, self.memory_type, self.usage, self.access)
+
+    def _give_up(self, by: str) -> None:
+        """Closes it without freeing its memory."""
+        self._closed = True
+        self.moved_by = by
+        self.device.close_epoch += 1
+
     def flush(self, offset: int = 0, size: int | None = None) -> None:
         """Makes host writes visible to the device; does nothing on coherent memory."""
         self._sync_range(offset, size, "flush")
@@ -259,6 +271,10 @@ class SharedBuffer(Buffer):
             buffer.access,
         )
         self._origin = buffer
+
+    def moved(self, by: str) -> SharedBuffer:
+        self._give_up(by)
+        return SharedBuffer(self._origin.moved(by))
 
     def close(self) -> None:
         """Closes the array's buffer with it; idempotent."""

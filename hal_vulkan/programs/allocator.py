@@ -77,6 +77,7 @@ class ProgramBuffer(Buffer):
         new.size = self.size
         new.descriptor = self.descriptor
         new.bindable = self.bindable
+        new.imported = self.imported
         new.memory_type = self.memory_type
         new.usage = self.usage
         new.access = self.access
@@ -85,6 +86,10 @@ class ProgramBuffer(Buffer):
         new.kind = self.kind
         new.owners = 1
         return new
+
+    def moved(self, by: str) -> ProgramBuffer:
+        self._give_up(by)
+        return self.successor()
 
     def close(self) -> None:
         """Gives the memory back, to be used again when queues no longer use it; idempotent."""
@@ -132,6 +137,7 @@ class ProgramAllocator(AnyAllocator):
 
     def allocate(self, memory_type: int, usage: int, size: int) -> ProgramBuffer:
         """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
+        self.device.allocation_count += 1
         if self.returned:
             self.collect()
         kind = (size, memory_type, usage)

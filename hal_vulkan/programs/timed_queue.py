@@ -36,6 +36,8 @@ from .command_buffer import ProgramCommandBuffer
 from .timed_recordings import TimedRecordings
 
 _SECONDS_A_READING: Final = 1.0
+_MOST_READING_S: Final = 1.0
+_RECENT: Final = 256  # submissions that may retire in another thread at a time
 _CREDIT_NS: Final = 10e6  # of slowdown at the start, and the most after a pause
 _MARKS_COST: Final = 3  # of a span's two marks, in dispatches
 _COST_DISPATCHES: Final = 8
@@ -267,6 +269,9 @@ class TimedQueue:
         self._counted += counted
         if number and len(counted) < len(stands):
             self._last = number
+            for stand in stands:
+                if isinstance(stand, _Stand):
+                    stand.submission.is_submitted = True
         return number
 
     def take_submissions(self) -> list[TimedSubmission]:
@@ -322,6 +327,13 @@ class TimedQueue:
         for mark in marks:
             mark.close()
 
+    def _await_readings(self) -> None:
+        """Waits for times of ended work that another thread is reading."""
+        until = time.monotonic() + _MOST_READING_S
+        recent = self.submissions[-_RECENT:]
+        while not self.errors and time.monotonic() < until and any(one.is_unread for one in recent):
+            time.sleep(0.0001)
+
     def stop(self, timeout: float) -> None:
         """Ends timing. Waits ``timeout`` seconds at most for timed work to end, and gives everything back.
 
@@ -331,6 +343,7 @@ class TimedQueue:
             if self._last and self.device.lost is None and not self.device.is_closed:
                 wait_timeline(self.device, self.queue.timeline, self._last, timeout, "what was profiled to end")
                 self.queue.retire()
+                self._await_readings()
         except PumiceError as error:
             self.errors.append(error)
         finally:

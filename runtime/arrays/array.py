@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,11 @@ from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError
 from .array_device import ArrayDevice, check_timeout
+from .pending import Fences, settle, unreached, wait_for
 from .spec import Index, check_dtype, check_out, check_shape, contiguous_part
+
+if TYPE_CHECKING:
+    from ...vm.wait.source import WaitSource
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 
@@ -41,6 +45,7 @@ class DeviceArray(Closing):
 
     __slots__ = (
         "_base",
+        "_fences",
         "_last_use",
         "_program_view",
         "_ready",
@@ -74,6 +79,7 @@ class DeviceArray(Closing):
         self._ready = 0  # payload of the device's stream at which the last write is done
         self._last_use = 0  # and the last use of any kind
         self._shared = shared  # frees the memory in place of this array
+        self._fences: Fences = ()  # of programs that write it
         self._program_view: BufferView | None = None
 
     # -- shape ---------------------------------------------------------------------------------------
@@ -155,14 +161,18 @@ class DeviceArray(Closing):
         view = self._program_view
         if view is None or view.element_type is not element_type:
             self._check_open()
-            owner = root._shared
-            if owner is None:
-                owner = root._shared = root.buffer.shared()
+            owner = root.shared()
             buffer = owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
             view = self._program_view = BufferView(buffer, self.shape, element_type)
         elif self.buffer._closed:
             self._check_open()
         return view
+
+    def shared(self) -> Buffer:
+        """The buffer that programs get for an array that is no view. For the runtime."""
+        if self._shared is None:
+            self._shared = self.buffer.shared()
+        return self._shared
 
     # -- order ---------------------------------------------------------------------------------------
 
@@ -173,6 +183,15 @@ class DeviceArray(Closing):
             root._last_use = max(root._last_use, payload)
             if written:
                 root._ready = max(root._ready, payload)
+
+    def mark_pending(self, fence: WaitSource | None) -> None:
+        """Notes the fence of a program that writes all of it; ``None`` when that is done. For the runtime."""
+        base = self._base
+        if base is None:
+            self._fences = () if fence is None else (fence,)
+        elif fence is not None:
+            with self.device.mark_lock:
+                base._fences = (*unreached(base._fences), fence)
 
     def wait(self, timeout: float | None = None) -> DeviceArray:
         """Blocks until work that writes it is done; returns itself.
@@ -186,6 +205,8 @@ class DeviceArray(Closing):
         """
         check_timeout(timeout)
         root = self if self._base is None else self._base
+        if root._fences:
+            timeout = wait_for(root._fences, timeout)
         if root._ready:
             self.device.wait(root._ready, timeout)
         return self
@@ -224,6 +245,7 @@ class DeviceArray(Closing):
             FailedPreconditionError: the host does not see the memory (a discrete GPU); use ``numpy`` and ``copy_from``.
         """
         self._check_open()
+        self.wait()
         self._wait_unused()
         view = self.buffer.map()
         return np.frombuffer(view, np.uint8).view(self.dtype).reshape(self.shape)
@@ -239,9 +261,15 @@ class DeviceArray(Closing):
             InvalidArgumentError: another shape or dtype.
         """
         self._check_open()
+        root = self if self._base is None else self._base
+        if root._fences:
+            settle(root._fences)
+            self.mark_pending(None)
         if isinstance(source, DeviceArray):
             self._check_same(source.shape, source.dtype)
             source._check_open()
+            if (source if source._base is None else source._base)._fences:
+                source.wait()
             if source.device is self.device:
                 if self.nbytes:
                     payload = self.device.copy(source.buffer, self.buffer)
@@ -357,11 +385,15 @@ class DeviceArray(Closing):
 
     def _check_open(self) -> None:
         if self.buffer.is_closed:
-            raise ClosedError(f"this array of shape {self.shape} was closed")
+            raise ClosedError(self.buffer.moved_text or f"this array of shape {self.shape} was closed")
 
     def close(self) -> None:
         """Frees the memory, once work under way has finished; idempotent. Views of it are closed with it."""
         (self._shared or self.buffer).close()
+
+    def moved(self, by: str) -> Buffer:
+        """A buffer with its memory. The array, which is no view, is closed; ``by`` says so. For the runtime."""
+        return (self._shared or self.buffer).moved(by)
 
     def __del__(self) -> None:
         # For convenience only: closing the device frees what is left. The garbage collector may run under any lock, so

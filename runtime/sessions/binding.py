@@ -22,7 +22,7 @@ from ...vm.types.ref_types import ref_type_class
 from ..arrays.array import DeviceArray
 from ..device import Device
 from .scalar_binding import scalar_binder, scalar_unbinder
-from .signature import Argument, Result, element_type_of
+from .signature import Argument, Result, element_type_of, shape_text
 
 _SCALARS: Final = (np.generic, list, tuple, int, float, complex)
 _DENSE: Final = EncodingType.DENSE_ROW_MAJOR
@@ -69,7 +69,6 @@ class _Reference:
         self._devices = devices
         self._type = declared.type_text if declared is not None and declared.kind is ValueKind.REF else None
         self._classes = None if self._type is None else ref_type_class(self._type)
-        self._is_storage = declared is not None and "iree.abi.output" in declared.attributes
 
     def bind(self, value: Any) -> Any:
         """The VM's value for a caller's."""
@@ -172,7 +171,7 @@ class _Reference:
             return BufferView(whole.buffer, value.shape, element_type)
         if not isinstance(value, DeviceArray):
             value = self._first().asarray(value)
-        elif not self._is_storage and _is_misaligned(value):
+        elif self._argument.storage is None and _is_misaligned(value):
             value = value.copy()  # the device cannot bind this offset
         return value.buffer_view(element_type)
 
@@ -197,7 +196,10 @@ class _Reference:
         wanted = " or ".join(str(one) for one in self._argument.dtypes)
         hint = ""
         if dtype == np.float64 and self._argument.dtypes[0] == np.float32:
-            hint = " (iree-compile makes f32 of f64 unless --iree-input-demote-f64-to-f32=false)"
+            hint = (
+                " (that is NumPy's default, and of programs in f64 iree-compile makes f32 unless "
+                "--iree-input-demote-f64-to-f32=false)"
+            )
         raise self._error(value, f"expected dtype {wanted}{hint}; convert it with .astype(…)")
 
     def _check_shape(self, value: object, shape: Sequence[int]) -> None:
@@ -205,8 +207,7 @@ class _Reference:
         if wanted is None:
             return
         if len(wanted) != len(shape) or any(a is not None and a != b for a, b in zip(wanted, shape, strict=True)):
-            text = ", ".join("?" if one is None else str(one) for one in wanted)
-            raise self._error(value, f"expected shape ({text}{',' if len(wanted) == 1 else ''})")
+            raise self._error(value, f"expected shape {shape_text(wanted)}")
 
     # -- buffer views --
 

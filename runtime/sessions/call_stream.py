@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ...hal.buffer import Buffer
 from ...status import InvalidArgumentError
 from ...vm.invocation.invocation import Invocation
+from .donation import buffer_of
+from .outputs import Out
 
 if TYPE_CHECKING:
     import asyncio
@@ -16,9 +19,13 @@ _END: Any = object()
 
 
 def stream_calls(
-    submit: Callable[[Any], Invocation], calls: Iterable[Any] | AsyncIterable[Any], depth: int, ordered: bool
+    submit: Callable[[Any, Out | None], Invocation],
+    calls: Iterable[Any] | AsyncIterable[Any],
+    out: Iterable[Out] | None,
+    depth: int,
+    ordered: bool,
 ) -> AsyncIterator[Any]:
-    """The results of calls, at most ``depth`` in flight."""
+    """The results of calls, at most ``depth`` in flight; ``out`` has the arrays of each."""
     if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
         raise InvalidArgumentError(f"depth is the most calls in flight, at least 1; got {depth!r}")
     if isinstance(calls, AsyncIterable):
@@ -28,7 +35,49 @@ def stream_calls(
             source = _each(iter(calls))
         except TypeError:
             raise InvalidArgumentError(f"a stream takes an iterable of calls, got {type(calls).__name__}") from None
-    return _stream(submit, source, depth, ordered)
+    outs = None
+    if out is not None:
+        try:
+            outs = iter(out)
+        except TypeError:
+            raise InvalidArgumentError(
+                f"out of a stream is an iterable, with the arrays of each call; got {type(out).__name__}"
+            ) from None
+    return _stream(submit, source, _Outs(outs), depth, ordered)
+
+
+class _Outs:
+    """The arrays of the calls in flight, which may not come twice."""
+
+    def __init__(self, outs: Iterator[Out] | None) -> None:
+        self._outs = outs
+        self._used: dict[Invocation, list[Buffer]] = {}
+        self._next: list[Buffer] = []
+
+    def take(self) -> Out | None:
+        """The arrays of the next call."""
+        if self._outs is None:
+            return None
+        out: Out | None = next(self._outs, None)
+        if out is None:
+            raise InvalidArgumentError("out of the stream ended before its calls: it has the arrays of each call")
+        found = [buffer_of(one) for one in (out if isinstance(out, (tuple, list)) else (out,))]
+        self._next = [one for one in found if one is not None]
+        if any(one.overlaps(used) for one in self._next for buffers in self._used.values() for used in buffers):
+            raise InvalidArgumentError(
+                "an array of the stream's out came again while a call that writes it was in flight, or its result not "
+                "taken; give at least depth of them"
+            )
+        return out
+
+    def submitted(self, invocation: Invocation) -> None:
+        """Notes whose arrays ``take`` gave last."""
+        if self._next:
+            self._used[invocation] = self._next
+
+    def taken(self, invocation: Invocation) -> None:
+        """Notes that the caller has had the result."""
+        self._used.pop(invocation, None)
 
 
 async def _each(calls: Any) -> AsyncGenerator[Any, None]:
@@ -37,7 +86,11 @@ async def _each(calls: Any) -> AsyncGenerator[Any, None]:
 
 
 async def _stream(
-    submit: Callable[[Any], Invocation], source: AsyncIterator[Any], depth: int, ordered: bool
+    submit: Callable[[Any, Out | None], Invocation],
+    source: AsyncIterator[Any],
+    outs: _Outs,
+    depth: int,
+    ordered: bool,
 ) -> AsyncGenerator[Any, None]:
     import asyncio  # imported late: programs without it start sooner
 
@@ -73,13 +126,15 @@ async def _stream(
                 if call is _END:
                     more = False
                 else:
-                    invocation = submit(call)
+                    invocation = submit(call, outs.take())
+                    outs.submitted(invocation)
                     flight.append(invocation)
                     invocation.add_done_callback(done)
             wake.clear()
             ready = _take(flight, ended, ordered)
             if ready is not None:
                 yield ready._result()
+                outs.taken(ready)
             elif flight or more:
                 if asked is not None and asked.done() and len(flight) < depth:
                     continue

@@ -30,7 +30,9 @@ from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
 from ..arrays.array import DeviceArray
 from ..device import Device
+from .donation import Donate
 from .instance import Instance
+from .outputs import Out
 from .session_devices import CallTarget, SessionDevices
 from .session_function import SessionFunction
 from .session_modules import ModuleSource, builtin_modules, open_module, wrong_device
@@ -242,13 +244,17 @@ class Session(Closing):
         function: str | SessionFunction,
         /,
         *arguments: object,
+        out: Out | None = None,
+        donate: Donate | None = None,
         timeout: float | None = None,
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
         **named: object,
     ) -> Any:
         """Calls a function, by full name or as ``lookup`` returned it; see ``SessionFunction.__call__``."""
-        return self._function(function)(*arguments, timeout=timeout, wait=wait, signal=signal, **named)
+        return self._function(function)(
+            *arguments, out=out, donate=donate, timeout=timeout, wait=wait, signal=signal, **named
+        )
 
     def call_direct(
         self, function: str | SessionFunction, values: Sequence[Any], *, timeout: float | None = None
@@ -261,6 +267,8 @@ class Session(Closing):
         function: str | SessionFunction,
         /,
         *arguments: object,
+        out: Out | None = None,
+        donate: Donate | None = None,
         timeout: float | None = None,
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
@@ -270,7 +278,15 @@ class Session(Closing):
     ) -> Invocation:
         """Begins a call and returns at once; see ``SessionFunction.submit``."""
         return self._function(function).submit(
-            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+            *arguments,
+            out=out,
+            donate=donate,
+            timeout=timeout,
+            wait=wait,
+            signal=signal,
+            policy=policy,
+            loop=loop,
+            **named,
         )
 
     async def call_async(
@@ -278,6 +294,8 @@ class Session(Closing):
         function: str | SessionFunction,
         /,
         *arguments: object,
+        out: Out | None = None,
+        donate: Donate | None = None,
         timeout: float | None = None,
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
@@ -287,7 +305,15 @@ class Session(Closing):
     ) -> Any:
         """Calls a function from a coroutine; see ``SessionFunction.call_async``."""
         return await self._function(function).submit(
-            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+            *arguments,
+            out=out,
+            donate=donate,
+            timeout=timeout,
+            wait=wait,
+            signal=signal,
+            policy=policy,
+            loop=loop,
+            **named,
         )
 
     def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
-from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError
+from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError, NotFoundError
 from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.loop import Loop
@@ -19,11 +18,12 @@ from ...vm.invocation.invocation import Invocation
 from ..profiling.call import CallRecord, now
 from .binding import argument_binder, result_unbinder
 from .call_stream import stream_calls
+from .donation import Donate
+from .observed_call import observed_async, observed_sync
+from .output_call import OutputCall
+from .outputs import Out, Outputs
 from .session_devices import CallTarget
 from .signature import make_signature
-
-if TYPE_CHECKING:
-    from ..profiling.profile import Profile
 
 
 class SessionFunction:
@@ -34,12 +34,26 @@ class SessionFunction:
         signature: arguments and results.
     """
 
-    __slots__ = ("_binders", "_count", "_function", "_single", "_target", "_unbinders", "name", "signature")
+    __slots__ = (
+        "_binders",
+        "_count",
+        "_function",
+        "_outputs",
+        "_profiled",
+        "_single",
+        "_takes_storages",
+        "_target",
+        "_unbinders",
+        "_writer",
+        "name",
+        "signature",
+    )
 
-    def __init__(self, target: CallTarget, function: Function) -> None:
+    def __init__(self, target: CallTarget, function: Function, called: Function | None = None) -> None:
         self._target = target
         self._function = function
-        self.name = function.full_name
+        self._profiled = called or function  # what its calls are calls of
+        self.name = self._profiled.full_name
         self.signature = make_signature(self.name, function.convention, function.declaration, function.attributes)
         devices = target.devices
         arguments, results = self.signature.arguments, self.signature.results
@@ -47,10 +61,15 @@ class SessionFunction:
         self._unbinders = tuple(result_unbinder(one, devices.wrap, devices.wrap_dense) for one in results)
         self._count = len(self._binders)
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
+        self._takes_storages = len(self.signature.inputs) < len(arguments)
+        self._outputs: Outputs | None = None
+        self._writer: SessionFunction | None = None
 
     def __call__(
         self,
         *arguments: object,
+        out: Out | None = None,
+        donate: Donate | None = None,
         timeout: float | None = None,
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
@@ -63,6 +82,13 @@ class SessionFunction:
                 dtype, buffer views, or (nested) Python numbers; for scalars Python or NumPy numbers; fences and other
                 references unchanged. Arrays on a device of the session are passed without a copy; parts of them whose
                 offset the device cannot bind are copied on the device.
+            out: an array for each tensor among the results, a tuple of several, which the results are written to and
+                which are returned. They are on a device of the session, writable, of the results' shapes and dtypes,
+                and share no memory with each other or with arguments. docs/out-parameters.md says which modules write
+                them in place; other results are copied on the device.
+            donate: numbers or names of arguments whose memory the program may take for its results. These arrays are
+                closed if the call succeeds. Views and arrays that share memory with other arguments are refused; values
+                that are not arrays on a device are ignored.
             timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` is no limit.
                 Native functions written in Python are not interrupted; the deadline is checked when they return.
             wait: for asynchronous functions: what the work waits for, such as
@@ -72,8 +98,9 @@ class SessionFunction:
             named: arguments by declared name.
 
         Returns:
-            ``None``, the result, or a tuple of several: DeviceArrays for tensors (buffer views where NumPy has no dtype
-            for the elements, or packs them differently), Python numbers for scalars (bools where declared ``i1``).
+            ``None``, the result, or a tuple of several: for tensors the arrays of ``out``, or else new DeviceArrays
+            (buffer views where NumPy has no dtype for the elements, or packs them differently), Python numbers for
+            scalars (bools where declared ``i1``).
 
         Raises:
             InvalidArgumentError: an argument is not what is declared; the message says which, what was declared and
@@ -81,15 +108,23 @@ class SessionFunction:
             DeadlineExceededError: the timeout; everything of the call is released.
             FailedPreconditionError: another thread is using the session.
             ClosedError: the session or an array was closed.
-            PumiceError: the program's failure, with its location.
+            PermissionDeniedError: an array of ``out`` is in memory that may only be read.
+            PumiceError: the program's failure, with its location. What it had written to ``out`` stays there.
         """
         target = self._target
         context = target.context
         if context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
+        storages = self._takes_storages and self._omits_storages(arguments, named)
+        if storages or out is not None or donate is not None:
+            self._check_fences(wait, signal)
+            writer = self._writer_for(out)
+            call = OutputCall(writer.outputs, arguments, named, out, donate, wait, signal)
+            return writer._perform(call.bind, call.finish, timeout, wait, call.done)
         if target.observer is not None:
-            values_of = functools.partial(self._bind_all, arguments, named)
-            return self._observed(target.observer, values_of, timeout, wait, signal, self._results)
+            return self._perform(
+                functools.partial(self._bind_all, arguments, named), self._results, timeout, wait, signal
+            )
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
@@ -129,10 +164,7 @@ class SessionFunction:
             self._check_fences(wait, signal)
             return self.call_direct(values, timeout=timeout)
         bound = self._counted(values, self._count)
-        observer = self._target.observer
-        if observer is not None:
-            return self._observed(observer, lambda: bound, timeout, wait, signal, lambda value: value)
-        return self._invoke_async(bound, timeout, wait, signal)
+        return self._perform(lambda: bound, lambda value: value, timeout, wait, signal)
 
     def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
         """Calls with the VM's values, unchecked but for their number, and returns the VM's values.
@@ -147,10 +179,80 @@ class SessionFunction:
             PumiceError: as a call; with values of wrong types whatever the program makes of them.
         """
         direct = self._counted(values, len(self._function.convention.arguments))
+        return self._perform_sync(lambda: direct, lambda value: value, timeout)
+
+    def _perform(
+        self,
+        bind: Callable[[], tuple[Any, ...]],
+        convert: Callable[[Any], Any],
+        timeout: float | None,
+        wait: Fence | HalFence | None,
+        signal: Fence | HalFence | None,
+    ) -> Any:
+        """A call with the values that ``bind`` makes and the results that ``convert`` makes."""
+        if not self.signature.is_async:
+            self._check_fences(wait, signal)
+            return self._perform_sync(bind, convert, timeout)
         observer = self._target.observer
-        if observer is not None:
-            return self._observed_sync(observer, lambda: direct, timeout, lambda value: value)
-        return self._target.context.invoke(self._function, direct, timeout=timeout)
+        if observer is None:
+            return convert(self._invoke_async(bind(), timeout, wait, signal))
+        return observed_async(
+            observer,
+            self._profiled,
+            bind,
+            lambda values, record: self._invoke_async(values, timeout, wait, signal, record),
+            convert,
+        )
+
+    def _perform_sync(
+        self, bind: Callable[[], tuple[Any, ...]], convert: Callable[[Any], Any], timeout: float | None
+    ) -> Any:
+        invoke = functools.partial(self._target.context.invoke, self._function, timeout=timeout)
+        observer = self._target.observer
+        if observer is None:
+            return convert(invoke(bind()))
+        return observed_sync(observer, self._profiled, bind, invoke, convert)
+
+    # -- results in the caller's arrays --------------------------------------------------------------
+
+    @property
+    def outputs(self) -> Outputs:
+        """Where its results go."""
+        if self._outputs is None:
+            unbinders = self._unbinders
+            if not self.signature.results:
+                devices = self._target.devices
+                storages = [one for one in self.signature.arguments if one.storage is not None]
+                storages.sort(key=lambda one: one.storage or 0)
+                unbinders = tuple([result_unbinder(one, devices.wrap, devices.wrap_dense) for one in storages])
+            self._outputs = Outputs(self.signature, self._binders, unbinders, self._target)
+        return self._outputs
+
+    def _writer_for(self, out: object) -> SessionFunction:
+        """The function that takes storages for these results: this one, or ``NAME$async`` beside it."""
+        if self._takes_storages:
+            return self
+        if self._writer is None:
+            self._writer = self._find_writer() or self
+        writer = self._writer
+        # What the caller leaves out has to be allocated before the call.
+        return writer if out is not None or writer.outputs.is_allocatable else self
+
+    def _find_writer(self) -> SessionFunction | None:
+        function = self._function
+        if self.signature.is_async or not self._unbinders:
+            return None
+        try:
+            found = SessionFunction(self._target, function.context.lookup(f"{function.full_name}$async"), function)
+        except (NotFoundError, InvalidArgumentError):  # there is none, or one that only programs can call
+            return None
+        return found if found.signature.writes(self.signature) else None
+
+    def _omits_storages(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> bool:
+        """Whether it takes storages, and none is among the arguments."""
+        if not self._takes_storages or len(arguments) > len(self.outputs.inputs):
+            return False
+        return not any(one.storage is not None and one.name in named for one in self.signature.arguments)
 
     def _counted(self, values: Sequence[Any], count: int) -> tuple[Any, ...]:
         try:
@@ -213,58 +315,13 @@ class SessionFunction:
                 record.settled = now()
         return result
 
-    def _observed(
-        self,
-        observer: Profile,
-        bind: Callable[[], tuple[Any, ...]],
-        timeout: float | None,
-        wait: Fence | HalFence | None,
-        signal: Fence | HalFence | None,
-        convert: Callable[[Any], Any],
-    ) -> Any:
-        """A call whose times are recorded, from the binding of arguments to the conversion of results."""
-        if not self.signature.is_async:
-            self._check_fences(wait, signal)
-            return self._observed_sync(observer, bind, timeout, convert)
-        record = observer.new_call(self._function, is_async=False)
-        try:
-            values = bind()
-            record.bind_end = now()
-            result = convert(self._invoke_async(values, timeout, wait, signal, record))
-        except BaseException as error:
-            record.ended(error)
-            raise
-        record.ended(None)
-        return result
-
-    def _observed_sync(
-        self,
-        observer: Profile,
-        bind: Callable[[], tuple[Any, ...]],
-        timeout: float | None,
-        convert: Callable[[Any], Any],
-    ) -> Any:
-        phase, bound, invoked, error_name = observer.phase, 0, 0, ""
-        begin = now()
-        try:
-            values = bind()
-            bound = now()
-            try:
-                result = self._target.context.invoke(self._function, values, timeout=timeout)
-            finally:
-                invoked = now()
-            return convert(result)
-        except BaseException as error:
-            error_name = type(error).__name__
-            raise
-        finally:
-            observer.call_ended((self._function, phase, get_ident(), begin, bound, invoked, now(), error_name))
-
     # -- asynchronous calls --------------------------------------------------------------------------
 
     def submit(
         self,
         *arguments: object,
+        out: Out | None = None,
+        donate: Donate | None = None,
         timeout: float | None = None,
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
@@ -277,6 +334,7 @@ class SessionFunction:
         Args:
             arguments, named: as for a call. Host arrays are read when the call starts on its loop: do not change them
                 before it is done.
+            out, donate: as for a call. Donated arrays are closed when it is done; do not use them until then.
             timeout: seconds for the whole call, the wait for its ticket included; ``None`` is no limit.
             wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is
                 submitted.
@@ -296,17 +354,26 @@ class SessionFunction:
         if target.context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
         self._check_fences(wait, signal)
-        is_waited_for = self.signature.is_async and signal is None
+        writer, call = self, None
+        into = out is not None or donate is not None or self._omits_storages(arguments, named)
+        if into:
+            writer = self._writer_for(out)
+        is_async = writer.signature.is_async
+        is_waited_for = is_async and signal is None
         done = signal
-        record = None if target.observer is None else target.observer.new_call(self._function, is_async=True)
+        record = None if target.observer is None else target.observer.new_call(self._profiled, is_async=True)
 
         def inputs() -> tuple[Any, ...]:
-            nonlocal done
+            nonlocal call, done
             if record is not None:
                 record.bind_begin = now()
             try:
-                values = self._bind_all(arguments, named)
-                if not self.signature.is_async:
+                if into:
+                    call = OutputCall(writer.outputs, arguments, named, out, donate, wait, signal)
+                    values, done = call.bind(), call.done
+                else:
+                    values = self._bind_all(arguments, named)
+                if not is_async:
                     return values
                 if is_waited_for:
                     done = HalFence(target.devices.first().hal)
@@ -318,13 +385,14 @@ class SessionFunction:
         def convert(outputs: tuple[Any, ...]) -> Any:
             if record is not None:
                 record.convert_begin = now()
-            if not outputs:
-                return None
-            return self._results(outputs[0] if len(outputs) == 1 else outputs)
+            result = outputs[0] if len(outputs) == 1 else outputs
+            if call is not None:
+                return call.finish(result)
+            return self._results(result) if outputs else None
 
         return Invocation()._start(
             target.context,
-            self._function,
+            writer._function,
             inputs,
             policy,
             loop,
@@ -337,6 +405,8 @@ class SessionFunction:
     async def call_async(
         self,
         *arguments: object,
+        out: Out | None = None,
+        donate: Donate | None = None,
         timeout: float | None = None,
         wait: Fence | HalFence | None = None,
         signal: Fence | HalFence | None = None,
@@ -351,13 +421,23 @@ class SessionFunction:
         cancelled elsewhere.
         """
         return await self.submit(
-            *arguments, timeout=timeout, wait=wait, signal=signal, policy=policy, loop=loop, **named
+            *arguments,
+            out=out,
+            donate=donate,
+            timeout=timeout,
+            wait=wait,
+            signal=signal,
+            policy=policy,
+            loop=loop,
+            **named,
         )
 
     def stream(
         self,
         calls: Iterable[Any] | AsyncIterable[Any],
         *,
+        out: Iterable[Out] | None = None,
+        donate: Donate | None = None,
         depth: int = 8,
         ordered: bool = True,
         timeout: float | None = None,
@@ -369,6 +449,10 @@ class SessionFunction:
         Args:
             calls: for each call a tuple of arguments, or one argument that is not a tuple. Read only as far as
                 ``depth`` allows.
+            out: for each call what ``out`` is for one, taken when the call begins: a list with one for each call, or
+                an iterator such as ``itertools.cycle(arrays)``. An array may come again when the iteration has gone on
+                from the result in it, so ``depth`` arrays suffice where results are ordered.
+            donate: as for a call.
             depth: the most calls in flight, results not yet taken included.
             ordered: whether results come in the order of the calls, or of their completion.
             timeout: seconds for each call.
@@ -381,14 +465,12 @@ class SessionFunction:
         Raises:
             InvalidArgumentError: a depth below 1, or ``calls`` is not iterable.
         """
-        return stream_calls(
-            lambda call: self.submit(
-                *(call if isinstance(call, tuple) else (call,)), timeout=timeout, policy=policy, loop=loop
-            ),
-            calls,
-            depth,
-            ordered,
-        )
+
+        def submit(call: Any, out: Out | None) -> Invocation:
+            arguments = call if isinstance(call, tuple) else (call,)
+            return self.submit(*arguments, out=out, donate=donate, timeout=timeout, policy=policy, loop=loop)
+
+        return stream_calls(submit, calls, out, depth, ordered)
 
     @property
     def function(self) -> Function:

@@ -7,9 +7,10 @@ Values are converted in binding.py.
 
 from __future__ import annotations
 
+import re
 import reprlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,8 @@ from ...vm.bytecode.calling_convention import CallingConvention
 from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration, ValueKind
 from ..arrays.array import DeviceArray
 
+_OUTPUT: Final = re.compile(r"\d{1,4}(?= : |$)")
+_INDICES: Final = re.compile(r"\[(?:\d{1,4}(?:, )?)*\]")
 _TYPES: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "ref"}
 
 
@@ -59,12 +62,36 @@ class Argument(Result):
         element_type: of a tensor; ``None`` where any is accepted.
         dtypes: NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
         shape: of a tensor, with ``None`` for dynamic lengths; ``None`` where any is accepted.
+        storage: number of the result that the program writes into it (``iree.abi.output``); ``None`` for inputs.
+        reuses: of a storage, positions of the arguments whose memory it may be (``pumice.abi.reuses``).
     """
 
     position: int
     element_type: ElementType | None
     dtypes: tuple[np.dtype[np.generic], ...]
     shape: tuple[int | None, ...] | None
+    storage: int | None = None
+    reuses: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, letter: str, declared: DeclaredValue | None, position: int) -> Argument:
+        """The argument that is declared."""
+        tensor = declared if declared is not None and declared.kind is ValueKind.TENSOR else None
+        element_type = element_type_of(tensor)
+        attributes: Mapping[str, str] = {} if declared is None else declared.attributes
+        output = _OUTPUT.match(attributes.get("iree.abi.output", ""))
+        reuses = attributes.get("pumice.abi.reuses", "")
+        return cls(
+            declared.name if declared is not None else name,
+            letter,
+            declared,
+            position,
+            element_type,
+            dtypes_of(element_type),
+            tensor.shape if tensor is not None else None,
+            int(output[0]) if output is not None and letter == "r" else None,
+            tuple(map(int, re.findall(r"\d+", reuses))) if _INDICES.fullmatch(reuses) else (),
+        )
 
     @property
     def is_tensor(self) -> bool:
@@ -134,12 +161,31 @@ class Signature:
     def __repr__(self) -> str:
         return f"<Signature {self}>"
 
-    def place(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[object, ...]:
-        """All arguments in order of position, those that are named too."""
-        wanted = self.arguments
+    @property
+    def inputs(self) -> tuple[Argument, ...]:
+        """The arguments without the storages of results."""
+        return tuple([one for one in self.arguments if one.storage is None])
+
+    def writes(self, other: Signature) -> bool:
+        """Whether it is ``other`` with a storage for each result."""
+        storages = sorted((one for one in self.arguments if one.storage is not None), key=lambda one: one.storage or 0)
+        return (
+            self.is_async
+            and not self.results
+            and [(one.letter, one.type_text) for one in self.inputs]
+            == [(one.letter, one.type_text) for one in other.arguments]
+            and [one.type_text for one in storages] == [one.type_text for one in other.results]
+        )
+
+    def place(
+        self, arguments: tuple[object, ...], named: Mapping[str, object], wanted: Sequence[Argument] | None = None
+    ) -> tuple[object, ...]:
+        """Values of all arguments in order of position, those that are named too; or of those that are ``wanted``."""
+        if wanted is None:
+            wanted = self.arguments
         if len(arguments) > len(wanted) or (not named and len(arguments) < len(wanted)):
             raise InvalidArgumentError(f"{self} takes {_count(len(wanted))}, got {len(arguments)}")
-        values: dict[int, object] = dict(enumerate(arguments))
+        values: dict[int, object] = {one.position: value for one, value in zip(wanted, arguments, strict=False)}
         for name, value in named.items():
             positions = [one.position for one in wanted if one.name == name and one.declared is not None]
             if len(positions) != 1:
@@ -151,7 +197,7 @@ class Signature:
         missing = [str(one) for one in wanted if one.position not in values]
         if missing:
             raise InvalidArgumentError(f"{self} takes {_count(len(wanted))}; missing: {', '.join(missing)}")
-        return tuple([values[position] for position in range(len(wanted))])
+        return tuple([values[one.position] for one in wanted])
 
 
 def make_signature(
@@ -173,24 +219,30 @@ def make_signature(
     arguments = []
     for position, letter in enumerate(letters):
         declared = declaration.arguments[position] if declaration is not None else None
-        tensor = declared if declared is not None and declared.kind is ValueKind.TENSOR else None
-        element_type = element_type_of(tensor)
-        arguments.append(
-            Argument(
-                declared.name if declared is not None else f"argument{position}",
-                letter,
-                declared,
-                position,
-                element_type,
-                dtypes_of(element_type),
-                tensor.shape if tensor is not None else None,
-            )
-        )
+        arguments.append(Argument.of(f"argument{position}", letter, declared, position))
     results = []
     for position, letter in enumerate(convention.results):
         declared = declaration.results[position] if declaration is not None else None
         results.append(Result(declared.name if declared is not None else f"result{position}", letter, declared))
+    if not _has_storages(arguments, results):
+        arguments = [replace(one, storage=None) for one in arguments]
     return Signature(name, tuple(arguments), tuple(results), convention, is_async, dict(attributes))
+
+
+def _has_storages(arguments: Sequence[Argument], results: Sequence[Result]) -> bool:
+    """Whether the storages among arguments are each of a reference result, or where there are none all results."""
+    numbers = sorted(one.storage for one in arguments if one.storage is not None)
+    if not results:
+        return numbers == list(range(len(numbers)))
+    return len(set(numbers)) == len(numbers) and all(
+        one < len(results) and results[one].letter == "r" for one in numbers
+    )
+
+
+def shape_text(shape: Sequence[int | None]) -> str:
+    """``(4, ?)`` for a shape with dynamic lengths."""
+    text = ", ".join("?" if one is None else str(one) for one in shape)
+    return f"({text}{',' if len(shape) == 1 else ''})"
 
 
 def _describe(value: object) -> str:

@@ -11,7 +11,7 @@ import click
 
 from ...terminal import printable
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import define_option, device_option, fields_of, given_options, validation_option
+from ..options import TIMED_DEVICE_HELP, define_option, fields_of, given_options, validation_option
 from ..streams import note, put
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _PROFILED: Final = 20
 
 @click.command("bench")
 @click.argument("file", type=click.Path(path_type=Path))
-@device_option
+@click.option("--device", metavar="URI", help=TIMED_DEVICE_HELP)
 @click.option(
     "--binding",
     "-b",

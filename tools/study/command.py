@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import DEVICE_HELP, validation_option
+from ..options import TIMED_DEVICE_HELP, validation_option
 from ..streams import put
 from .measuring import NOISY, measure, sampling_settings, with_axes
 
@@ -22,7 +22,7 @@ SLOWER: Final = 4
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 
 _device_option = click.option(
-    "--device", "devices", multiple=True, metavar="URI", help=f"{DEVICE_HELP} Repeatable; instead of the study's."
+    "--device", "devices", multiple=True, metavar="URI", help=f"{TIMED_DEVICE_HELP} Repeatable; instead of the study's."
 )
 
 

@@ -73,7 +73,7 @@ module @demoted {
 
 def test_f64_that_became_f32_says_so(session: pumice.Session) -> None:
     session.load(compile_module(DEMOTED))
-    with pytest.raises(InvalidArgumentError, match=r"expected dtype float32 \(iree-compile makes f32 of f64 unless"):
+    with pytest.raises(InvalidArgumentError, match=r"expected dtype float32 \(that is NumPy's default, and"):
         session.call("demoted.double", X.astype(np.float64), 1.5)
     y, s = session.call("demoted.double", X.astype(np.float64).astype(np.float32), 1.5)
     assert (y.dtype, s) == (np.float32, 3.0)

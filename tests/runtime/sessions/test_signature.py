@@ -226,7 +226,11 @@ def test_a_tensor_is_no_such_thing(value: object) -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        ("4xf32", np.zeros(4), "expected dtype float32 .iree-compile makes f32 of f64"),
+        (
+            "4xf32",
+            np.zeros(4),
+            "dtype float32 .that is NumPy's default, and of programs in f64 iree-compile makes f32",
+        ),
         ("4xf32", np.zeros(4, ">f4"), "expected dtype float32; convert"),
         ("4xf32", np.zeros(4, np.int32), "an array of shape .4,. and dtype int32; expected dtype float32; convert"),
         ("4xi32", np.zeros(4, np.int64), "expected dtype int32 or uint32"),

@@ -1,0 +1,188 @@
+"""Donated arguments of one call: arrays whose memory the program may take for its results (``donate=``).
+
+Calling sequence: made, which checks them → ``owner_for`` for each result without memory → the call → ``finish``. An
+array that was donated is closed, whether its memory was of use or not; if the call fails it stays open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from ...hal.buffer import Buffer
+from ...hal.buffer_view import BufferView
+from ...hal.fence import Fence
+from ...hal.memory import MemoryAccess
+from ...hal.programs.fence import HalFence, points_of
+from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError
+from ..arrays.array import DeviceArray
+from .signature import Argument, Signature
+
+Donate: TypeAlias = "int | str | Sequence[int | str]"
+
+
+class Donation:
+    """The donated arguments of one call.
+
+    Args:
+        signature: of the function that runs.
+        inputs: its arguments without storages.
+        values: the caller's, one for each of ``inputs``.
+        donate: as the caller gave it. Only arrays have memory to give; other values that it names are ignored.
+        wait: the fence that the call waits for.
+
+    Attributes:
+        arrays: by position of the argument.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        inputs: Sequence[Argument],
+        values: Sequence[object],
+        donate: Donate,
+        wait: Fence | HalFence | None,
+    ) -> None:
+        self._signature = signature
+        self._arguments = signature.arguments
+        self._taken: set[int] = set()
+        self.arrays: dict[int, DeviceArray] = {}
+        by_position = dict(zip((one.position for one in inputs), values, strict=True))
+        for position in _positions(signature, inputs, donate):
+            array = by_position[position]
+            if isinstance(array, DeviceArray):
+                self._check(position, array, by_position)
+                self.arrays[position] = array
+        if self.arrays and wait is not None:
+            self._check_wait(wait)
+
+    def _check(self, position: int, array: DeviceArray, values: dict[int, object]) -> None:
+        what = f"{self._signature.name}: cannot donate argument {position} ({self._arguments[position]})"
+        if array.is_closed:
+            raise ClosedError(f"{what}: {array.buffer.moved_text or 'it was closed'}")
+        if array._base is not None:
+            raise InvalidArgumentError(f"{what}: it is a view of another array; donate that one, or a copy()")
+        if array.buffer.imported:
+            raise InvalidArgumentError(f"{what}: its memory is the host's; donate a copy()")
+        for other, value in values.items():
+            buffer = buffer_of(value)
+            if other != position and buffer is not None and buffer.overlaps(array.buffer):
+                raise InvalidArgumentError(f"{what}: argument {other} shares its memory; give a copy()")
+
+    def _check_wait(self, wait: Fence | HalFence) -> None:
+        """Work that waits for another device is submitted when the host has seen it: then the arrays are closed."""
+        devices = {array.device.hal for array in self.arrays.values()}
+        for semaphore, value in points_of(wait):
+            if semaphore.device not in devices and semaphore.reached < value:
+                raise FailedPreconditionError(
+                    f"{self._signature.name}: with donate= it cannot wait for a fence of another device; await it first"
+                )
+
+    def match(self, storages: Sequence[tuple[Argument, int | None]]) -> dict[int, Buffer]:
+        """The memory of donated arrays for storages without any, by position: for as many as possible.
+
+        ``storages`` are arguments and their bytes, where they are known.
+        """
+        candidates = {
+            storage.position: [one for one in storage.reuses if one in self.arrays and self._suits(one, nbytes)]
+            for storage, nbytes in storages
+        }
+        holder: dict[int, int] = {}  # storage by donated argument
+
+        def place(storage: int, seen: set[int]) -> bool:
+            for one in candidates[storage]:
+                if one not in seen:
+                    seen.add(one)
+                    if one not in holder or place(holder[one], seen):
+                        holder[one] = storage
+                        return True
+            return False
+
+        for storage in candidates:
+            place(storage, set())
+        return {storage: self.arrays[one].shared() for one, storage in holder.items()}
+
+    def _suits(self, position: int, nbytes: int | None) -> bool:
+        array, declared = self.arrays[position], self._arguments[position].element_type
+        packed = declared is not None and declared.is_sub_byte
+        buffer = array.shared()
+        return (
+            not packed
+            and array.nbytes == nbytes
+            and buffer.parent is None
+            and buffer.bindable
+            and bool(buffer.access & MemoryAccess.WRITE)
+        )
+
+    def finish(self, values: Iterable[object]) -> list[object]:
+        """Closes the arrays and frees what nothing uses. ``values`` are the VM's results; returns them, those in
+        memory of the arrays as views of buffers that stay open.
+        """
+        results = list(values)
+        for position, array in self.arrays.items():
+            argument = self._arguments[position]
+            by = (
+                f"this array of shape {array.shape} was donated to {self._signature.name} as argument {position} "
+                f"({argument.name}): its memory is the program's; use a result of that call, or donate a copy()"
+            )
+            old = array.shared()
+            of_it = [index for index, value in enumerate(results) if _is_within(buffer_of(value), old)]
+            if old.parent is None:
+                new = array.moved(by)
+                if not of_it:
+                    new.close()
+            else:  # other results of a program are in the same buffer
+                new = old.parent
+                array.close()
+                array.buffer.moved_by = old.moved_by = by
+            for index in of_it:
+                results[index] = _rebased(results[index], new)
+        return results
+
+
+def buffer_of(value: object) -> Buffer | None:
+    """The buffer of an array or a view; ``None`` for other values."""
+    if isinstance(value, (DeviceArray, BufferView)):
+        return value.buffer
+    return value if isinstance(value, Buffer) else None
+
+
+def _is_within(buffer: Buffer | None, owner: Buffer) -> bool:
+    while buffer is not None and buffer is not owner:
+        buffer = buffer.parent
+    return buffer is not None
+
+
+def _rebased(value: object, owner: Buffer) -> object:
+    """The same bytes as a part of ``owner``, which has them."""
+    part = buffer_of(value)
+    assert part is not None
+    if part.offset != owner.offset or part.size != owner.size:
+        owner = owner.subspan(part.offset - owner.offset, part.size)
+    if not isinstance(value, BufferView):
+        return owner
+    return BufferView.of_checked(owner, value.shape, value.element_type, value.encoding)
+
+
+def _positions(signature: Signature, inputs: Sequence[Argument], donate: Donate) -> list[int]:
+    """The arguments that are named, each once."""
+    several = (donate,) if isinstance(donate, (int, str)) else donate
+    positions: list[int] = []
+    try:
+        wanted = list(several)
+    except TypeError:
+        wanted = [None]  # type: ignore[list-item]  # refused below
+    for one in wanted:
+        if isinstance(one, str):
+            found = [argument.position for argument in inputs if argument.name == one]
+        elif isinstance(one, int) and not isinstance(one, bool):
+            found = [inputs[one].position] if 0 <= one < len(inputs) else []
+        else:
+            raise InvalidArgumentError(f"{signature.name}: donate takes numbers or names of arguments, got {donate!r}")
+        if len(found) != 1:
+            raise InvalidArgumentError(
+                f"{signature} has no argument {one!r} to donate; it takes {', '.join(map(str, inputs)) or 'none'}"
+            )
+        if found[0] not in positions:
+            positions.append(found[0])
+    return positions

@@ -1,0 +1,240 @@
+"""Results in arrays that the caller gives: ``out=``.
+
+A result is written in place where the function takes a *storage* for it: an argument with the attribute
+``iree.abi.output``. Other results are copied on the device, once they are computed. A storage that the caller leaves
+out is memory of a donated argument where the program allows it (donation.py), else it is allocated.
+
+``Outputs`` is what all calls of a function have in common, ``OutputCall`` (output_call.py) one call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from ...formats.element_type import EncodingType, format_shape_and_type
+from ...hal.buffer import Buffer
+from ...hal.buffer_view import BufferView
+from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+from ...hal.programs.device_context import DeviceContext, DeviceTable
+from ...status import ClosedError, InvalidArgumentError, NotFoundError, PermissionDeniedError
+from ...vm.bytecode.declaration import ValueKind
+from ..arrays.array import DeviceArray, new_array
+from .donation import buffer_of
+from .session_devices import CallTarget
+from .signature import Argument, Signature, shape_text
+
+Target: TypeAlias = "DeviceArray | BufferView"
+Out: TypeAlias = "Target | Sequence[Target]"
+Binder: TypeAlias = Callable[[Any], Any]
+
+BUFFER: Final = "!hal.buffer"
+_TENSORS: Final = ("!hal.buffer_view", BUFFER)
+_MEMORY: Final = int(MemoryTypeFlags.DEVICE_LOCAL)
+_USAGE: Final = int(BufferUsage.DEFAULT)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result as callers receive it.
+
+    Attributes:
+        number: among the results.
+        tensor: name and type, an ``Argument`` for its checks; ``None`` for a number or another object.
+        storage: the argument that the program writes it into.
+        nbytes: of its elements; ``None`` where only the program knows.
+    """
+
+    number: int
+    tensor: Argument | None
+    storage: Argument | None
+    nbytes: int | None
+
+    @property
+    def text(self) -> str:
+        """For messages."""
+        return f"result {self.number} ({self.tensor})"
+
+
+class Outputs:
+    """Where the results of a function go: what its calls have in common.
+
+    Attributes:
+        inputs: the arguments without storages.
+        outputs: in order.
+        tensors: those that ``out=`` is for.
+        storages: their arguments, with the bytes that they take; ``None`` where only the program knows.
+        is_returned: whether the program returns them; else it only writes them into storages.
+    """
+
+    def __init__(
+        self, signature: Signature, binders: Sequence[Binder], unbinders: Sequence[Binder], target: CallTarget
+    ) -> None:
+        self.signature = signature
+        self.binders = binders
+        self.unbinders = unbinders
+        self.target = target
+        self.inputs = signature.inputs
+        storages = {one.storage: one for one in signature.arguments if one.storage is not None}
+        self.is_returned = bool(signature.results)
+        self.outputs = tuple(
+            [_output(number, signature, storages.get(number)) for number in range(len(signature.results or storages))]
+        )
+        self.tensors = tuple([one for one in self.outputs if one.tensor is not None])
+        self.storages = tuple([(one.storage, one.nbytes) for one in self.outputs if one.storage is not None])
+
+    def contexts(self) -> Mapping[Any, DeviceContext]:
+        """The device contexts of the session's programs, by device; none without the ``hal`` module."""
+        try:
+            state = self.target.context.module_state("hal")
+        except NotFoundError:
+            return {}
+        return state.contexts if isinstance(state, DeviceTable) else {}
+
+    def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
+        """The storage of a result that the caller left out, in ``memory`` or else in new one."""
+        tensor = output.tensor
+        assert tensor is not None
+        if output.nbytes is None or tensor.shape is None or tensor.element_type is None:
+            raise InvalidArgumentError(
+                f"{self.signature.name}: only the program knows the shape of {output.text}; give an array for it with "
+                "out="
+            )
+        if memory is None:
+            device = self.target.devices.first()
+            context = self.contexts().get(device.hal)
+            if context is not None:
+                memory = context.allocator.allocate(_MEMORY, _USAGE, output.nbytes)
+            else:
+                memory = new_array(device, (output.nbytes,), np.dtype(np.uint8)).shared()
+        shape = tuple([length or 0 for length in tensor.shape])
+        return BufferView.of_checked(memory, shape, tensor.element_type, EncodingType.DENSE_ROW_MAJOR)
+
+    @property
+    def is_allocatable(self) -> bool:
+        """Whether the storages that a caller leaves out can be allocated before a call."""
+        return all(nbytes is not None for _, nbytes in self.storages)
+
+    # -- checks --------------------------------------------------------------------------------------
+
+    def targets(self, out: object) -> tuple[Target, ...]:
+        """The arrays of ``out``, one for each of ``tensors``, checked."""
+        name, tensors = self.signature.name, self.tensors
+        given = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+        for one in given:
+            if not isinstance(one, (DeviceArray, BufferView)):
+                raise InvalidArgumentError(
+                    f"{name}: out takes a pumice.DeviceArray, or a tuple of one for each result, got "
+                    f"{'a NumPy array' if isinstance(one, np.ndarray) else type(one).__name__}; make one with "
+                    "session.device.empty(shape, dtype), and read it with numpy()"
+                )
+        if not tensors:
+            raise InvalidArgumentError(f"{self.signature} has no tensor among its results that out= could take")
+        if len(given) != len(tensors):
+            raise InvalidArgumentError(
+                f"{name}: out takes {len(tensors)} array{'s' * (len(tensors) != 1)}, for "
+                f"{', '.join(str(one.tensor) for one in tensors)}; got {len(given)}"
+            )
+        for output, target in zip(tensors, given, strict=True):
+            self._check(output, target)
+        for index, target in enumerate(given):
+            for other in range(index):
+                if target.buffer.overlaps(given[other].buffer):
+                    raise InvalidArgumentError(
+                        f"{name}: out for {tensors[index].text} and out for {tensors[other].text} share memory; give "
+                        "two arrays"
+                    )
+        return given
+
+    def _check(self, output: Output, target: Target) -> None:
+        tensor, buffer = output.tensor, target.buffer
+        assert tensor is not None
+        problem: str | None = None
+        if buffer._closed or buffer.is_closed:
+            raise ClosedError(self._wrong(output, target, buffer.moved_text or "it was closed"))
+        if not _fits(tensor.shape, target.shape):
+            problem = f"expected shape {shape_text(tensor.shape or ())}"
+        elif isinstance(target, DeviceArray):
+            if tensor.element_type is not None and target.dtype not in tensor.dtypes:
+                wanted = " or ".join(map(str, tensor.dtypes))
+                problem = f"expected dtype {wanted}" if wanted else f"NumPy has no dtype for {tensor.element_type.name}"
+            elif tensor.element_type is not None and tensor.element_type.is_sub_byte:
+                problem = "its elements are packed; give a buffer view of that element type"
+            elif target.device not in self.target.devices.known:
+                self.target.devices.first()  # opens the devices
+                if target.device not in self.target.devices.known:
+                    problem = f"it is on another device object, {target.device.name}, than the session"
+        elif tensor.element_type not in (None, target.element_type):
+            problem = f"expected elements of type {tensor.element_type}"
+        elif buffer.device not in {one.hal for one in self.target.devices.open()}:
+            problem = "it is on another device object than the session"
+        if problem is not None:
+            raise InvalidArgumentError(self._wrong(output, target, problem))
+        if buffer.access is not MemoryAccess.ALL and not buffer.access & MemoryAccess.WRITE:
+            raise PermissionDeniedError(self._wrong(output, target, "its memory may only be read"))
+
+    def _wrong(self, output: Output, target: Target, problem: str) -> str:
+        kind = target.dtype if isinstance(target, DeviceArray) else target.element_type.short_name
+        return f"{self.signature.name}: out for {output.text} is an array of shape {target.shape} and {kind}; {problem}"
+
+    def check_inputs(self, targets: Sequence[Target], values: Sequence[object]) -> None:
+        """Refuses outputs that share memory with inputs: the program would read what it has overwritten."""
+        for argument, value in zip(self.inputs, values, strict=True):
+            buffer = buffer_of(value)
+            if buffer is None:
+                continue
+            for output, target in zip(self.tensors, targets, strict=False):
+                if buffer.overlaps(target.buffer):
+                    raise InvalidArgumentError(
+                        f"{self.signature.name}: out for {output.text} shares memory with argument {argument.position} "
+                        f"({argument}), which the program may read later; give another array, or leave out= out and "
+                        f"donate the argument (donate={argument.position})"
+                    )
+
+    def check_result(self, output: Output, target: Target, found: object) -> None:
+        """Checks what the program returned against the array that it is for."""
+        tensor, shape = output.tensor, target.shape
+        assert tensor is not None
+        if isinstance(found, BufferView):
+            kind = found.element_type
+            if isinstance(target, BufferView):
+                same = kind is target.element_type
+            else:
+                same = kind.dtype == target.dtype or (kind is tensor.element_type and target.dtype in tensor.dtypes)
+            same = same and found.shape == shape and found.encoding is EncodingType.DENSE_ROW_MAJOR
+        else:
+            same = isinstance(found, Buffer) and found.size == target.buffer.size
+        source = buffer_of(found)
+        if same and source is not None and (output.storage is not None or source.device is target.buffer.device):
+            return
+        text = type(found).__name__
+        if isinstance(found, BufferView):
+            text = f"{format_shape_and_type(found.shape, found.element_type)} on {found.buffer.device.name}"
+        written = "; its first bytes were written" if output.storage is not None else "; nothing was written"
+        raise InvalidArgumentError(self._wrong(output, target, f"the program's result is {text}{written}"))
+
+
+def _output(number: int, signature: Signature, storage: Argument | None) -> Output:
+    """What is known of a result before a call."""
+    result = signature.results[number] if signature.results else storage
+    assert result is not None
+    declared = result.declared
+    if result.letter != "r" or (
+        declared is not None and declared.kind is ValueKind.REF and declared.type_text not in _TENSORS
+    ):
+        return Output(number, None, None, None)
+    tensor = Argument.of(result.name, "r", declared, number)
+    nbytes = None
+    if tensor.shape is not None and None not in tensor.shape and tensor.element_type is not None:
+        nbytes = tensor.element_type.storage_bytes(math.prod(length or 0 for length in tensor.shape))
+    return Output(number, tensor, storage, nbytes)
+
+
+def _fits(wanted: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
+    if wanted is None or wanted == shape:
+        return True
+    return len(wanted) == len(shape) and all(a is None or a == b for a, b in zip(wanted, shape, strict=True))

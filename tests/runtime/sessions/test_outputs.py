@@ -1,0 +1,368 @@
+"""``out=``: results in arrays of the caller, in place where the program takes storages, else copied on the device."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from support.outputs import MOVES, PEER, SAME, arrays, compiled, counted
+from support.peer import compile_module
+from support.sessions import COUNTER, elements, module, with_program
+
+import pumice
+from pumice.formats.element_type import ElementType
+from pumice.hal.memory import MemoryAccess
+from pumice.hal.programs.fence import HalFence
+from pumice.runtime.arrays.array import DeviceArray
+from pumice.status import ClosedError, InvalidArgumentError, PermissionDeniedError, PumiceError, UnavailableError
+
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("on_both")]
+
+X = np.arange(4, dtype=np.float32)
+SHAPES = {"mul": ((4,), (4,)), "mlp": ((8, 16), (16, 32), (32, 4)), "newton": ((8,),), "tanh": ((5,),)}
+
+
+@pytest.fixture
+def program(session: pumice.Session) -> pumice.Session:
+    session.load(compiled())
+    return session
+
+
+@pytest.fixture
+def peer(session: pumice.Session) -> pumice.Session:
+    session.load(compile_module(PEER))
+    return session
+
+
+def several(value: object) -> Sequence[DeviceArray]:
+    return value if isinstance(value, tuple) else (value,)  # type: ignore[return-value]
+
+
+# -- in place --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_results_are_written_in_place(program: pumice.Session, name: str) -> None:
+    device, call = program.device, program.lookup(f"program.{name}")
+    given = [device.asarray(one) for one in arrays(*SHAPES[name])]
+    plain = several(call(*given))
+    outs = tuple(device.zeros(one.shape) for one in plain)
+    call(*given, out=outs)
+    for out in outs:
+        out.copy_from(np.zeros(out.shape, np.float32))
+    before = device.hal.allocation_count
+    call(*given)
+    allocations = device.hal.allocation_count - before - len(plain)
+    assert allocations == (2 if name == "newton" else 0)  # a loop's state and flags are nobody's result
+    with counted(device, allocations=allocations, copies=0):
+        found = call(*given, out=outs if len(outs) > 1 else outs[0])
+    for one, wanted, out in zip(several(found), plain, outs, strict=True):
+        assert one is out
+        np.testing.assert_array_equal(out.numpy(), wanted.numpy())
+
+
+@pytest.mark.only_vulkan
+@pytest.mark.peer
+@pytest.mark.parametrize("model", ["async-internal", "async-external"])
+@pytest.mark.parametrize("name", ["buffer", "tensor"])
+def test_storages_of_other_compilers_are_written_in_place(session: pumice.Session, name: str, model: str) -> None:
+    session.load(compile_module(PEER, f"--iree-execution-model={model}"))
+    device, call = session.device, session.lookup(f"peer.{name}")
+    assert call.signature.is_async == (model == "async-external")
+    a, out = device.asarray(X), device.zeros(4)
+    call(a, out=out)
+    out.copy_from(0 * X)
+    with counted(device, allocations=0, copies=0):
+        assert call(a, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), X * X)
+    # Left out, a storage is allocated; given by position, it is an argument as it always was.
+    with counted(device, allocations=1, copies=0):
+        np.testing.assert_array_equal(call(a).numpy(), X * X)
+    other = device.zeros(4)
+    np.testing.assert_array_equal(call(*((other, a) if name == "tensor" else (a, other))).numpy(), X * X)
+    np.testing.assert_array_equal(other.numpy(), X * X)
+    names = {"input0": other, "input1": a} if name == "tensor" else {"input0": a, "input1": other}
+    np.testing.assert_array_equal(call(**names).numpy(), X * X)
+
+
+@pytest.mark.only_vulkan
+@pytest.mark.peer
+def test_storages_of_some_results(peer: pumice.Session) -> None:
+    device, call = peer.device, peer.lookup("peer.second")
+    outs = device.zeros(4), device.zeros(4)
+    call(X, out=outs)
+    a = device.asarray(X)
+    with counted(device, allocations=1, copies=1):
+        assert all(one is two for one, two in zip(call(a, out=outs), outs, strict=True))
+    np.testing.assert_array_equal(outs[0].numpy(), X * X)
+    np.testing.assert_array_equal(outs[1].numpy(), X + X)
+
+
+@pytest.mark.only_vulkan
+@pytest.mark.peer
+def test_without_storages_results_are_copied_on_the_device(peer: pumice.Session) -> None:
+    device = peer.device
+    a, out = device.asarray(X), device.zeros(4)
+    with counted(device, allocations=1, copies=1):
+        assert peer.call("peer.plain", a, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), X * X)
+    # A result that is the argument's own memory, and a number beside it.
+    peer.load(compile_module(SAME))
+    found = peer.call("same.same", a, out=out)
+    assert found[0] is out and found[1] == 7
+    np.testing.assert_array_equal(out.numpy(), X)
+    with pytest.raises(InvalidArgumentError, match="takes 1 array"):
+        peer.call("same.same", a, out=(out, device.zeros(4)))
+
+
+@pytest.mark.only_vulkan
+@pytest.mark.peer
+def test_with_a_signal_fence_copies_come_before_it(session: pumice.Session) -> None:
+    session.load(compile_module(PEER, "--iree-execution-model=async-external"))
+    device = session.device
+    before, after = HalFence(device.hal), HalFence(device.hal)
+    out = device.zeros(4)
+    assert session.call("peer.plain", X, out=out, wait=before, signal=after) is out
+    assert not after.query()
+    before.signal()
+    np.testing.assert_array_equal(out.numpy(), X * X)  # waits for the fence
+    session.await_fence(after, 60)
+    failed = HalFence(device.hal)
+    before = HalFence(device.hal)
+    session.call("peer.plain", X + 1, out=out, wait=before, signal=failed)
+    before.fail(UnavailableError("no input"))
+    with pytest.raises(UnavailableError):
+        session.await_fence(failed, 60)
+    with pytest.raises(UnavailableError):
+        out.numpy()
+    out.copy_from(X)
+    np.testing.assert_array_equal(out.numpy(), X)
+
+
+def test_reading_waits_for_a_program_that_is_under_way(program: pumice.Session) -> None:
+    device = program.device
+    before, after = HalFence(device.hal), HalFence(device.hal)
+    whole = device.zeros(128)
+    part = whole[64:68]
+    call = program.lookup("program.mul$async")
+    assert call(X, X, out=part, wait=before, signal=after) is part
+    with pytest.raises(pumice.DeadlineExceededError):
+        part.wait(0.01)
+    with pytest.raises(pumice.DeadlineExceededError):
+        whole.wait(0.01)
+    before.signal()
+    np.testing.assert_array_equal(whole.numpy()[64:68], X * X)
+    # What is closed, or dropped, under way is written all the same.
+    before, after = HalFence(device.hal), HalFence(device.hal)
+    call(X, X, out=device.zeros(4), wait=before, signal=after)
+    closed = device.zeros(4)
+    call(X, X, out=closed, wait=before, signal=HalFence(device.hal))
+    closed.close()
+    before.signal()
+    program.await_fence(after, 60)
+
+
+def test_parts_that_cannot_be_bound_are_copied_to(program: pumice.Session) -> None:
+    device, call = program.device, program.lookup("program.mul")
+    whole = device.zeros(9)
+    part = whole[1:5]
+    copies = 0 if part.buffer.bindable else 1
+    call(X, X, out=part)
+    a = device.asarray(X)
+    with counted(device, allocations=copies, copies=copies):
+        assert call(a, a, out=part) is part
+    np.testing.assert_array_equal(whole.numpy(), [0, *(X * X), 0, 0, 0, 0])
+
+
+def test_functions_with_storages_alone(program: pumice.Session) -> None:
+    device, call = program.device, program.lookup("program.mlp$async")
+    given = [device.asarray(one) for one in arrays(*SHAPES["mlp"])]
+    wanted = program.call("program.mlp", *given)
+    with counted(device, allocations=2, copies=0):
+        found = call(*given)
+    outs = device.zeros((8, 4)), device.zeros((8, 32))
+    assert call(*given, *outs) is None  # given by position they are arguments
+    for one, two, three in zip(wanted, found, outs, strict=True):
+        np.testing.assert_array_equal(one.numpy(), two.numpy())
+        np.testing.assert_array_equal(one.numpy(), three.numpy())
+    with pytest.raises(InvalidArgumentError, match=r"only the program knows the shape of result 0"):
+        program.call("program.tanh$async", X)
+
+
+def test_either_signedness_and_buffer_views(program: pumice.Session) -> None:
+    device, bytes_ = program.device, np.array([1, 2, 3, 100], np.uint8)
+    for dtype in (np.int8, np.uint8):
+        out = device.zeros(4, dtype)
+        program.call("program.bytes", bytes_, out=out)
+        np.testing.assert_array_equal(out.numpy(), (bytes_ + bytes_).view(dtype))
+    view = device.zeros(4).buffer_view(ElementType.FLOAT_32)
+    assert program.call("program.mul", X, X, out=view) is view
+    np.testing.assert_array_equal(elements(program, view), X * X)
+
+
+# -- calls of every kind ---------------------------------------------------------------------------------
+
+
+def test_every_kind_of_call(program: pumice.Session) -> None:
+    device, call = program.device, program.lookup("program.mul")
+    calls: list[Callable[[DeviceArray], object]] = [
+        lambda out: call(X, X, out=out),
+        lambda out: call(X, input1=X, out=(out,)),
+        lambda out: program.call("program.mul", X, X, out=out, timeout=60),
+        lambda out: call.submit(X, X, out=out).result(60),
+        lambda out: program.submit(call, X, X, out=[out]).result(60),
+        lambda out: asyncio.run(call.call_async(X, X, out=out)),
+        lambda out: asyncio.run(program.call_async(call, X, X, out=out)),
+    ]
+    for one, observed in itertools.product(calls, (False, True)):
+        out = device.zeros(4)
+        if observed:
+            with program.profile() as profile:
+                assert one(out) is out
+            assert [record.name for record in profile.calls] == ["program.mul"]
+        else:
+            assert one(out) is out
+        np.testing.assert_array_equal(out.numpy(), X * X)
+
+
+@pytest.mark.parametrize("concurrent", [False, True])
+def test_streams_write_into_arrays_in_turn(device: pumice.Device, concurrent: bool) -> None:
+    with pumice.Session(device, options=pumice.SessionOptions(concurrent=concurrent)) as session:
+        session.load(compiled())
+        call = session.lookup("program.mul")
+        ring = [device.zeros(4) for _ in range(3)]
+
+        async def run(ordered: bool, count: int, outs: object) -> list[np.ndarray]:
+            found = []
+            calls = ((X + index, X) for index in range(count))
+            async for one in call.stream(calls, out=outs, depth=3, ordered=ordered):  # type: ignore[arg-type]
+                assert any(one is two for two in ring)
+                found.append(one.numpy())
+            return found
+
+        for index, value in enumerate(asyncio.run(run(True, 20, itertools.cycle(ring)))):
+            np.testing.assert_array_equal(value, (X + index) * X)
+        assert len(asyncio.run(run(False, 3, ring))) == 3
+        with pytest.raises(InvalidArgumentError, match="came again while a call that writes it was in flight"):
+            asyncio.run(run(True, 20, itertools.cycle(ring[:2])))
+        with pytest.raises(InvalidArgumentError, match="ended before its calls"):
+            asyncio.run(run(True, 20, ring))
+        with pytest.raises(InvalidArgumentError, match="out of a stream is an iterable"):
+            asyncio.run(run(True, 20, 3))
+
+
+def test_overlapping_calls_and_cancellation_leave_arrays_alone(device: pumice.Device) -> None:
+    with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
+        session.load(compiled())
+        call = session.lookup("program.newton")
+        given = [one + index for index, one in enumerate(arrays(*[(8,)] * 12))]
+        outs = [device.zeros(8) for _ in given]
+        running = [call.submit(one, out=out) for one, out in zip(given, outs, strict=True)]
+        for one in running[::3]:
+            one.cancel()
+        for index, (one, two) in enumerate(zip(running, outs, strict=True)):
+            if index % 3:
+                assert one.result(60) is two
+                np.testing.assert_allclose(two.numpy(), np.sqrt(given[index]), rtol=1e-5)
+        for out in outs[::3]:
+            out.copy_from(np.ones(8, np.float32))
+            out.close()
+
+
+# -- errors ----------------------------------------------------------------------------------------------
+
+
+def test_wrong_arrays_are_refused_and_nothing_is_written(program: pumice.Session) -> None:
+    device = program.device
+    a = device.asarray(X)
+    readonly, closed = device.zeros(4), device.zeros(4)
+    readonly.buffer.access = MemoryAccess.READ
+    closed.close()
+    # Arrays are made first: nothing is allocated or copied afterwards.
+    with pumice.open_device() as other:
+        wrong: list[tuple[object, type[PumiceError], str]] = [
+            (device.zeros(5), InvalidArgumentError, r"out for result 0 \(output0: tensor<4xf32>\) is an array"),
+            (device.zeros((2, 2)), InvalidArgumentError, r"shape \(2, 2\) and float32; expected shape \(4,\)"),
+            (device.zeros(4, np.int32), InvalidArgumentError, "expected dtype float32"),
+            (other.zeros(4), InvalidArgumentError, "on another device object"),
+            (np.zeros(4, np.float32), InvalidArgumentError, "got a NumPy array; make one with session.device.empty"),
+            (3, InvalidArgumentError, "got int"),
+            ((), InvalidArgumentError, "out takes 1 array, for output0: tensor<4xf32>; got 0"),
+            ((device.zeros(4), device.zeros(4)), InvalidArgumentError, "out takes 1 array"),
+            (a, InvalidArgumentError, r"shares memory with argument 0 \(input0: tensor<4xf32>\)"),
+            (a.reshape(4), InvalidArgumentError, "shares memory with argument 0"),
+            (closed, ClosedError, "it was closed"),
+            (readonly, PermissionDeniedError, "its memory may only be read"),
+            (device.zeros(4).view(np.int32), InvalidArgumentError, "expected dtype float32"),
+            (device.zeros(4)[1:], InvalidArgumentError, "expected shape"),
+        ]
+        for out, error, text in wrong:
+            with counted(device, allocations=0, copies=0), pytest.raises(error, match=text):
+                program.call("program.mul", a, a, out=out)
+            for one in out if isinstance(out, tuple) else (out,):
+                if isinstance(one, DeviceArray) and not one.is_closed and one.buffer is not a.buffer:
+                    assert not np.any(one.numpy() != (X if one.buffer.overlaps(a.buffer) else 0))
+
+
+def test_overlaps_are_refused(program: pumice.Session) -> None:
+    device, call = program.device, program.lookup("program.mul")
+    whole = device.asarray(np.arange(256, dtype=np.float32))
+    before = whole.numpy()
+    for start in (61, 62, 64, 66, 67):
+        with pytest.raises(InvalidArgumentError, match="shares memory with argument 1"):
+            call(X, whole[64:68], out=whole[start : start + 4])
+    outs = whole[:32].reshape(8, 4), whole[31 : 31 + 256 - 64]
+    given = arrays(*SHAPES["mlp"])
+    with pytest.raises(InvalidArgumentError, match="expected shape"):
+        program.call("program.mlp", *given, out=outs)
+    big = device.zeros(8 * 32 + 31)
+    with pytest.raises(InvalidArgumentError, match=r"out for result 1 .* and out for result 0 .* share memory"):
+        program.call("program.mlp", *given, out=(big[:32].reshape(8, 4), big[31:].reshape(8, 32)))
+    assert not big.numpy().any()
+    # A program's result is memory like any other, and so is what it was made of.
+    y = call(X, X)
+    with pytest.raises(InvalidArgumentError, match="shares memory"):
+        call(X, y, out=y)
+    call(X, whole[64:68], out=whole[128:132])
+    np.testing.assert_array_equal(whole.numpy()[:128], before[:128])
+
+
+def test_lengths_that_only_the_program_knows(program: pumice.Session) -> None:
+    device = program.device
+    x = device.asarray(arrays((5,))[0])
+    for count in (4, 6):
+        out = device.zeros(count)
+        with pytest.raises(InvalidArgumentError, match=f"expected shape `5`, actual shape `{count}`"):
+            program.call("program.tanh", x, out=out)
+        assert not out.numpy().any()
+    with pytest.raises(InvalidArgumentError, match=r"expected shape \(\?,\)"):
+        program.call("program.tanh", x, out=device.zeros((5, 1)))
+
+
+@pytest.mark.only_vulkan
+@pytest.mark.peer
+def test_lengths_that_only_a_program_of_others_knows(peer: pumice.Session) -> None:
+    device = peer.device
+    out = device.zeros(3)
+    with pytest.raises(InvalidArgumentError, match="byte length 12 less than expected minimum 16"):
+        peer.call("peer.dynamic", X, out=out)
+    assert not out.numpy().any()
+    with pytest.raises(InvalidArgumentError, match="the program's result is 4xf32 on .*; its first bytes were written"):
+        peer.call("peer.dynamic", X, out=device.zeros(8))
+    np.testing.assert_array_equal(peer.call("peer.dynamic", X, out=device.zeros(4)).numpy(), X * X)
+
+
+def test_functions_without_tensors_have_no_out(session: pumice.Session) -> None:
+    with_program(session, MOVES)
+    session.append_module(module(COUNTER, "numbers"))
+    with pytest.raises(InvalidArgumentError, match="no tensor among its results that out= could take"):
+        session.call("numbers.next", out=session.device.zeros(4))
+    out = session.device.zeros(4)
+    with pytest.raises(PumiceError, match="not today"):
+        session.call("program.fails", X, out=out)
+    assert not out.numpy().any()
+    with pytest.raises(InvalidArgumentError, match="takes no wait and signal fences"):
+        session.call("program.one", X, out=out, signal=HalFence(session.device.hal))
