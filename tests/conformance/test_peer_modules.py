@@ -1,4 +1,5 @@
-"""Modules that pumice compiles give the same on the peer's runtime, in a process of its own, bit by bit.
+"""Modules that pumice compiles give the same on the peer's runtime, in a process of its own, bit by bit, whether the
+runtime calls ``main`` or gives ``main$async`` the storages of its results.
 
 ``pytest -s`` prints how many.
 """
@@ -56,10 +57,11 @@ def test_the_peer_gives_the_same(tmp_path: Path, opened: pumice.Device) -> None:
     errors = {path.stem: path.read_text() for path in tmp_path.glob("*.error")}
     assert errors == {}
     for name, values in expected.items():
-        with np.load(tmp_path / f"{name}.out.npz") as stored:
-            found = [stored[f"arr_{index}"] for index in range(len(stored.files))]
-        assert len(found) == len(values), name
-        for one, other in zip(found, values, strict=True):
-            np.testing.assert_array_equal(one, other, err_msg=name)
-    print(f"\n{len(expected)} modules on the peer's runtime, all results equal")
+        for way in ("out", "storages"):
+            with np.load(tmp_path / f"{name}.{way}.npz") as stored:
+                found = [stored[f"arr_{index}"] for index in range(len(stored.files))]
+            assert len(found) == len(values), name
+            for one, other in zip(found, values, strict=True):
+                np.testing.assert_array_equal(one, other, err_msg=f"{name}, {way}")
+    print(f"\n{len(expected)} modules on the peer's runtime, all results equal, in storages of the caller too")
     assert len(expected) == COUNT
