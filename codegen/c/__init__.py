@@ -1,0 +1,12 @@
+"""A module as a C program on Vulkan: a file and its header, which need the Vulkan loader and the C library alone.
+
+Calling sequence: ``write_c(module, stem, source)`` → files by name.
+
+Imports: `codegen.program`, `formats`, `spirv`, `vm.bytecode`, and the ground files at the root.
+
+Read: `writer`; `interface`, `function`, `calls`, `expressions`; `executables`, `support` and the C in `support/`.
+"""
+
+from .writer import write_c
+
+__all__ = ["write_c"]

@@ -1,0 +1,453 @@
+"""One function of a program in C: variables, labels and gotos."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from ...status import StatusCode, UnimplementedError
+from ..program.ir import Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Variable
+from .calls import call_text, literal
+from .executables import Executables
+from .expressions import DIVISIONS, EXPRESSIONS
+from .support import reserved
+
+_NUMBERS: Final = {"i": "int32_t", "I": "int64_t", "f": "float", "F": "double"}
+_REFERENCES: Final = {
+    "hal.buffer": "buffer",
+    "hal.buffer_view": "view",
+    "hal.command_buffer": "commands",
+    "hal.executable": "executable",
+    "hal.fence": "fence",
+    "hal.file": "file",
+    "vm.buffer": "bytes",
+}
+_KEYWORDS: Final = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true "
+    "false p status done main errno stdin stdout stderr result data".split()
+)
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def c_type(variable: Variable) -> str | None:
+    """The C type of a variable, of references what they point to; ``None`` for what has no variable in C.
+
+    Raises:
+        UnimplementedError: a type without a form in C, by its name.
+    """
+    if variable.kind != "r":
+        return _NUMBERS[variable.kind]
+    kind = variable.type
+    if kind in ("hal.device", "hal.allocator"):
+        return None
+    if kind is None:
+        return "object"
+    if kind.startswith("vm.list"):
+        return "list"
+    if kind not in _REFERENCES:
+        raise UnimplementedError(f"the program holds a !{kind}, which has no form in C; run it with pumice run")
+    return _REFERENCES[kind]
+
+
+def is_owned(variable: Variable) -> bool:
+    """Whether a variable holds a counted reference."""
+    return variable.kind == "r" and c_type(variable) not in (None, "executable")
+
+
+def number_text(kind: str, number: int | float) -> str:
+    """A constant as C writes it."""
+    if kind == "r":
+        return "NULL"
+    if kind in "fF":
+        if math.isnan(number):
+            return "NAN"
+        if math.isinf(number):
+            return "INFINITY" if number > 0 else "-INFINITY"
+        return repr(float(number)) + ("f" if kind == "f" else "")
+    if kind == "i":
+        return "INT32_MIN" if number == -(1 << 31) else str(number)
+    if number == -(1 << 63):
+        return "INT64_MIN"
+    return str(number) if -(1 << 31) < number < 1 << 31 else f"INT64_C({number})"
+
+
+class FunctionWriter:
+    """Writes one function.
+
+    Args:
+        program: it belongs to.
+        function: what is written.
+        names: of all functions in C, by ordinal.
+        executables: of the program.
+
+    Attributes:
+        constants: ordinals of constants that it takes as buffers of host memory.
+    """
+
+    def __init__(self, program: Program, function: Function, names: dict[int, str], executables: Executables) -> None:
+        self.program = program
+        self.function = function
+        self.executables = executables
+        self.constants: dict[int, None] = {}
+        self._functions = names
+        self._names: dict[Variable, str] = {}
+        self._taken: set[str] = set()
+        for variable in function.arguments:
+            self._give(variable)
+
+    def where(self) -> str:
+        """The function, for messages."""
+        return f"function {self.function.name or self.function.ordinal}"
+
+    def _give(self, variable: Variable) -> str:
+        wanted = base = variable.name or "value"
+        number = 0
+        while wanted in self._taken or wanted in reserved() or wanted in _KEYWORDS:
+            wanted = f"{base}_{number}"
+            number += 1
+        self._taken.add(wanted)
+        self._names[variable] = wanted
+        return wanted
+
+    def name(self, variable: Variable) -> str:
+        """The name of a variable."""
+        return self._names.get(variable) or self._give(variable)
+
+    def value(self, value: Operand) -> str:
+        """A value as an expression that binds closer than any operator."""
+        if isinstance(value, Variable):
+            return self.name(value)
+        if isinstance(value, Rodata):
+            self.constants.setdefault(value.ordinal)
+            return f"p->globals.rodata_{value.ordinal}"
+        assert isinstance(value, Constant)
+        return number_text(value.kind, value.number)
+
+    def prototype(self) -> str:
+        """Its head."""
+        parameters = ["NAME_program *p"]
+        for variable in self.function.arguments:
+            kind = c_type(variable)
+            if kind is not None:
+                parameters.append(f"{kind} {'*' if variable.kind == 'r' else ''}{self.name(variable)}")
+        for index, kind in enumerate(self.result_types()):
+            if kind is not None:
+                parameters.append(f"{kind}{'' if kind.endswith('*') else ' '}*{self.result(index)}")
+        return f"static int {self._functions[self.function.ordinal]}({', '.join(parameters)})"
+
+    def result(self, index: int) -> str:
+        """The name of the parameter that a result goes to."""
+        return f"result_{index}"
+
+    def result_types(self) -> list[str | None]:
+        """The C types of results: of references with a star."""
+        types = []
+        for kind, named in zip(self.function.results, self.function.result_types, strict=True):
+            found = c_type(Variable(kind, named))
+            types.append(f"{found} *" if kind == "r" and found is not None else found)
+        return types
+
+    def text(self) -> str:
+        """The whole function."""
+        function = self.function
+        gotos = self._targets()
+        body: list[str] = []
+        for index, block in enumerate(function.blocks):
+            if index in gotos:
+                body.append(f"block_{index}:;")
+            location = None
+            for instruction in block.instructions[:-1]:
+                lines = self._statement(instruction)
+                if lines and instruction.location and instruction.location != location:
+                    location = instruction.location
+                    body.append(f"    /* {location.replace('*/', '* /')} */")
+                body += [f"    {line}" for line in lines]
+            body += [f"    {line}" for line in self._terminator(block, index)]
+        while body and body[-1].strip() == "goto done;":
+            body.pop()
+        joined = "\n".join(body)
+        words = set(_WORD.findall(joined))
+        releases = []
+        lines = [self.prototype(), "{", "    int status = OK;"]
+        for variable in function.arguments:
+            name = self.name(variable)
+            if variable.definitions > 1 and is_owned(variable):
+                lines.append(f"    retain({name});")
+                releases.append(name)
+            elif c_type(variable) is not None and name not in words:
+                lines.append(f"    (void){name};")
+        declarations = []
+        for variable, name in self._names.items():
+            kind = c_type(variable)
+            if variable in function.arguments or kind is None or name not in words:
+                continue
+            declarations.append(
+                f"    {kind} *{name} = NULL;" if variable.kind == "r" else f"    {kind} {name} = 0;"
+            )
+            if is_owned(variable):
+                releases.append(name)
+        lines[3:3] = declarations
+        lines += body
+        if "TRY" in words or "done" in words:
+            lines.append("done:")
+        lines += [f"    release(p, {name});" for name in releases]
+        if "p" not in words and not releases:
+            lines.insert(3 + len(declarations), "    (void)p;")
+        return "\n".join([*lines, "    return status;", "}"])
+
+    def _targets(self) -> set[int]:
+        """Blocks that a goto leads to."""
+        found = set()
+        for index, block in enumerate(self.function.blocks):
+            for position, edge in enumerate(block.edges):
+                is_next = edge.target == index + 1 and not (
+                    block.terminator.operation == "br_table" and position
+                )
+                if not is_next:
+                    found.add(edge.target)
+        return found
+
+    # -- control flow ----------------------------------------------------------------------------------
+
+    def _terminator(self, block: Block, index: int) -> list[str]:
+        one = block.terminator
+        if one.operation == "br":
+            return self._jump(block.edges[0], index)
+        if one.operation == "cond_br":
+            condition = self.value(one.operands[0])
+            yes, no = (self._jump(edge, index) for edge in block.edges)
+            if not yes:
+                yes, no, condition = no, yes, f"!{condition}"
+            return [*([f"if ({condition}) {{", *_indented(yes), "}"] if yes else []), *no]
+        if one.operation == "br_table":
+            lines = [f"switch ({self.value(one.operands[0])}) {{"]
+            for case, edge in enumerate(block.edges[1:]):
+                lines += [f"case {case}:", *_indented([*self._copies(edge), f"goto block_{edge.target};"])]
+            default = self._jump(block.edges[0], index)
+            return [*lines, "default:", *_indented([*default, *([] if default[-1:] and "goto" in default[-1] else ["break;"])]), "}"]
+        if one.operation == "return":
+            return self._return(one)
+        if one.operation == "fail":
+            code = one.operands[0]
+            shown = self.value(code)
+            if isinstance(code, Constant):
+                shown = StatusCode(int(code.number) & 31).name if 0 < int(code.number) & 31 <= 16 else "UNKNOWN"
+            text = literal(one.text or "the program failed")
+            return [f'status = fail(p, {shown}, "%s", {text});', "goto done;"]
+        raise UnimplementedError(f"{self.where()} ends a block with {one.operation}, which has no form in C")
+
+    def _jump(self, edge: Edge, index: int) -> list[str]:
+        return [*self._copies(edge), *([] if edge.target == index + 1 else [f"goto block_{edge.target};"])]
+
+    def _copies(self, edge: Edge) -> list[str]:
+        """Copies that happen at once: by way of temporaries where one reads what another writes."""
+        copies = [(target, source) for target, source in edge.copies if target is not source and c_type(target)]
+        written = {target for target, _ in copies[:-1]}
+        if not any(source in written for _, source in copies[1:] if isinstance(source, Variable)):
+            return [line for target, source in copies for line in self._assign(target, self.value(source))]
+        lines, ends = ["{"], []
+        for number, (target, source) in enumerate(copies):
+            kind, temporary = c_type(target), f"next_{number}"
+            if target.kind != "r":
+                lines.append(f"    const {kind} {temporary} = {self.value(source)};")
+                ends.append(f"    {self.name(target)} = {temporary};")
+            elif is_owned(target):
+                lines.append(f"    {kind} *{temporary} = retain({self.value(source)});")
+                ends.append(f"    REPLACE({self.name(target)}, {temporary});")
+            else:
+                lines.append(f"    {kind} *{temporary} = {self.value(source)};")
+                ends.append(f"    {self.name(target)} = {temporary};")
+        return [*lines, *ends, "}"]
+
+    def _assign(self, target: Variable, value: str) -> list[str]:
+        if not is_owned(target):
+            return [f"{self.name(target)} = {value};"]
+        name = self.name(target)
+        return [f"REPLACE({name}, NULL);" if value == "NULL" else f"ASSIGN({name}, {value});"]
+
+    def _return(self, one: Instruction) -> list[str]:
+        lines = []
+        for index, (value, kind) in enumerate(zip(one.operands, self.result_types(), strict=True)):
+            if kind is None:
+                continue
+            place, text = f"*{self.result(index)}", self.value(value)
+            if not kind.endswith("*") or kind == "executable *":
+                lines.append(f"{place} = {text};")
+            else:
+                lines.append(f"REPLACE({place}, NULL);" if text == "NULL" else f"ASSIGN({place}, {text});")
+        return [*lines, "goto done;"]
+
+    # -- instructions ----------------------------------------------------------------------------------
+
+    def _statement(self, one: Instruction) -> list[str]:
+        operation = one.operation
+        if operation == "call":
+            return self._call(one) if isinstance(one.callee, int) else call_text(self, one)
+        if operation in DIVISIONS:
+            name, bits, sign = operation.split(".")
+            flags = f"{'true' if sign == 's' else 'false'}, {'true' if name == 'rem' else 'false'}"
+            left, right = (self.value(each) for each in one.operands)
+            return [f"TRY(divide_{bits}(p, {flags}, {left}, {right}, &{self.name(one.results[0])}));"]
+        if operation in EXPRESSIONS:
+            if not one.results[0].uses:
+                return []
+            text = EXPRESSIONS[operation].format(*(self.value(each) for each in one.operands))
+            return [f"{self.name(one.results[0])} = {text};"]
+        head = operation.split(".")[0]
+        if operation == "assign":
+            target = one.results[0]
+            if not target.uses or c_type(target) is None:
+                return []
+            return self._assign(target, self.value(one.operands[0]))
+        if operation.startswith("select") or head == "switch":
+            return self._select(one)
+        if operation.startswith("cmp."):
+            return self._compare(one)
+        if head == "global" and "indirect" not in operation:
+            return self._global(one)
+        if head == "list":
+            return self._list(one)
+        if head == "buffer":
+            return self._bytes(one)
+        raise UnimplementedError(f"{self.where()} does {operation}, which has no form in C; run it with pumice run")
+
+    def _call(self, one: Instruction) -> list[str]:
+        assert isinstance(one.callee, int)
+        callee = self.program.functions[one.callee]
+        arguments = ["p"]
+        for value, variable in zip(one.operands, callee.arguments, strict=True):
+            if c_type(variable) is not None:
+                arguments.append(self.value(value))
+        arguments += [f"&{self.name(each)}" for each in one.results if c_type(each) is not None]
+        return [f"TRY({self._functions[one.callee]}({', '.join(arguments)}));"]
+
+    def _select(self, one: Instruction) -> list[str]:
+        target = one.results[0]
+        if not target.uses or c_type(target) is None:
+            return []
+        values = [self.value(each) for each in one.operands]
+        if one.operation.startswith("select"):
+            return self._assign(target, f"{values[0]} ? {values[1]} : {values[2]}")
+        text = values[1]
+        for case in reversed(range(len(values) - 2)):
+            text = f"{values[0]} == {case} ? {values[case + 2]} : {text}"
+        return self._assign(target, text)
+
+    def _compare(self, one: Instruction) -> list[str]:
+        if one.operation not in ("cmp.eq.ref", "cmp.ne.ref", "cmp.nz.ref"):
+            raise UnimplementedError(f"{self.where()} does {one.operation}, which has no form in C")
+        if not one.results[0].uses:
+            return []
+        devices = [isinstance(each, Variable) and c_type(each) is None for each in one.operands]
+        if any(devices):
+            text = "1" if one.operation != "cmp.ne.ref" else "0"
+        elif one.operation == "cmp.nz.ref":
+            text = f"{self.value(one.operands[0])} != NULL"
+        else:
+            left, right = (f"(const void *){self.value(each)}" for each in one.operands)
+            text = f"{left} {'==' if one.operation == 'cmp.eq.ref' else '!='} {right}"
+        return [f"{self.name(one.results[0])} = {text};"]
+
+    def _global(self, one: Instruction) -> list[str]:
+        kind = one.operation.rpartition(".")[2]
+        is_load = ".load." in one.operation
+        value = one.results[0] if is_load else one.operands[0]
+        place = f"p->globals.{kind}_{one.ordinal}"
+        if isinstance(value, Variable) and c_type(value) is None:
+            return []
+        if kind == "ref":
+            if self._is_stateless(one.ordinal):
+                return []
+            place = f"p->globals.{global_name(self.program, one.ordinal)}"
+        if is_load:
+            return self._assign(one.results[0], place) if one.results[0].uses else []
+        text = self.value(one.operands[0])
+        if kind != "ref" or self.program.global_types.get(one.ordinal) == "hal.executable":
+            return [f"{place} = {text};"]
+        return [f"REPLACE({place}, NULL);" if text == "NULL" else f"ASSIGN({place}, {text});"]
+
+    def _is_stateless(self, ordinal: int) -> bool:
+        return c_type(Variable("r", self.program.global_types.get(ordinal))) is None
+
+    def _list(self, one: Instruction) -> list[str]:
+        _, verb, *rest = one.operation.split(".")
+        values = [self.value(each) for each in one.operands]
+        if verb == "alloc":
+            return [f"TRY(list_alloc(p, &{self.name(one.results[0])}));"]
+        if verb == "reserve":
+            return []
+        if verb == "resize":
+            return [f"TRY(list_resize(p, {', '.join(values)}));"]
+        if verb == "size":
+            return [f"{self.name(one.results[0])} = {values[0]} ? (int32_t){values[0]}->count : 0;"]
+        kind = rest[0]
+        if kind == "ref":
+            if verb == "set":
+                return [f"TRY(list_set_reference(p, {', '.join(values)}));"]
+            target = one.results[0]
+            found = c_type(target)
+            if not is_owned(target) or found == "object":
+                raise UnimplementedError(f"{self.where()} has a list of {target.type}, which has no form in C")
+            return [
+                "{",
+                "    void *held = NULL;",
+                f"    TRY(list_get_reference(p, {', '.join(values)}, {found}_destroy, &held));",
+                f"    ASSIGN({self.name(target)}, held);",
+                "}",
+            ]
+        form, wide = ("real", "double") if kind[0] == "f" else ("integer", "int64_t")
+        if verb == "set":
+            return [f"TRY(list_set_{form}(p, {', '.join(values)}));"]
+        name, narrow = self.name(one.results[0]), c_type(one.results[0])
+        if narrow == wide:
+            return [f"TRY(list_get_{form}(p, {', '.join(values)}, &{name}));"]
+        return [
+            "{",
+            f"    {wide} held = 0;",
+            f"    TRY(list_get_{form}(p, {', '.join(values)}, &held));",
+            f"    {name} = ({narrow})held;",
+            "}",
+        ]
+
+    def _bytes(self, one: Instruction) -> list[str]:
+        _, verb, *rest = one.operation.split(".")
+        values = [self.value(each) for each in one.operands]
+        result = f"&{self.name(one.results[0])}" if one.results else ""
+        if verb == "alloc":
+            return [f"TRY(bytes_alloc(p, {values[0]}, {result}));"]
+        if verb == "clone":
+            return [f"TRY(bytes_clone(p, {', '.join(values[:3])}, {result}));"]
+        if verb == "length":
+            return [f"{result[1:]} = {values[0]} ? (int64_t){values[0]}->size : 0;"]
+        if verb == "copy":
+            return [f"TRY(bytes_copy(p, {', '.join(values)}));"]
+        if verb == "compare":
+            return [f"TRY(bytes_compare(p, {', '.join(values)}, {result}));"]
+        if verb not in ("load", "store", "fill"):
+            raise UnimplementedError(f"{self.where()} does {one.operation}, which has no form in C")
+        kinds = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
+        kind = kinds[rest[0]]
+        if rest[1:] == ["u"]:
+            kind = f"u{kind}"
+        if verb == "load":
+            return [
+                "{",
+                f"    {kind} held = 0;",
+                f"    TRY(bytes_read(p, {values[0]}, {values[1]}, &held, sizeof held));",
+                f"    {result[1:]} = held;",
+                "}",
+            ]
+        call = f"bytes_write(p, {values[0]}, {values[1]}, " if verb == "store" else f"bytes_fill(p, {', '.join(values[:3])}, "
+        return ["{", f"    const {kind} held = ({kind}){values[-1]};", f"    TRY({call}&held, sizeof held));", "}"]
+
+
+def global_name(program: Program, ordinal: int) -> str:
+    """The name of a reference global in C."""
+    return f"{c_type(Variable('r', program.global_types.get(ordinal)))}_{ordinal}"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"    {line}" for line in lines]

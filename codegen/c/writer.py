@@ -1,0 +1,352 @@
+"""A module as a C program: a file, its header, and what builds and runs them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from ...status import UnimplementedError
+from ...vm.bytecode.module_def import ModuleDef
+from ..program.ir import Constant, Function, Program, Rodata, Value, Variable
+from ..program.reader import program_of
+from ..program.simplify import simplify_function
+from .executables import Executables, words_text
+from .function import FunctionWriter, c_type, global_name
+from .interface import InterfaceWriter, element_of, exports_of
+from .support import Chunk, arranged, chosen, prefixed, reserved, template
+
+FORMATS: Final = ("vulkan-spirv-fb",)
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_MAX_SEMAPHORES: Final = 16
+_DATA_ALIGNMENT: Final = 16
+_DATA_MAGIC: Final = b"PUMICE01"
+
+
+def write_c(
+    module: ModuleDef, stem: str, source: str, *, main: bool = False, cmake: bool = False, data: bool = False
+) -> dict[str, bytes]:
+    """The files of a C program, by name.
+
+    Args:
+        module: the program.
+        stem: names the files, and is the prefix of all names in C; characters that these cannot have become ``_``.
+        source: names the module in comments.
+        main: with ``stem_main.c``, a program that runs the functions on ``.npy`` files.
+        cmake: with ``CMakeLists.txt``.
+        data: with shaders and constants in ``stem.data`` beside the program, which is read when it runs.
+
+    Raises:
+        InvalidArgumentError: a damaged module.
+        UnimplementedError: the module does what has no form in C; the message names it.
+    """
+    return CProgram(module, stem, source, is_data_beside=data).files(main=main, cmake=cmake)
+
+
+@dataclass
+class _Data:
+    """What lies beside the program: blobs, each at an aligned offset behind the header."""
+
+    content: bytearray
+
+    def add(self, blob: bytes | memoryview) -> int:
+        """The offset of a blob."""
+        self.content += bytes(-len(self.content) % _DATA_ALIGNMENT)
+        offset = len(self.content)
+        self.content += blob
+        return offset
+
+
+class CProgram:
+    """A module on its way to C."""
+
+    def __init__(self, module: ModuleDef, stem: str, source: str, *, is_data_beside: bool) -> None:
+        self._stem = stem
+        self._source = source.replace("*/", "* /")
+        self._prefix = re.sub(r"\W", "_", stem, flags=re.ASCII)
+        if not self._prefix or self._prefix[0].isdigit():
+            self._prefix = f"p{self._prefix}"
+        self._program = program_of(module, formats=FORMATS)
+        self._executables = Executables()
+        self._is_data_beside = is_data_beside
+        self._data = _Data(bytearray(32))
+        for function in self._program.functions.values():
+            _take_executables(self._program, function, self._executables)
+        for function in self._program.functions.values():
+            _settle_lookups(self._program, function, self._executables)
+        self._exports = exports_of(self._program)
+        self._keep_called()
+        self._names = self._function_names()
+        self._interface = InterfaceWriter(self._exports, self._names)
+
+    def _keep_called(self) -> None:
+        """Leaves out functions that nothing calls any more."""
+        used = [each for export in self._exports for each in (export.known, export.unknown) if each is not None]
+        pending = [*self._program.initializers, *(each.ordinal for each in used)]
+        reached: set[int] = set()
+        while pending:
+            ordinal = pending.pop()
+            if ordinal not in reached:
+                reached.add(ordinal)
+                called = [one.callee for one in self._program.functions[ordinal].instructions()]
+                pending += [callee for callee in called if isinstance(callee, int)]
+        self._program.functions = {key: one for key, one in self._program.functions.items() if key in reached}
+
+    def _function_names(self) -> dict[int, str]:
+        names: dict[int, str] = {}
+        for ordinal, function in self._program.functions.items():
+            wanted = name = f"run_{function.name}" if function.exported or not function.name else function.name
+            number = 1
+            while name in names.values() or name in reserved():
+                name, number = f"{wanted}_{number}", number + 1
+            names[ordinal] = name
+        return names
+
+    def files(self, *, main: bool, cmake: bool) -> dict[str, bytes]:
+        """All files by name."""
+        if main:
+            for export in self._exports:
+                for value in (*export.inputs, *export.outputs):
+                    element = element_of(value)
+                    if element.is_sub_byte:
+                        raise UnimplementedError(f"{value}: NumPy's files have no elements of {element.bits} bits")
+        found = {f"{self._stem}.c": self._code(), f"{self._stem}.h": self._header()}
+        if self._is_data_beside:
+            content = bytes(self._data.content)
+            head = _DATA_MAGIC + struct.pack("<Q", len(content)) + self._digest()
+            found[f"{self._stem}.data"] = head + content[32:]
+        if main:
+            found[f"{self._stem}_main.c"] = self._main()
+        if cmake:
+            found["CMakeLists.txt"] = self._cmake(main)
+        return {name: text if isinstance(text, bytes) else self._named(text) for name, text in found.items()}
+
+    def _named(self, text: str) -> bytes:
+        text = text.replace('#include "NAME.h"', f'#include "{self._stem}.h"')
+        return (prefixed(text, self._prefix).rstrip() + "\n").encode()
+
+    def _digest(self) -> bytes:
+        return hashlib.sha256(bytes(self._data.content[32:])).digest()[:16]
+
+    # -- the program -----------------------------------------------------------------------------------
+
+    def _code(self) -> str:
+        program = self._program
+        writers = [FunctionWriter(program, each, self._names, self._executables) for each in program.functions.values()]
+        functions = [writer.text() for writer in writers]
+        constants = sorted({ordinal for writer in writers for ordinal in writer.constants})
+        functions += [self._initialize(constants), self._globals_release(constants), self._interface.text()]
+        prototypes = [f"{writer.prototype()};" for writer in writers]
+        prototypes += ["static int initialize(NAME_program *p);"]
+        if self._globals(constants):
+            prototypes += ["static void globals_release(NAME_program *p);"]
+        tables = self._executables.tables()
+        data = self._constants(constants)
+        tables = "\n\n".join(each for each in (self._executables.feature_table(), tables) if each)
+        generated = "\n\n".join([*functions, tables, data])
+        taken = [self._adapted(chunk, constants) for chunk in chosen(set(_WORD.findall(generated)))]
+        types, support = arranged(taken)
+        everything = [self._start(), *types, data, tables, "\n".join(prototypes), *support, *functions]
+        return "\n\n".join(each for each in everything if each)
+
+    def _start(self) -> str:
+        most = self._executables
+        return (
+            f"/* NAME: written by pumice from {self._source}. See NAME.h. */\n"
+            '#include "NAME.h"\n\n'
+            "#include <inttypes.h>\n#include <math.h>\n#include <stdarg.h>\n#include <stdbool.h>\n#include <stddef.h>\n"
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
+            "enum {\n"
+            f"    MAX_SEMAPHORES = {_MAX_SEMAPHORES}, /* of callers, in one submission */\n"
+            f"    MAX_SETS = {most.most_sets}, /* of descriptors, of a kernel */\n"
+            f"    MAX_BINDINGS = {most.most_bindings}, /* of a kernel */\n"
+            f"    HAS_UNIFORMS = {int(most.has_uniforms)}, /* whether kernels read uniform buffers */\n"
+            f"    EXECUTABLE_COUNT = {max(1, len(most.sources))}\n"
+            "};"
+        )
+
+    def _adapted(self, chunk: Chunk, constants: list[int]) -> Chunk:
+        """A chunk with what only this program knows."""
+        text = chunk.text
+        if "struct NAME_program {" in text:
+            members = self._globals(constants)
+            block = "    struct {\n" + "\n".join(f"        {each};" for each in members) + "\n    } globals;\n"
+            text = text.replace("    PROGRAM_GLOBALS\n", block if members else "")
+            if self._is_data_beside:
+                text = text.replace("    char message", "    uint8_t *data; /* what lies beside the program */\n    char message")
+        if not self._is_data_beside:
+            text = re.sub(r".*data_(open|close).*\n", "", text)
+        if not self._globals(constants):
+            text = text.replace("    globals_release(p);\n", "")
+        if not self._executables.sources:
+            text = re.sub(r".*executables_destroy\(p\);\n", "", text)
+        return Chunk(text, chunk.defined, chunk.used, chunk.prototype, chunk.is_public)
+
+    def _globals(self, constants: list[int]) -> list[str]:
+        """Members of the struct of globals."""
+        members = [f"bytes *rodata_{ordinal}" for ordinal in constants]
+        kinds: dict[int, str] = {}
+        for function in self._program.functions.values():
+            for one in function.instructions():
+                if not one.operation.startswith("global.") or "indirect" in one.operation:
+                    continue
+                kind = one.operation.rpartition(".")[2]
+                if kind != "ref":
+                    if kinds.setdefault(one.ordinal, kind) != kind:
+                        raise UnimplementedError(f"a global at byte {one.ordinal} is used as {kinds[one.ordinal]} and {kind}")
+        numbers = {"i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
+        members += [f"{numbers[kind]} {kind}_{ordinal}" for ordinal, kind in sorted(kinds.items())]
+        for ordinal, kind in sorted(self._program.global_types.items()):
+            found = c_type(Variable("r", kind))
+            if found is not None:
+                members.append(f"{found} *{global_name(self._program, ordinal)}")
+        return members
+
+    def _globals_release(self, constants: list[int]) -> str:
+        if not self._globals(constants):
+            return ""
+        lines = [f"    release(p, p->globals.rodata_{ordinal});" for ordinal in constants]
+        for ordinal, kind in sorted(self._program.global_types.items()):
+            if c_type(Variable("r", kind)) not in (None, "executable"):
+                lines.append(f"    release(p, p->globals.{global_name(self._program, ordinal)});")
+        return "\n".join(["static void globals_release(NAME_program *p)", "{", *(lines or ["    (void)p;"]), "}"])
+
+    def _initialize(self, constants: list[int]) -> str:
+        lines = ["static int initialize(NAME_program *p)", "{", "    int status = OK;"]
+        for ordinal in constants:
+            size = len(self._program.rodata[ordinal])
+            where = f"RODATA(p, {ordinal})"
+            lines.append(f"    TRY(bytes_constant(p, {where}, {size}, &p->globals.rodata_{ordinal}));")
+        lines += [f"    TRY({self._names[ordinal]}(p));" for ordinal in self._program.initializers]
+        return "\n".join([*lines, "done:", "    return status;", "}"] if len(lines) > 3 else
+                         ["static int initialize(NAME_program *p)", "{", "    (void)p;", "    return OK;", "}"])
+
+    # -- data ------------------------------------------------------------------------------------------
+
+    def _constants(self, constants: list[int]) -> str:
+        """Shaders and constants, as arrays or as offsets in the file beside the program."""
+        shaders, rodata = self._executables.shaders, self._program.rodata
+        parts = []
+        if self._is_data_beside:
+            rows = [f"    {{{len(code)}, {self._data.add(code)}}}," for code in shaders]
+            if rows:
+                parts.append("static const struct {\n    size_t size, offset;\n} shaders[] = {\n" + "\n".join(rows) + "\n};")
+                parts.append("#define SHADER_CODE(p, index) ((const uint32_t *)(const void *)((p)->data + shaders[index].offset))")
+            for ordinal in constants:
+                parts.append(f"enum {{ RODATA_{ordinal} = {self._data.add(rodata[ordinal])} }};")
+            if constants:
+                parts.append("#define RODATA(p, ordinal) ((p)->data + RODATA_##ordinal)")
+            digest = ", ".join(f"{byte:#x}" for byte in self._digest())
+            parts.append(f"static const uint8_t data_digest[] = {{{digest}}};")
+            parts.append(f"static const uint64_t data_size = {len(self._data.content)};")
+            parts.append(template("data.c").strip().replace("STEM", self._stem))
+            return "\n\n".join(parts)
+        for index, code in enumerate(shaders):
+            parts.append(words_text(f"spirv_{index}", code, f"A shader: SPIR-V of {len(code)} bytes."))
+        if shaders:
+            rows = [f"    {{sizeof spirv_{index}, spirv_{index}}}," for index in range(len(shaders))]
+            parts.append(
+                "static const struct {\n    size_t size;\n    const uint32_t *code;\n} shaders[] = {\n"
+                + "\n".join(rows)
+                + "\n};"
+            )
+            parts.append("#define SHADER_CODE(p, index) (shaders[index].code)")
+        for ordinal in constants:
+            size = len(rodata[ordinal])
+            parts.append(words_text(f"rodata_{ordinal}", rodata[ordinal], f"Constants: {size} bytes."))
+        if constants:
+            parts.append("#define RODATA(p, ordinal) ((const uint8_t *)rodata_##ordinal)")
+        return "\n\n".join(parts)
+
+    # -- beside the program ----------------------------------------------------------------------------
+
+    def _header(self) -> str:
+        features = list(self._executables.features)
+        listed = "".join(f"\n     * {name}" for name in features) or "\n     * nothing else"
+        beside = ""
+        if self._is_data_beside:
+            beside = f'    const char *data_path;   /* of {self._stem}.data; that name in the working directory by default */'
+        text = template("header.h").replace("MAX_RANK_VALUE", str(self._interface.max_rank))
+        text = text.replace("FEATURE_LIST", listed + ". ").replace("DATA_OPTION\n", f"{beside}\n" if beside else "")
+        text = text.replace("FUNCTION_DECLARATIONS\n", self._interface.declarations() + "\n\n")
+        return text.replace("SOURCE", self._source, 1)
+
+    def _main(self) -> str:
+        usage = default = argument = ""
+        if self._is_data_beside:
+            usage = f'            "      --data FILE        {self._stem}.data; beside this program by default\\n"\n'
+            argument = (
+                '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
+            )
+            default = (
+                "    static char beside[4096];\n"
+                "    const char *slash = strrchr(program_path, '/');\n"
+                "    const int folder = slash ? (int)(slash - program_path) + 1 : 0;\n"
+                f'    snprintf(beside, sizeof beside, "%.*s{self._stem}.data", folder, program_path);\n'
+                "    options.data_path = beside;\n"
+            )
+        text = template("main.c").replace("DATA_USAGE\n", usage).replace("DATA_DEFAULT\n", default)
+        return text.replace("DATA_ARGUMENT\n", argument)
+
+    def _cmake(self, main: bool) -> str:
+        lines = [
+            "cmake_minimum_required(VERSION 3.16)",
+            f"project({self._prefix} C)",
+            "set(CMAKE_C_STANDARD 11)",
+            "set(CMAKE_C_STANDARD_REQUIRED ON)",
+            "set(CMAKE_C_EXTENSIONS OFF)",
+            "if(NOT CMAKE_BUILD_TYPE)",
+            "  set(CMAKE_BUILD_TYPE Release)",
+            "endif()",
+            "find_package(Vulkan REQUIRED)",
+            f"add_library({self._prefix}_program STATIC {self._stem}.c {self._stem}.h)",
+            f"target_include_directories({self._prefix}_program PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})",
+            f"target_link_libraries({self._prefix}_program PUBLIC Vulkan::Vulkan)",
+            "if(UNIX)",
+            f"  target_link_libraries({self._prefix}_program PUBLIC m)",
+            "endif()",
+        ]
+        if main:
+            lines += [
+                f"add_executable({self._prefix} {self._stem}_main.c)",
+                f"target_link_libraries({self._prefix} PRIVATE {self._prefix}_program)",
+            ]
+            if self._is_data_beside:
+                lines.append(
+                    f"configure_file({self._stem}.data ${{CMAKE_CURRENT_BINARY_DIR}}/{self._stem}.data COPYONLY)"
+                )
+        return "\n".join(lines) + "\n"
+
+
+def _take_executables(program: Program, function: Function, executables: Executables) -> None:
+    """Notes the executables that a function makes."""
+    for one in function.instructions():
+        if one.callee == "hal.executable.create" and isinstance(one.operands[-2], Rodata):
+            data = one.operands[-2]
+            executables.add(data.ordinal, program.rodata[data.ordinal])
+
+
+def _settle_lookups(program: Program, function: Function, executables: Executables) -> None:
+    """Puts numbers in place of functions' names, where all executables agree on them."""
+    replaced: dict[Variable, Value] = {}
+    for one in function.instructions():
+        if one.callee == "hal.executable.lookup.function" and isinstance(one.operands[1], Rodata):
+            numbers = executables.functions(program.text(one.operands[1]))
+            if len(numbers) == 1 and one.results[0].definitions == 1:
+                replaced[one.results[0]] = Constant("I", numbers.pop())
+    if replaced:
+        _substitute(function, replaced)
+        simplify_function(program, function, FORMATS)
+
+
+def _substitute(function: Function, replaced: dict[Variable, Value]) -> None:
+    for block in function.blocks:
+        for one in block.instructions:
+            one.substitute(replaced)
+        for edge in block.edges:
+            edge.copies = [
+                (target, replaced.get(source, source) if isinstance(source, Variable) else source)
+                for target, source in edge.copies
+            ]
