@@ -20,19 +20,35 @@ from ...status import UnimplementedError
 
 _VERSION: Final = (1, 2)
 _MAX_SPIRV: Final = (1, 5)
-_CORE: Final = "shaderInt16 shaderInt64 shaderFloat64".split()
-_V11: Final = (
-    "storageBuffer16BitAccess uniformAndStorageBuffer16BitAccess storagePushConstant16 variablePointersStorageBuffer "
-    "variablePointers"
-).split()
-_V12: Final = (
-    "storageBuffer8BitAccess uniformAndStorageBuffer8BitAccess storagePushConstant8 shaderBufferInt64Atomics "
-    "shaderSharedInt64Atomics shaderFloat16 shaderInt8 vulkanMemoryModel vulkanMemoryModelDeviceScope "
-    "shaderSubgroupExtendedTypes"
-).split()
+_CORE: Final = ["shaderInt16", "shaderInt64", "shaderFloat64"]
+_V11: Final = [
+    "storageBuffer16BitAccess",
+    "uniformAndStorageBuffer16BitAccess",
+    "storagePushConstant16",
+    "variablePointersStorageBuffer",
+    "variablePointers",
+]
+_V12: Final = [
+    "storageBuffer8BitAccess",
+    "uniformAndStorageBuffer8BitAccess",
+    "storagePushConstant8",
+    "shaderBufferInt64Atomics",
+    "shaderSharedInt64Atomics",
+    "shaderFloat16",
+    "shaderInt8",
+    "vulkanMemoryModel",
+    "vulkanMemoryModelDeviceScope",
+    "shaderSubgroupExtendedTypes",
+]
 _CONTROLS: Final = [
     f"shader{what}Float{bits}"
-    for what in ("SignedZeroInfNanPreserve", "DenormPreserve", "DenormFlushToZero", "RoundingModeRTE", "RoundingModeRTZ")
+    for what in (
+        "SignedZeroInfNanPreserve",
+        "DenormPreserve",
+        "DenormFlushToZero",
+        "RoundingModeRTE",
+        "RoundingModeRTZ",
+    )
     for bits in (16, 32, 64)
 ]
 FEATURES: Final = {
@@ -105,7 +121,8 @@ class Executables:
 
     def tables(self) -> str:
         """Definitions of all executables; call it before the table of features is written."""
-        texts, rows = [], []
+        texts: list[str] = []
+        rows = []
         for index, source in enumerate(self.sources.values()):
             codes = [repair(code) for code in source.shader_modules]
             modules = [reflect(code) for code in codes]
@@ -129,9 +146,7 @@ class Executables:
                 + ", ".join([*(str(each) for each in features), "NO_FEATURE"])
                 + "};"
             )
-            rows.append(
-                f"    {{pipelines_{index}, features_{index}, {len(pipelines)}, {operations:#x}, {least}}},"
-            )
+            rows.append(f"    {{pipelines_{index}, features_{index}, {len(pipelines)}, {operations:#x}, {least}}},")
         if rows:
             texts.append("static const executable_source executable_sources[] = {\n" + "\n".join(rows) + "\n};")
         return "\n\n".join(texts)
@@ -151,8 +166,8 @@ class Executables:
         )
         if addresses:
             raise UnimplementedError(
-                f"the kernel {pipeline.entry_point} takes its buffers as device addresses; C programs bind descriptors: "
-                "compile it with the descriptor ABI (the format vulkan-spirv-fb)"
+                f"the kernel {pipeline.entry_point} takes its buffers as device addresses; C programs bind "
+                "descriptors: compile it with the descriptor ABI (the format vulkan-spirv-fb)"
             )
         rows = []
         for number_of_set, ordinal in enumerate(layout.set_layouts):

@@ -6,7 +6,7 @@ from typing import Final
 
 
 def _integers() -> dict[str, str]:
-    table = {}
+    table: dict[str, str] = {}
     for bits in (32, 64):
         t, s, u = f"i{bits}", f"int{bits}_t", f"uint{bits}_t"
         amount = f"((uint32_t){{1}} & {bits - 1}u)"
@@ -67,7 +67,7 @@ def _conversions() -> dict[str, str]:
 
 
 def _reals() -> dict[str, str]:
-    table = {}
+    table: dict[str, str] = {}
     for t, end in (("f32", "f"), ("f64", "")):
         table |= {
             f"add.{t}": "{0} + {1}",

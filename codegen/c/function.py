@@ -2,76 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from ...status import StatusCode, UnimplementedError
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Variable
-from .calls import call_text, literal
+from .arguments import literal
+from .calls import call_text
 from .executables import Executables
 from .expressions import DIVISIONS, EXPRESSIONS
 from .support import reserved
+from .types import KEYWORDS, c_type, global_name, is_owned, number_text
 
-_NUMBERS: Final = {"i": "int32_t", "I": "int64_t", "f": "float", "F": "double"}
-_REFERENCES: Final = {
-    "hal.buffer": "buffer",
-    "hal.buffer_view": "view",
-    "hal.command_buffer": "commands",
-    "hal.executable": "executable",
-    "hal.fence": "fence",
-    "hal.file": "file",
-    "vm.buffer": "bytes",
-}
-_KEYWORDS: Final = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while bool true "
-    "false p status done main errno stdin stdout stderr result data".split()
-)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-
-
-def c_type(variable: Variable) -> str | None:
-    """The C type of a variable, of references what they point to; ``None`` for what has no variable in C.
-
-    Raises:
-        UnimplementedError: a type without a form in C, by its name.
-    """
-    if variable.kind != "r":
-        return _NUMBERS[variable.kind]
-    kind = variable.type
-    if kind in ("hal.device", "hal.allocator"):
-        return None
-    if kind is None:
-        return "object"
-    if kind.startswith("vm.list"):
-        return "list"
-    if kind not in _REFERENCES:
-        raise UnimplementedError(f"the program holds a !{kind}, which has no form in C; run it with pumice run")
-    return _REFERENCES[kind]
-
-
-def is_owned(variable: Variable) -> bool:
-    """Whether a variable holds a counted reference."""
-    return variable.kind == "r" and c_type(variable) not in (None, "executable")
-
-
-def number_text(kind: str, number: int | float) -> str:
-    """A constant as C writes it."""
-    if kind == "r":
-        return "NULL"
-    if kind in "fF":
-        if math.isnan(number):
-            return "NAN"
-        if math.isinf(number):
-            return "INFINITY" if number > 0 else "-INFINITY"
-        return repr(float(number)) + ("f" if kind == "f" else "")
-    if kind == "i":
-        return "INT32_MIN" if number == -(1 << 31) else str(number)
-    if number == -(1 << 63):
-        return "INT64_MIN"
-    return str(number) if -(1 << 31) < number < 1 << 31 else f"INT64_C({number})"
 
 
 class FunctionWriter:
@@ -105,7 +49,7 @@ class FunctionWriter:
     def _give(self, variable: Variable) -> str:
         wanted = base = variable.name or "value"
         number = 0
-        while wanted in self._taken or wanted in reserved() or wanted in _KEYWORDS:
+        while wanted in self._taken or wanted in reserved() or wanted in KEYWORDS:
             wanted = f"{base}_{number}"
             number += 1
         self._taken.add(wanted)
@@ -184,9 +128,7 @@ class FunctionWriter:
             kind = c_type(variable)
             if variable in function.arguments or kind is None or name not in words:
                 continue
-            declarations.append(
-                f"    {kind} *{name} = NULL;" if variable.kind == "r" else f"    {kind} {name} = 0;"
-            )
+            declarations.append(f"    {kind} *{name} = NULL;" if variable.kind == "r" else f"    {kind} {name} = 0;")
             if is_owned(variable):
                 releases.append(name)
         lines[3:3] = declarations
@@ -203,9 +145,7 @@ class FunctionWriter:
         found = set()
         for index, block in enumerate(self.function.blocks):
             for position, edge in enumerate(block.edges):
-                is_next = edge.target == index + 1 and not (
-                    block.terminator.operation == "br_table" and position
-                )
+                is_next = edge.target == index + 1 and not (block.terminator.operation == "br_table" and position)
                 if not is_next:
                     found.add(edge.target)
         return found
@@ -227,7 +167,12 @@ class FunctionWriter:
             for case, edge in enumerate(block.edges[1:]):
                 lines += [f"case {case}:", *_indented([*self._copies(edge), f"goto block_{edge.target};"])]
             default = self._jump(block.edges[0], index)
-            return [*lines, "default:", *_indented([*default, *([] if default[-1:] and "goto" in default[-1] else ["break;"])]), "}"]
+            return [
+                *lines,
+                "default:",
+                *_indented([*default, *([] if default[-1:] and "goto" in default[-1] else ["break;"])]),
+                "}",
+            ]
         if one.operation == "return":
             return self._return(one)
         if one.operation == "fail":
@@ -440,13 +385,12 @@ class FunctionWriter:
                 f"    {result[1:]} = held;",
                 "}",
             ]
-        call = f"bytes_write(p, {values[0]}, {values[1]}, " if verb == "store" else f"bytes_fill(p, {', '.join(values[:3])}, "
+        call = (
+            f"bytes_write(p, {values[0]}, {values[1]}, "
+            if verb == "store"
+            else f"bytes_fill(p, {', '.join(values[:3])}, "
+        )
         return ["{", f"    const {kind} held = ({kind}){values[-1]};", f"    TRY({call}&held, sizeof held));", "}"]
-
-
-def global_name(program: Program, ordinal: int) -> str:
-    """The name of a reference global in C."""
-    return f"{c_type(Variable('r', program.global_types.get(ordinal)))}_{ordinal}"
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

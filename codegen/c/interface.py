@@ -14,12 +14,16 @@ from ...formats.element_type import ElementType
 from ...status import UnimplementedError
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ..program.ir import Function, Program, Variable
-from .calls import literal
-from .function import c_type
+from .arguments import literal
+from .types import c_type
 
 _ASYNC = "$async"
 _OUTPUT = "iree.abi.output"
 _REUSES = "pumice.abi.reuses"
+_ASYNCHRONOUS = """\
+/* The same on device memory, without waiting for the results: work begins once all of `waits` are reached, and
+ * `signals` are signalled behind it. Inputs, outputs and semaphores are the call's until then. A call that fails
+ * signals nothing. The host waits only where the program has to decide something. */"""
 _SCALARS = {"index": "i64", "i1": "i8"}
 
 
@@ -62,7 +66,7 @@ def exports_of(program: Program) -> list[Export]:
         UnimplementedError: an export without a declaration, by its name; none at all.
     """
     found: list[Export] = []
-    taken = set("create destroy error status_name device_name allocation_count functions".split())
+    taken = {"create", "destroy", "error", "status_name", "device_name", "allocation_count", "functions"}
     for name, function in program.exports.items():
         base = name.removesuffix(_ASYNC)
         if name != base and base in program.exports:
@@ -154,18 +158,16 @@ class InterfaceWriter:
         outputs = "".join(f"\n *     outputs[{i}]  {one}" for i, one in enumerate(export.outputs))
         lines = [
             f"/* Calls {export.name}, and waits until its results are there:\n *{inputs}{outputs}\n */",
-            f"NAME_API int NAME_{export.symbol}(NAME_program *program, const NAME_tensor *inputs, NAME_tensor *outputs);",
+            f"NAME_API int NAME_{export.symbol}(NAME_program *program, const NAME_tensor *inputs,",
+            "                  NAME_tensor *outputs);",
         ]
         if self._is_asynchronous(export):
             lines += [
                 "",
-                "/* The same on device memory, without waiting for the results: work begins once all of `waits` are "
-                "reached, and\n * `signals` are signalled behind it. Inputs, outputs and semaphores are the call's until "
-                "then. A call that fails\n * signals nothing. The host waits only where the program has to decide "
-                "something. */",
-                f"NAME_API int NAME_{export.symbol}_async(NAME_program *program, const NAME_tensor *inputs, NAME_tensor "
-                "*outputs,\n    const NAME_semaphore *waits, uint32_t wait_count, const NAME_semaphore *signals, uint32_t "
-                "signal_count);",
+                _ASYNCHRONOUS,
+                f"NAME_API int NAME_{export.symbol}_async(NAME_program *program, const NAME_tensor *inputs,",
+                "                  NAME_tensor *outputs, const NAME_semaphore *waits, uint32_t wait_count,",
+                "                  const NAME_semaphore *signals, uint32_t signal_count);",
             ]
         return "\n".join(lines)
 
@@ -251,7 +253,8 @@ class InterfaceWriter:
         assert export.known is not None
         lines = [
             f"int NAME_{export.symbol}_async(NAME_program *p, const NAME_tensor *inputs, NAME_tensor *outputs,",
-            "    const NAME_semaphore *waits, uint32_t wait_count, const NAME_semaphore *signals, uint32_t signal_count)",
+            "                  const NAME_semaphore *waits, uint32_t wait_count, const NAME_semaphore *signals,",
+            "                  uint32_t signal_count)",
             "{",
             "    int status = OK;",
             *self._variables(export),
@@ -301,14 +304,13 @@ class InterfaceWriter:
 
     def _storages(self, export: Export) -> list[str]:
         lines = []
-        for index, value in enumerate(export.outputs):
+        for index in range(len(export.outputs)):
             place = f"&{export.symbol}_outputs[{index}], &outputs[{index}]"
             lines.append(f"    TRY(tensor_view(p, {place}, true, &results[{index}]));")
         if any(value.kind is not ValueKind.SCALAR for value in export.inputs) and export.outputs:
             masks = ", ".join(f"{mask & (1 << 64) - 1:#x}" for mask in export.reuses)
             lines += [
-                "    TRY(tensors_check(p, given, COUNT(given), results, COUNT(results), "
-                f"{export.symbol}_outputs,",
+                f"    TRY(tensors_check(p, given, COUNT(given), results, COUNT(results), {export.symbol}_outputs,",
                 f"                      (const uint64_t[]){{{masks}}}));",
             ]
         return lines

@@ -14,9 +14,21 @@ from importlib.resources import files
 from typing import Final
 
 _FILES: Final = (
-    "status.c tables.c memory.c bytes.c queue.c commands.c executables.c files.c views.c lists.c numbers.c program.c "
-    "device.c tensors.c"
-).split()
+    "status.c",
+    "tables.c",
+    "memory.c",
+    "bytes.c",
+    "queue.c",
+    "commands.c",
+    "executables.c",
+    "files.c",
+    "views.c",
+    "lists.c",
+    "numbers.c",
+    "program.c",
+    "device.c",
+    "tensors.c",
+)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _DEFINED: Final = re.compile(
     r"^#define (\w+)|^(?:typedef )?(?:struct|enum|union) (\w+)[ ;]|^\} ?(\w+);|^typedef [^{};(]*?(\w+);"

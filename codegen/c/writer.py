@@ -14,9 +14,10 @@ from ..program.ir import Constant, Function, Program, Rodata, Value, Variable
 from ..program.reader import program_of
 from ..program.simplify import simplify_function
 from .executables import Executables, words_text
-from .function import FunctionWriter, c_type, global_name
+from .function import FunctionWriter
 from .interface import InterfaceWriter, element_of, exports_of
 from .support import Chunk, arranged, chosen, prefixed, reserved, template
+from .types import c_type, global_name
 
 FORMATS: Final = ("vulkan-spirv-fb",)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -113,15 +114,16 @@ class CProgram:
                     if element.is_sub_byte:
                         raise UnimplementedError(f"{value}: NumPy's files have no elements of {element.bits} bits")
         found = {f"{self._stem}.c": self._code(), f"{self._stem}.h": self._header()}
-        if self._is_data_beside:
-            content = bytes(self._data.content)
-            head = _DATA_MAGIC + struct.pack("<Q", len(content)) + self._digest()
-            found[f"{self._stem}.data"] = head + content[32:]
         if main:
             found[f"{self._stem}_main.c"] = self._main()
         if cmake:
             found["CMakeLists.txt"] = self._cmake(main)
-        return {name: text if isinstance(text, bytes) else self._named(text) for name, text in found.items()}
+        files = {name: self._named(text) for name, text in found.items()}
+        if self._is_data_beside:
+            content = bytes(self._data.content)
+            head = _DATA_MAGIC + struct.pack("<Q", len(content)) + self._digest()
+            files[f"{self._stem}.data"] = head + content[32:]
+        return files
 
     def _named(self, text: str) -> bytes:
         text = text.replace('#include "NAME.h"', f'#include "{self._stem}.h"')
@@ -175,7 +177,9 @@ class CProgram:
             block = "    struct {\n" + "\n".join(f"        {each};" for each in members) + "\n    } globals;\n"
             text = text.replace("    PROGRAM_GLOBALS\n", block if members else "")
             if self._is_data_beside:
-                text = text.replace("    char message", "    uint8_t *data; /* what lies beside the program */\n    char message")
+                text = text.replace(
+                    "    char message", "    uint8_t *data; /* what lies beside the program */\n    char message"
+                )
         if not self._is_data_beside:
             text = re.sub(r".*data_(open|close).*\n", "", text)
         if not self._globals(constants):
@@ -193,13 +197,14 @@ class CProgram:
                 if not one.operation.startswith("global.") or "indirect" in one.operation:
                     continue
                 kind = one.operation.rpartition(".")[2]
-                if kind != "ref":
-                    if kinds.setdefault(one.ordinal, kind) != kind:
-                        raise UnimplementedError(f"a global at byte {one.ordinal} is used as {kinds[one.ordinal]} and {kind}")
+                if kind != "ref" and kinds.setdefault(one.ordinal, kind) != kind:
+                    raise UnimplementedError(
+                        f"a global at byte {one.ordinal} is used as {kinds[one.ordinal]} and {kind}"
+                    )
         numbers = {"i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
         members += [f"{numbers[kind]} {kind}_{ordinal}" for ordinal, kind in sorted(kinds.items())]
-        for ordinal, kind in sorted(self._program.global_types.items()):
-            found = c_type(Variable("r", kind))
+        for ordinal, named in sorted(self._program.global_types.items()):
+            found = c_type(Variable("r", named))
             if found is not None:
                 members.append(f"{found} *{global_name(self._program, ordinal)}")
         return members
@@ -208,8 +213,8 @@ class CProgram:
         if not self._globals(constants):
             return ""
         lines = [f"    release(p, p->globals.rodata_{ordinal});" for ordinal in constants]
-        for ordinal, kind in sorted(self._program.global_types.items()):
-            if c_type(Variable("r", kind)) not in (None, "executable"):
+        for ordinal, named in sorted(self._program.global_types.items()):
+            if c_type(Variable("r", named)) not in (None, "executable"):
                 lines.append(f"    release(p, p->globals.{global_name(self._program, ordinal)});")
         return "\n".join(["static void globals_release(NAME_program *p)", "{", *(lines or ["    (void)p;"]), "}"])
 
@@ -220,8 +225,11 @@ class CProgram:
             where = f"RODATA(p, {ordinal})"
             lines.append(f"    TRY(bytes_constant(p, {where}, {size}, &p->globals.rodata_{ordinal}));")
         lines += [f"    TRY({self._names[ordinal]}(p));" for ordinal in self._program.initializers]
-        return "\n".join([*lines, "done:", "    return status;", "}"] if len(lines) > 3 else
-                         ["static int initialize(NAME_program *p)", "{", "    (void)p;", "    return OK;", "}"])
+        return "\n".join(
+            [*lines, "done:", "    return status;", "}"]
+            if len(lines) > 3
+            else ["static int initialize(NAME_program *p)", "{", "    (void)p;", "    return OK;", "}"]
+        )
 
     # -- data ------------------------------------------------------------------------------------------
 
@@ -232,8 +240,13 @@ class CProgram:
         if self._is_data_beside:
             rows = [f"    {{{len(code)}, {self._data.add(code)}}}," for code in shaders]
             if rows:
-                parts.append("static const struct {\n    size_t size, offset;\n} shaders[] = {\n" + "\n".join(rows) + "\n};")
-                parts.append("#define SHADER_CODE(p, index) ((const uint32_t *)(const void *)((p)->data + shaders[index].offset))")
+                parts.append(
+                    "static const struct {\n    size_t size, offset;\n} shaders[] = {\n" + "\n".join(rows) + "\n};"
+                )
+                parts.append(
+                    "#define SHADER_CODE(p, index) \
+    ((const uint32_t *)(const void *)((p)->data + shaders[index].offset))"
+                )
             for ordinal in constants:
                 parts.append(f"enum {{ RODATA_{ordinal} = {self._data.add(rodata[ordinal])} }};")
             if constants:
@@ -267,7 +280,7 @@ class CProgram:
         listed = "".join(f"\n     * {name}" for name in features) or "\n     * nothing else"
         beside = ""
         if self._is_data_beside:
-            beside = f'    const char *data_path;   /* of {self._stem}.data; that name in the working directory by default */'
+            beside = f"    const char *data_path;   /* of {self._stem}.data, which is its default */"
         text = template("header.h").replace("MAX_RANK_VALUE", str(self._interface.max_rank))
         text = text.replace("FEATURE_LIST", listed + ". ").replace("DATA_OPTION\n", f"{beside}\n" if beside else "")
         text = text.replace("FUNCTION_DECLARATIONS\n", self._interface.declarations() + "\n\n")
@@ -277,9 +290,7 @@ class CProgram:
         usage = default = argument = ""
         if self._is_data_beside:
             usage = f'            "      --data FILE        {self._stem}.data; beside this program by default\\n"\n'
-            argument = (
-                '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
-            )
+            argument = '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
             default = (
                 "    static char beside[4096];\n"
                 "    const char *slash = strrchr(program_path, '/');\n"

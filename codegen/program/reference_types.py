@@ -137,7 +137,7 @@ def _instruction(program: Program, function: Function, one: Instruction, set_typ
     elif one.operation.startswith("global.store.ref"):
         set_type(one.operands[0], one.type)
     elif one.operation == "list.alloc":
-        set_type(one.results[0], f"vm.list<{one.type}>")
+        set_type(one.results[0], f"vm.list<{'!' * ('.' in str(one.type))}{one.type}>")
     elif one.operation in ("buffer.alloc", "buffer.clone"):
         set_type(one.results[0], "vm.buffer")
     elif one.operation == "return":

@@ -1,0 +1,115 @@
+"""What calls pass, in C: numbers, ranges, arrays, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ...status import UnimplementedError
+from ..program.ir import Constant, Instruction, Operand, Program, Rodata, Value, Variable
+from .executables import Executables
+
+
+class Texts(Protocol):
+    """What the writer of a function gives."""
+
+    program: Program
+    executables: Executables
+
+    def value(self, value: Operand) -> str:
+        """A value as an expression."""
+
+    def name(self, variable: Variable) -> str:
+        """The name of a variable."""
+
+    def where(self) -> str:
+        """The function, for messages."""
+
+
+def unsigned(texts: Texts, value: Operand) -> str:
+    """A 64-bit number that is an offset or a size: -1 is the largest."""
+    if isinstance(value, Constant):
+        if value.number == -1:
+            return "UINT64_MAX"
+        if value.number >= 0:
+            return f"UINT64_C({value.number})" if value.number > 0x7FFFFFFF else f"{value.number}"
+    return f"(uint64_t){texts.value(value)}"
+
+
+def word(texts: Texts, value: Operand) -> str:
+    """A 32-bit number as an unsigned one."""
+    if isinstance(value, Constant) and value.number >= 0:
+        return f"{value.number}"
+    return f"(uint32_t){texts.value(value)}"
+
+
+def literal(text: str) -> str:
+    """A string literal."""
+    shown = []
+    for byte in text.encode("utf-8"):
+        char = chr(byte)
+        if char in '"\\?':
+            shown.append(f"\\{char}")
+        elif 32 <= byte < 127:
+            shown.append(char)
+        else:
+            shown.append(f"\\{byte:03o}")
+    return f'"{"".join(shown)}"'
+
+
+def text_literal(texts: Texts, value: Operand) -> str:
+    """A constant text as a literal."""
+    if not isinstance(value, Rodata):
+        raise UnimplementedError(f"{texts.where()} passes a text that it makes itself; C programs have constant ones")
+    return literal(texts.program.text(value))
+
+
+def rows(value: Operand) -> Sequence[Sequence[Value]]:
+    """The rows of a repeated argument."""
+    assert isinstance(value, tuple)
+    return [row if isinstance(row, tuple) else (row,) for row in value]
+
+
+def result(texts: Texts, one: Instruction, position: int = 0) -> str:
+    """Where a result goes."""
+    return f"&{texts.name(one.results[position])}"
+
+
+def attempt(function: str, *arguments: str) -> list[str]:
+    """A call that may fail."""
+    return [f"TRY({function}(p{''.join(f', {each}' for each in arguments)}));"]
+
+
+def nothing(texts: Texts, one: Instruction) -> list[str]:
+    """No statement."""
+    return []
+
+
+def binding(texts: Texts, slot: Value, buffer: Value, offset: Value, length: Value) -> str:
+    """A range of a buffer or of a slot."""
+    place = f".slot = {word(texts, slot)}" if isinstance(buffer, Constant) else f".buffer = {texts.value(buffer)}"
+    if isinstance(buffer, Variable) and not (isinstance(slot, Constant) and slot.number == 0):
+        place = f".slot = {word(texts, slot)}, {place}"
+    start = "" if isinstance(offset, Constant) and offset.number == 0 else f", .offset = {unsigned(texts, offset)}"
+    return f"{{{place}{start}, .length = {unsigned(texts, length)}}}"
+
+
+def array(kind: str, rows: Sequence[str]) -> str:
+    """An array and its length, as two arguments."""
+    return f"(const {kind}[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
+
+
+def pointers(kind: str, rows: Sequence[str]) -> str:
+    """The same of references."""
+    return f"({kind} *const[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
+
+
+def fences(texts: Texts, one: Instruction) -> tuple[str, str]:
+    """The wait and the signal fence of work on a queue."""
+    return texts.value(one.operands[2]), texts.value(one.operands[3])
+
+
+def single(value: Operand) -> Value:
+    """A value that is no list."""
+    assert not isinstance(value, tuple)
+    return value

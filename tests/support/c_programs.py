@@ -1,0 +1,79 @@
+"""C programs of modules: written, built and run."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pumice.codegen.c import write_c
+from pumice.vm.bytecode.archive import ModuleArchive
+from pumice.vm.bytecode.reader import read_module
+
+Array: TypeAlias = npt.NDArray[Any]
+
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+_SECONDS = 120
+COMPILER = shutil.which("gcc") or shutil.which("cc")
+
+
+def c_files(module: bytes, stem: str = "program", **options: bool) -> dict[str, bytes]:
+    """The files of a module's C program."""
+    with ModuleArchive.from_bytes(module, f"{stem}.vmfb") as archive:
+        return write_c(read_module(archive), stem, f"{stem}.vmfb", **options)
+
+
+def build(
+    folder: Path,
+    module: bytes,
+    stem: str = "program",
+    *,
+    flags: Sequence[str] = ("-O0",),
+    sources: Sequence[str] = (),
+    **options: bool,
+) -> Path:
+    """Builds a module's program, with warnings as errors; ``sources`` are other files than its own ``main``."""
+    for name, content in c_files(module, stem, main=not sources, **options).items():
+        (folder / name).write_bytes(content)
+    found = folder / stem
+    files = [f"{stem}.c", *(sources or [f"{stem}_main.c"])]
+    command = [str(COMPILER), "-std=c11", *WARNINGS, *flags, *files, "-o", str(found), "-lvulkan", "-lm"]
+    done = subprocess.run(command, check=False, cwd=folder, capture_output=True, text=True, timeout=_SECONDS)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return found
+
+
+def run(program: Path, arguments: Sequence[Array], function: str | None = None, *more: str) -> list[Array]:
+    """Calls a function of a built program; its results."""
+    done = try_run(program, arguments, function, *more)
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    found = sorted(program.parent.glob("out*.npy"), key=lambda path: (len(path.name), path.name))
+    results = [np.load(path) for path in found]
+    for path in found:
+        path.unlink()
+    return results
+
+
+def try_run(
+    program: Path, arguments: Sequence[Array], function: str | None = None, *more: str
+) -> subprocess.CompletedProcess[str]:
+    """The same, which may fail."""
+    names = []
+    for index, argument in enumerate(arguments):
+        names.append(f"in{index}.npy")
+        np.save(program.parent / names[-1], argument)
+    chosen = ("--function", function) if function is not None else ()
+    return subprocess.run(
+        [f"./{program.name}", *names, "-o", "out.npy", *chosen, *more],
+        check=False,
+        cwd=program.parent,
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+    )
