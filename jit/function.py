@@ -18,7 +18,7 @@ from ..status import FailedPreconditionError, InvalidArgumentError, shown
 from .cache import CacheInfo, ExecutableCache
 from .devices import shared_device
 from .leaves import TracedError, as_traced, leaf_key, leaf_spec
-from .parameters import Names, Nums, Parameters
+from .parameters import Names, Nums, StaticParameters
 from .places import refuse
 from .stages import Compiled, Lowered
 
@@ -45,8 +45,6 @@ class JitFunction:
         cache_size: int,
     ) -> None:
         functools.update_wrapper(self, function)
-        self._static = Parameters(function, "static", static_argnums, static_argnames)
-        self._donated = Parameters(function, "donate", donate_argnums, donate_argnames)
         self._jax = jax.jit(
             function,
             static_argnums=static_argnums,
@@ -55,6 +53,7 @@ class JitFunction:
             donate_argnames=donate_argnames,
             keep_unused=True,
         )
+        self._static = StaticParameters(function, static_argnums, static_argnames)
         self._name = getattr(function, "__name__", "function")
         self._wanted = device
         self._cache = ExecutableCache(cache_size)
@@ -141,9 +140,9 @@ class JitFunction:
         Raises: as a call, but for what compiling and running it raises.
         """
         dynamic, named = list(args), dict(kwargs)
-        for place in range(len(args)):
+        for place, value in enumerate(args):
             if not self._static.has(place, len(args)):
-                dynamic[place] = jax.tree.map(leaf_spec, args[place])
+                dynamic[place] = jax.tree.map(leaf_spec, value)
         for name, value in kwargs.items():
             if name not in self._static.names:
                 named[name] = jax.tree.map(leaf_spec, value)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
 
 import jax
 import numpy as np
 
+from ..formats.element_type import ElementType
+from ..hal.buffer_view import BufferView
 from ..runtime import Device, DeviceArray
 from ..runtime.arrays.spec import raw_bytes
 from ..status import InvalidArgumentError
@@ -19,8 +23,11 @@ _jax: Final[Any] = jax  # parts of it come without types
 _IN_PLACE_BYTES: Final = 1 << 20
 
 
-class TracedError(Exception):
+class TracedError(TypeError):
     """An argument is a tracer: the function is called while another is traced."""
+
+    def __init__(self) -> None:
+        super().__init__("an argument is traced by JAX: only the function itself is called from what JAX traces")
 
 
 def leaf_key(leaf: object) -> Hashable:
@@ -97,10 +104,11 @@ def argument_value(leaf: Any, dtype: Any, device: Device) -> DeviceArray | np.nd
     return host if buffer is None else DeviceArray(device, buffer, host.shape, host.dtype, host.nbytes)
 
 
-def result_converter(info: jax.ShapeDtypeStruct) -> Callable[[Any], object] | None:
+def result_converter(info: jax.ShapeDtypeStruct, device: Device) -> Callable[[Any], object] | None:
     """What makes the caller's value of a result where it is no array on the device.
 
-    Arrays of random keys become JAX's, and float0, the type of derivatives by integers, NumPy's zeros.
+    Arrays of random keys become JAX's, and float0, the type of derivatives by integers, NumPy's zeros. Programs pack
+    two integers of 4 bits in a byte, arrays do not.
     """
     dtype: Any = info.dtype
     if dtype == jax.dtypes.float0:
@@ -110,4 +118,12 @@ def result_converter(info: jax.ShapeDtypeStruct) -> Callable[[Any], object] | No
         jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), info)
         (implementation,) = names
         return lambda value: jax.random.wrap_key_data(value.numpy(), impl=implementation)
+    if ElementType.from_dtype(np.dtype(dtype)).is_sub_byte:
+        return functools.partial(_unpacked, device)
     return None
+
+
+def _unpacked(device: Device, view: BufferView) -> DeviceArray:
+    size = view.element_type.storage_bytes(math.prod(view.shape))
+    packed = DeviceArray(device, view.buffer.subspan(0, size), (size,), np.dtype(np.uint8), size).numpy()
+    return device.asarray(view.element_type.unpack(packed.data, view.shape))

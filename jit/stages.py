@@ -21,14 +21,32 @@ from .leaves import argument_value, leaf_key, leaf_spec, result_converter
 from .places import in_python
 
 
-class Lowered:
+class Stage:
+    """What each stage knows of arguments and results, as the stages of JAX do.
+
+    Attributes:
+        in_tree, out_tree: their trees; arguments are ``(args, kwargs)`` without static ones.
+        in_avals, args_info: shapes and dtypes of arguments; the latter says which are donated.
+        out_info: shapes and dtypes of results.
+    """
+
+    def __init__(self, lowered: jax.stages.Lowered) -> None:
+        self.in_tree: Any = lowered.in_tree
+        self.out_tree: Any = lowered.out_tree
+        self.in_avals: Any = lowered.in_avals
+        self.args_info: Any = lowered.args_info
+        self.out_info: Any = lowered.out_info
+
+
+class Lowered(Stage):
     """A function traced for some arguments; ``JitFunction.lower`` makes it.
 
     Attributes:
-        jax: the stage of JAX that it stands for, with ``in_tree``, ``out_tree``, ``args_info``, ``out_info``.
+        jax: the stage of JAX that it stands for.
     """
 
     def __init__(self, lowered: jax.stages.Lowered, name: str, device: Device) -> None:
+        super().__init__(lowered)
         self.jax = lowered
         self._name = name
         self._device = device
@@ -54,13 +72,12 @@ class Lowered:
         return Compiled(self.jax, module, self._device)
 
 
-class Compiled(Closing):
+class Compiled(Stage, Closing):
     """An executable on a device, in a session of its own.
 
     Thread rule: any thread.
 
     Attributes:
-        jax: the stage of JAX that was compiled, with ``in_tree``, ``out_tree``, ``args_info``, ``out_info``.
         module: the module file, which ``Session.load`` takes.
         session: that it runs in.
         function: of the session.
@@ -68,7 +85,8 @@ class Compiled(Closing):
     """
 
     def __init__(self, lowered: jax.stages.Lowered, module: bytes, device: Device) -> None:
-        self.jax = lowered
+        # Without JAX's stage itself, which holds the program with all its constants.
+        super().__init__(lowered)
         self.module = module
         self.is_leaving = False
         self._device = device
@@ -79,13 +97,10 @@ class Compiled(Closing):
         except BaseException:
             self.session.close()
             raise
-        avals: list[Any] = jax.tree.leaves(lowered.in_avals)
-        self._dtypes = [aval.dtype for aval in avals]
-        converters = [result_converter(info) for info in jax.tree.leaves(lowered.out_info)]
+        self._dtypes = [aval.dtype for aval in jax.tree.leaves(self.in_avals)]
+        converters = [result_converter(info, device) for info in jax.tree.leaves(self.out_info)]
         self._converters = converters if any(converters) else None
-        self._in_tree: Any = lowered.in_tree
-        self._out_tree: Any = lowered.out_tree
-        self._is_one_array = self._converters is None and jax.tree_util.treedef_is_leaf(self._out_tree)
+        self._is_one_array = self._converters is None and jax.tree_util.treedef_is_leaf(self.out_tree)
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Calls it with arguments as it was lowered for, without static ones.
@@ -101,9 +116,9 @@ class Compiled(Closing):
 
     def _checked(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[object]:
         leaves, tree = jax.tree.flatten((args, kwargs))
-        if tree != self._in_tree:
-            raise TypeError(f"expected arguments in the tree {self._in_tree}, which was lowered, got {tree}")
-        for (path, aval), leaf in zip(jax.tree_util.tree_leaves_with_path(self.jax.in_avals), leaves, strict=True):
+        if tree != self.in_tree:
+            raise TypeError(f"expected arguments in the tree {self.in_tree}, which was lowered, got {tree}")
+        for (path, aval), leaf in zip(jax.tree_util.tree_leaves_with_path(self.in_avals), leaves, strict=True):
             leaf_key(leaf)
             found = jax.typeof(leaf_spec(leaf))
             if (found.shape, found.dtype) != (aval.shape, aval.dtype):
@@ -134,7 +149,7 @@ class Compiled(Closing):
         if self._converters is not None:
             pairs = zip(self._converters, leaves, strict=True)
             leaves = tuple([leaf if convert is None else convert(leaf) for convert, leaf in pairs])
-        return self._out_tree.unflatten(leaves)
+        return self.out_tree.unflatten(leaves)
 
     def as_text(self) -> str:
         """The module as VM assembly."""

@@ -29,7 +29,7 @@ def test_the_stages_of_jax() -> None:
     assert lowered.as_text() == jax.jit(double, keep_unused=True).lower(X).as_text()
     assert Path(__file__).name in lowered.as_text(debug_info=True)
     compiled = lowered.compile()
-    assert compiled.jax.out_tree == jax.tree.structure({"y": 0})
+    assert compiled.out_tree == jax.tree.structure({"y": 0})
     assert "vm.module @jit_double" in compiled.as_text()
     for given in (X, jnp.asarray(X), function.device.asarray(X)):
         np.testing.assert_array_equal(compiled(given)["y"].numpy(), X * 2)
