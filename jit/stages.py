@@ -87,6 +87,7 @@ class Compiled(Stage, Closing):
     def __init__(self, lowered: jax.stages.Lowered, module: bytes, device: Device) -> None:
         # Without JAX's stage itself, which holds the program with all its constants.
         super().__init__(lowered)
+        self._donated = [place for place, info in enumerate(jax.tree.leaves(self.args_info)) if info.donated]
         self.module = module
         self.is_leaving = False
         self._device = device
@@ -130,11 +131,18 @@ class Compiled(Stage, Closing):
 
     def run(self, leaves: Sequence[object]) -> Any:
         """Calls it with the leaves of arguments that it was traced for, which are not checked."""
+        if self._donated:
+            return self._results(self.function(*self._values(leaves), donate=self._given(leaves)))
         return self._results(self.function(*self._values(leaves)))
 
     async def run_async(self, leaves: Sequence[object]) -> Any:
         """As ``run``, from a coroutine."""
-        return self._results(await self.function.call_async(*self._values(leaves)))
+        values = self._values(leaves)
+        return self._results(await self.function.call_async(*values, donate=self._given(leaves) or None))
+
+    def _given(self, leaves: Sequence[object]) -> tuple[int, ...]:
+        """The donated arguments that are arrays on the device; memory of JAX and NumPy stays theirs."""
+        return tuple([place for place in self._donated if type(leaves[place]) is DeviceArray])
 
     def _values(self, leaves: Sequence[object]) -> list[DeviceArray | np.ndarray]:
         return [

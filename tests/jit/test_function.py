@@ -52,17 +52,24 @@ except pumice.UnavailableError as error:
 
 
 @pytest.mark.parametrize(
-    "first", ["pumice.jit", "from pumice.jit.stages import Lowered", "import pumice.jit.cache as c"]
+    "first",
+    ["pumice.jit", "import pumice.jit.parameters as parameters", "from pumice.jit.decorator import jit as other"],
 )
-def test_the_name_is_callable_whoever_imported_the_package_first(first: str) -> None:
+def test_the_name_is_callable_whoever_imported_the_package_first_and_says_what_to_install(first: str) -> None:
     program = f"""
+import sys
+sys.modules["jax"] = None  # as if it were not installed, which is soon tried
 import pumice
 {first}
-assert callable(pumice.jit)
-import pumice.jit.stages as stages
+import pumice.jit.parameters as parameters
 from pumice import jit
-assert jit is pumice.jit
-assert float(jit(lambda x: x + 1, device="reference")(2.0)) == 3.0
+assert jit is pumice.jit and parameters.StaticParameters
+try:
+    pumice.jit(lambda x: x)
+except pumice.UnavailableError as error:
+    assert "pip install 'pumice[jax]'" in error.message, error
+else:
+    raise SystemExit("it did not fail")
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
@@ -74,21 +81,6 @@ def test_the_package_has_the_decorators_signature() -> None:
 
 def test_jax_is_not_imported_before_a_function_is_decorated() -> None:
     program = "import sys, pumice; pumice.jit, pumice.Session; assert 'jax' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
-
-
-def test_without_jax_it_says_what_to_install() -> None:
-    program = """
-import sys
-sys.modules["jax"] = None
-import pumice
-try:
-    pumice.jit(lambda x: x)
-except pumice.UnavailableError as error:
-    assert "pip install 'pumice[jax]'" in error.message, error
-else:
-    raise SystemExit("it did not fail")
-"""
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
@@ -267,6 +259,25 @@ def test_call_async() -> None:
     for n, found in enumerate(asyncio.run(main())):
         np.testing.assert_allclose(found.numpy(), jax.jit(step)(X + n, W), 1e-5)
     assert function.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("choice", [{"donate_argnums": 0}, {"donate_argnames": "state"}])
+def test_donated_arrays_are_closed_and_memory_of_the_host_is_not(choice) -> None:
+    def update(state, change, *, rate):
+        return jax.tree.map(lambda one, by: one - rate * by, state, change)
+
+    function = pumice.jit(update, device="reference", **choice)
+    change = {"w": function.device.asarray(X), "b": jnp.ones(3)}
+    state = {"w": function.device.asarray(X), "b": jnp.ones(3)}
+    first = function(state, change, rate=0.5)
+    second = asyncio.run(function.call_async(first, change, rate=0.5))
+    assert state["w"].is_closed and first["w"].is_closed and first["b"].is_closed and not change["w"].is_closed
+    with pytest.raises(pumice.PumiceError, match="donated"):
+        state["w"].numpy()
+    assert second["w"].tolist() == np.zeros_like(X).tolist() and second["b"].tolist() == [0, 0, 0]
+    assert state["b"].tolist() == [1, 1, 1]
+    with pytest.raises(pumice.InvalidArgumentError, match="cannot donate argument"):
+        function(second, second, rate=0.5)
 
 
 def test_threads_share_the_executables() -> None:
