@@ -335,13 +335,18 @@ class SequenceWriter:
         else:
             commands = text.load_global(self._recorder.recording_global(index), "hal.command_buffer")
         fence = signal or new_fence(text, self._device)
-        bindings = [
-            (self._bound[name], text.i64(self._offsets.get(name, 0)), text.i64(-1)) for name in self._recorder.slots
-        ]
+        bindings = [self._binding(name) for name in self._recorder.slots]
         arguments = [self._device, text.i64(-1), self._last, fence, commands, text.i64(0), bindings]
         text.call("hal.device.queue.execute.indirect", arguments)
         if not signal:
             text.line(f"{self._last} = vm.assign.ref {fence}")
+
+    def _binding(self, slot: str) -> tuple[str, str, str]:
+        """What a slot is: a buffer, an offset and a length."""
+        text = self._text
+        if slot in self._offsets:
+            return self._bound[slot], text.i64(self._offsets[slot]), text.i64(STRIDE)
+        return self._bound[slot], text.i64(0), text.i64(-1)
 
 
 def _signed(value: int) -> int:

@@ -33,6 +33,12 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
     help="What the module runs on: vulkan, vulkan:shaderInt64 (devices with that feature), reference; of several it "
     "chooses when it is loaded.",
 )
+@click.option(
+    "--calling-convention",
+    metavar="NAME,…",
+    help="How exported functions take and give values: default, outs (results into storages of the caller's), values "
+    "(numbers as such), buffers (bare buffers); several apply one after another. A program past the stage hlo has one.",
+)
 @click.option("--compile-to", type=click.Choice(_STAGES), help="Stop at this stage, and print the program.")
 @click.option("--dump-ir", metavar="DIR", help="Also write the program at every stage, as it is reached.")
 @click.option(
@@ -44,6 +50,7 @@ def compile_(
     output: str | None,
     from_: str | None,
     target: str,
+    calling_convention: str | None,
     compile_to: str | None,
     dump_ir: str | None,
     feed: tuple[str, ...],
@@ -55,6 +62,7 @@ def compile_(
     --dump-ir write it. Feeds and fetches of a GraphDef are its placeholders and what no node takes, unless they are
     named. The module runs with `pumice run`, with pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
     """
+    from ...compiler.calling_convention import named_convention
     from ...compiler.codegen.target import Target
     from ...compiler.pipeline import Origin, compile_data
     from ...compiler.stages import STAGES
@@ -85,9 +93,11 @@ def compile_(
     name = "<stdin>" if file == "-" else file
     with usage("--target"):
         made_for = Target(kinds=tuple(target.split(",")))
+    with usage("--calling-convention"):
+        convention = None if calling_convention is None else named_convention(calling_convention)
     origin = Origin("hlo" if from_ == "stablehlo" else from_, feed, fetch)
     try:
-        made = compile_data(data, name, made_for, origin, compile_to or "module", reached)
+        made = compile_data(data, name, made_for, origin, compile_to or "module", reached, convention)
     except PumiceError:
         if written:
             note(f"note: stages up to {written[-1]} are in {dump_ir}")

@@ -28,6 +28,12 @@ from .kernel_tables import executable_json
 Summary: TypeAlias = dict[str, Any]
 """JSON values; docs/cli.md lists the keys."""
 
+ABI_KEYS: Final = ("convention", "type", "converted")
+"""What pumice's compiler says of an export's calling convention: its name, and the type before and after."""
+
+ABI: Final = frozenset(f"pumice.abi.{key}" for key in ABI_KEYS)
+"""Attributes of exports that say it."""
+
 _MAX_TEXT: Final = 256
 _MAX_NESTED: Final = 4
 
@@ -111,6 +117,7 @@ def _export(definition: ModuleDef, name: str, ordinal: int) -> Summary:
         "ordinal": ordinal,
         "calling_convention": _convention(definition, ordinal),
         "declaration": declaration,
+        "abi": {key: attributes.get(f"pumice.abi.{key}") for key in ABI_KEYS} if attributes.keys() >= ABI else None,
         "attributes": attributes,
     }
 

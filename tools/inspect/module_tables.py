@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ...status import shown
+from ...vm.bytecode.declaration import DECLARATION_KEY
 from ..streams import put
 from ..tables import heading, print_facts, print_table
-from .module_summary import Summary
+from .module_summary import ABI, ABI_KEYS, Summary
 
 _MAX_TEXT: Final = 60
 
@@ -33,6 +34,7 @@ def show_summary(summary: Summary) -> None:
     )
     put()
     _section("exports", ("name", "convention", "declaration"), _exports(summary["exports"]))
+    _section("calling conventions", ("name", "convention", "type", "with the ABI"), _abis(summary["exports"]))
     _section(
         "imports",
         ("name", "convention", ""),
@@ -101,10 +103,14 @@ def _functions(functions: Sequence[Summary], internal: Sequence[Summary]) -> str
 def _exports(exports: Iterable[Summary]) -> list[tuple[str, str, str]]:
     rows = []
     for one in exports:
-        others = [f"{key} = {value}" for key, value in one["attributes"].items() if key != "iree.abi.declaration"]
-        text = one["declaration"] or one["attributes"].get("iree.abi.declaration", "-")
+        others = [f"{key} = {value}" for key, value in one["attributes"].items() if key not in (DECLARATION_KEY, *ABI)]
+        text = one["declaration"] or one["attributes"].get(DECLARATION_KEY, "-")
         rows.append((one["name"], one["calling_convention"], "; ".join([text, *others])))
     return rows
+
+
+def _abis(exports: Iterable[Summary]) -> list[tuple[str, ...]]:
+    return [(one["name"], *(one["abi"][key] for key in ABI_KEYS)) for one in exports if one["abi"] is not None]
 
 
 def _pipelines(entry: Summary) -> list[tuple[str, ...]]:
