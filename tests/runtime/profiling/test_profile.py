@@ -397,3 +397,54 @@ def test_times_across_a_wrap_of_the_counter() -> None:
     relation = ClockRelation("a device", (reading((1 << 36) - 1000, 10_000, bits=36), reading(1000, 12_000, bits=36)))
     ticks = np.array([(1 << 36) - 500, 500], np.uint64)
     assert relation.host_ns(ticks, np.array([10_500, 11_500])) == pytest.approx([500.0, 1500.0])
+
+
+# -- several sessions --------------------------------------------------------------------------------------
+
+
+def test_sessions_join_a_profile_and_leave_it_when_they_close() -> None:
+    def opened() -> pumice.Session:
+        session = pumice.Session(options=SessionOptions(concurrent=True))
+        session.append_module(planted(session))
+        session.append_module(module(SLEEPER))
+        return session
+
+    with opened() as one, opened() as other:
+        profile = one.profile(most_slowdown=None)
+        one.call("program.sleeps")
+        other.join_profile(profile)
+        with pytest.raises(FailedPreconditionError, match="being profiled already"):
+            other.profile()
+        other.call("program.sleeps")
+        one.close()
+        assert profile.is_running
+        other.call("program.sleeps")
+        other.close()
+        assert not profile.is_running
+    assert len(profile.calls) == 3
+    for call in profile.calls:
+        assert call.native_ns is not None and call.native_ns >= 2 * SLEEP * 1e9 and sums(call) == call.total_ns
+
+
+def test_a_profile_that_was_stopped_is_not_joined(hosted: pumice.Session) -> None:
+    with hosted.profile() as profile:
+        pass
+    with pytest.raises(FailedPreconditionError, match="was stopped"):
+        hosted.join_profile(profile)
+    hosted.profile().stop()
+
+
+@vulkan
+def test_sessions_on_one_device_in_one_profile(digits: pumice.Session) -> None:
+    """Each with its own context of it; one that leaves keeps its dispatches."""
+    with pumice.Session(digits.device, options=SessionOptions(concurrent=True)) as joining:
+        joining.load(DIGITS)
+        profile = Profile(None, concurrent=True)
+        digits.join_profile(profile)
+        joining.join_profile(profile)
+        digits.call("module.classify", IMAGE)
+        joining.call("module.classify", IMAGE)
+    digits.call("module.classify", IMAGE)
+    profile.stop()
+    assert [one.call for one in dispatches(profile) if one.call is not None].count(0) == DISPATCHES
+    assert len(dispatches(profile)) == 3 * DISPATCHES
