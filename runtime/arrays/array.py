@@ -370,6 +370,10 @@ class DeviceArray(Closing):
             raise ValueError("the truth value of an array of several elements, or of none, is ambiguous; use x.numpy()")
         return bool(self.item())
 
+    def __format__(self, format_spec: str) -> str:
+        """An array without axes is formatted as its number: ``f"{loss:.3f}"``."""
+        return super().__format__(format_spec) if self.shape else format(self.item(), format_spec)
+
     def __float__(self) -> float:
         return float(self.numpy().item())
 

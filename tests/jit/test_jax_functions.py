@@ -15,9 +15,11 @@ from support.jit_cases import CASES, Case  # noqa: E402  # after what skips
 
 pytestmark = pytest.mark.vulkan
 
-# On the reference device every third function, since that is slow; all of them in the long form of the tests.
-NAMES = list(CASES)
-CHOSEN = [(name, None) for name in NAMES] + [(name, "reference") for name in NAMES[:: 1 if SOAK else 3]]
+# Each function on Vulkan or, every third, on the reference device; on both in the long form of the tests.
+KINDS = (None, None, "reference")
+CHOSEN = [
+    (name, kind) for at, name in enumerate(CASES) for kind in ((None, "reference") if SOAK else KINDS[at % 3 :][:1])
+]
 
 TOLERANCES = {
     "float64": 1e-9,

@@ -191,6 +191,9 @@ def test_array_protocol(device: pumice.Device) -> None:
     with pytest.raises(TypeError):
         np.arange(3) + array
     assert float(device.asarray(2.5)) == 2.5
+    assert f"{device.asarray(2.5):.2f} {device.asarray(3)}" == "2.50 3"
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{device.asarray([1.0, 2.0]):.2f}"
     assert int(device.asarray([7])) == 7
     assert device.asarray(2.5).item() == 2.5
 
