@@ -1,19 +1,23 @@
 """Modules give the same in each way that they can run, with and without storages of the caller.
 
 The ways on one device give the same bits, since they run the same kernels. Vulkan and the reference device agree within
-what the results' types allow. ``pytest -s`` prints a line for each program.
+what the results' types allow. ``pytest -s`` prints a line for each program. Without a C compiler C programs are left
+out, and the tests end as skipped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
+from support.c_programs import COMPILER
 from support.module_cases import JAX_NAMES, STORED, ModuleCase, jax_case
-from support.module_ways import Results, by_session
+from support.module_ways import Results, by_c, by_session
 
 import pumice
+from pumice.install_hints import install_hint
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.slow]
 
@@ -41,7 +45,7 @@ def reference() -> Iterator[pumice.Device]:
 
 
 @pytest.mark.parametrize("name", [*_CASES, *JAX_NAMES])
-def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: pumice.Device) -> None:
+def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: pumice.Device, tmp_path: Path) -> None:
     if name in JAX_NAMES:
         pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
     case = jax_case(name) if name in JAX_NAMES else _CASES[name]
@@ -51,12 +55,21 @@ def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: p
         targets=("vulkan", "reference"),
     )
     expected = by_session(case, module, vulkan)
-    ways = {"vm": expected}
     defined = by_session(case, module, reference)
     apart = max((_far_apart(*pair, case) for pair in _pairs(expected, defined)), default=0.0)
-    for way, found in ways.items():
-        assert all(_same_bits(*pair) for pair in _pairs(expected, found)), way
-    print(f"\n{name}: {len(ways)} ways equal, reference within {apart:.2g}", end="")
+    ways = {
+        "the session, out=": (by_session(case, module, vulkan, expected), expected),
+        "the session on the reference device, out=": (by_session(case, module, reference, defined), defined),
+    }
+    if COMPILER is not None:
+        own, given = by_c(case, module, tmp_path, expected)
+        ways |= {"the C program": (own, expected), "the C program, storages": (given, expected)}
+    for way, (found, same) in ways.items():
+        for one, other in _pairs(found, same):
+            assert _same_bits(one, other), f"{way}: got {one}, expected {other}"
+    print(f"\n{name}: {2 + len(ways)} ways agree, the reference device within {apart:.2g}", end="")
+    if COMPILER is None:
+        pytest.skip(f"no C program among the ways. {install_hint('c-compiler')}")
 
 
 def _pairs(one: Results, other: Results) -> list[tuple[np.ndarray, np.ndarray]]:

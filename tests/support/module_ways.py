@@ -7,10 +7,12 @@ results: then the results go into storages of the caller, which hold other bytes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from support.c_library import CLibrary
 from support.module_cases import ModuleCase
 
 import pumice
@@ -55,3 +57,15 @@ def _other_bits(array: Array) -> Array:
         return ~array
     flipped = np.frombuffer(array.tobytes(), np.uint8) ^ 0xFF
     return np.frombuffer(flipped.tobytes(), array.dtype).reshape(array.shape)
+
+
+def by_c(case: ModuleCase, module: bytes, folder: Path, like: Results) -> tuple[Results, Results]:
+    """As a C program: with results that it allocates, and with storages of the caller, which hold other bits before."""
+    with CLibrary(folder, module) as program:
+        pairs = list(zip(case.calls, like, strict=True))
+        own = [program.call(function, arguments, results) for (function, arguments), results in pairs]
+        given = [
+            program.call_into(function, arguments, [_other_bits(result) for result in results])
+            for (function, arguments), results in pairs
+        ]
+        return own, given
