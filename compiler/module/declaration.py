@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...vm.bytecode.declaration import DECLARATION_KEY
+from ...vm.bytecode.declaration import DECLARATION_KEY, TENSOR_KEY
 from ..function_abi import Abi, FunctionAbi
 from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, TensorType, Type
@@ -23,15 +23,15 @@ def reflection(function: Operation, *, is_async: bool) -> dict[str, str]:
     name = function.attributes["sym_name"]
     abi = FunctionAbi.of(function)
     has_outs = is_async or abi.has_outs
-    inputs = [f"%input{index}: {each}" for index, each in enumerate(map(_shown, type.inputs, abi.arguments))]
+    inputs = [_declared(f"input{index}", each, abi.arguments[index], {}) for index, each in enumerate(type.inputs)]
     results = []
     for index, (each, kind) in enumerate(zip(type.results, abi.results, strict=True)):
         # What a function writes is memory, also of what is returned as a number.
-        shown = _shown(each, Abi.VIEW if has_outs and kind is Abi.VALUE else kind)
-        results.append(f"%output{index}: {shown}")
+        way = Abi.VIEW if has_outs and kind is Abi.VALUE else kind
+        attributes = {"iree.abi.output": f"{index} : index"} if has_outs else {}
+        results.append(_declared(f"output{index}", each, way, attributes))
     if has_outs:
-        inputs += [f"{each} {{iree.abi.output = {index} : index}}" for index, each in enumerate(results)]
-        results = []
+        inputs, results = inputs + results, []
     values = f"({', '.join(inputs)}) -> ({', '.join(results)})"
     if is_async:
         return {DECLARATION_KEY: f"async func @{name}{ASYNC}{values}", "iree.abi.model": "coarse-fences"}
@@ -43,11 +43,13 @@ def reflection(function: Operation, *, is_async: bool) -> dict[str, str]:
     }
 
 
-def _shown(type: Type, kind: Abi) -> str:
-    if not isinstance(type, ShapedType):
-        return str(type)
+def _declared(name: str, type: Type, kind: Abi, attributes: dict[str, str]) -> str:
+    """An argument or a result."""
+    shown = str(type)
+    if isinstance(type, ShapedType):
+        shape = [length if isinstance(length, int) else None for length in type.shape]
+        shown = str(type.element) if kind is Abi.VALUE else str(TensorType(shape, type.element))
     if kind is Abi.BUFFER:
-        return "!hal.buffer"
-    if kind is Abi.VALUE:
-        return str(type.element)
-    return str(TensorType([length if isinstance(length, int) else None for length in type.shape], type.element))
+        shown, attributes = "!hal.buffer", {**attributes, TENSOR_KEY: shown}
+    listed = ", ".join(f"{key} = {value}" for key, value in attributes.items())
+    return f"%{name}: {shown} {{{listed}}}" if listed else f"%{name}: {shown}"

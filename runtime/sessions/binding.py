@@ -8,6 +8,7 @@ Scalars are in scalar_binding.py.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Final
 
@@ -43,6 +44,8 @@ def argument_binder(
     element_type, shape = argument.element_type, argument.shape
     if element_type is None or element_type.is_sub_byte or shape is None or None in shape or devices is None:
         return checked
+    if argument.type_text == _BUFFER:
+        return checked
     dtype = argument.dtypes[0] if argument.dtypes else None
 
     def bind(value: Any) -> Any:
@@ -76,6 +79,8 @@ class _Reference:
             return self._array(value)
         if isinstance(value, BufferView):
             return self._view(value)
+        if self._type == _BUFFER and isinstance(value, Buffer):
+            return value
         if self._argument.is_tensor:
             return self._array(self._elements(value))
         if isinstance(value, np.ndarray) and self._type in (None, _VIEW, _BUFFER):
@@ -218,10 +223,10 @@ class _Reference:
             if element_type is not None and view.element_type is not element_type:
                 if view.element_type.dtype is None or view.element_type.dtype not in self._argument.dtypes:
                     raise self._error(view, f"expected elements of type {element_type.short_name}")
-                return BufferView(view.buffer, view.shape, element_type, view.encoding)
-        elif self._type == _BUFFER:
+                view = BufferView(view.buffer, view.shape, element_type, view.encoding)
+        if self._type == _BUFFER:
             return view.buffer
-        elif self._classes is not None and not isinstance(view, self._classes):
+        if not self._argument.is_tensor and self._classes is not None and not isinstance(view, self._classes):
             raise self._error(view, f"expected a {self._type}")
         return view
 
@@ -251,13 +256,15 @@ def result_unbinder(
     """A converter of the VM's value to the caller's. ``wrap`` makes that of a view, ``wrap_known`` of a dense one."""
     if result.letter == "r":
         declared = result.declared
-        tensor = declared is not None and declared.kind is ValueKind.TENSOR
-        element_type = element_type_of(declared) if tensor else None
+        element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
         dtype = None if element_type is None or element_type.is_sub_byte else element_type.dtype
+        shape = None if declared is None or declared.shape is None else [length or 0 for length in declared.shape]
 
         def unbind(value: Any) -> object:
             if type(value) is not BufferView:
-                return value
+                if element_type is None or shape is None or not isinstance(value, Buffer):
+                    return value
+                value = BufferView(value.subspan(0, element_type.storage_bytes(math.prod(shape))), shape, element_type)
             if dtype is not None and value.element_type is element_type and value.encoding is _DENSE:
                 return wrap_known(value, dtype)
             return wrap(value)

@@ -19,7 +19,7 @@ from ...formats.element_type import ElementType, format_shape_and_type
 from ...hal.buffer_view import BufferView
 from ...status import InvalidArgumentError
 from ...vm.bytecode.calling_convention import CallingConvention
-from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration, ValueKind
+from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration
 from ..arrays.array import DeviceArray
 
 _OUTPUT: Final = re.compile(r"\d{1,4}(?= : |$)")
@@ -76,7 +76,7 @@ class Argument(Result):
     @classmethod
     def of(cls, name: str, letter: str, declared: DeclaredValue | None, position: int) -> Argument:
         """The argument that is declared."""
-        tensor = declared if declared is not None and declared.kind is ValueKind.TENSOR else None
+        tensor = declared if declared is not None and declared.is_tensor else None
         element_type = element_type_of(tensor)
         attributes: Mapping[str, str] = {} if declared is None else declared.attributes
         output = _OUTPUT.match(attributes.get("iree.abi.output", ""))
@@ -96,7 +96,7 @@ class Argument(Result):
     @property
     def is_tensor(self) -> bool:
         """Whether the program declares a tensor."""
-        return self.declared is not None and self.declared.kind is ValueKind.TENSOR
+        return self.declared is not None and self.declared.is_tensor
 
     def error(self, function: str, value: object, detail: str = "") -> InvalidArgumentError:
         """The error that ``value`` is not what is declared."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pumice.compiler.calling_convention import CallingConvention
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
@@ -9,14 +10,14 @@ from pumice.compiler.stages import GraphFile, ModuleFile, Program
 _BOTH = Target(kinds=("vulkan", "reference"))
 
 
-def check_stages(text: str, file_name: str = "program.mlir") -> list[str]:
+def check_stages(text: str, file_name: str = "program.mlir", convention: CallingConvention | None = None) -> list[str]:
     """Holds that each stage's text prints the same once it is read, and makes the same module; gives the stages."""
     texts: dict[str, str] = {}
 
     def reached(stage: str, program: Program | GraphFile | ModuleFile) -> None:
         texts[stage] = program.text()
 
-    module = compile_text(text, file_name, _BOTH, reached=reached).module
+    module = compile_text(text, file_name, _BOTH, reached=reached, convention=convention).module
     for stage, printed in texts.items():
         assert compile_text(printed, stage, _BOTH, stage, stage).program.text() == printed, stage
         told = stage if stage == "canonical" else None

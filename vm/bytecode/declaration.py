@@ -20,6 +20,8 @@ from .calling_convention import CallingConvention, Element
 from .module_def import Signature
 
 DECLARATION_KEY: Final = "iree.abi.declaration"
+TENSOR_KEY: Final = "pumice.abi.tensor"
+"""The attribute of a ``!hal.buffer`` that says which tensor it holds."""
 
 _MAX_LENGTH: Final = 1 << 20
 _HEADER: Final = re.compile(r"(sync|async) func @([^(]+)\(")
@@ -47,7 +49,8 @@ class DeclaredValue:
     name: str  # without the ``%``; ``input0``, ``output0`` and so on where the author gave none
     type_text: str  # the type in full, ``tensor<?x4xf32, #encoding>``
     kind: ValueKind = ValueKind.OTHER
-    # Of a tensor or scalar, as text: ``f32``, ``bf16``, ``si8``, ``f8E4M3FN``, ``complex<f32>``, ``index``.
+    # Of a tensor, of a buffer that is declared to hold one, or of a scalar, as text: ``f32``, ``bf16``, ``si8``,
+    # ``f8E4M3FN``, ``complex<f32>``, ``index``.
     element_type: str | None = None
     shape: tuple[int | None, ...] | None = None  # ``None`` for a dynamic dimension, and where there is no rank
     encoding: str | None = None  # the part of a tensor's type after its element type
@@ -55,6 +58,11 @@ class DeclaredValue:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.type_text}"
+
+    @property
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor, or a buffer that is declared to hold one."""
+        return self.kind is ValueKind.TENSOR or (self.kind is ValueKind.REF and self.element_type is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,8 @@ def _value(text: str) -> DeclaredValue:
     if not type_text or not name.startswith("%"):
         raise _OtherFormError
     kind, element_type, shape, encoding = _parse_type(type_text)
+    if type_text == "!hal.buffer" and TENSOR_KEY in attributes:
+        _, element_type, shape, encoding = _parse_type(attributes[TENSOR_KEY])
     return DeclaredValue(name[1:], type_text, kind, element_type, shape, encoding, attributes)
 
 
