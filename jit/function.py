@@ -19,7 +19,7 @@ from .cache import CacheInfo, ExecutableCache
 from .devices import shared_device
 from .leaves import TracedError, as_traced, leaf_key, leaf_spec
 from .parameters import Names, Nums, StaticParameters
-from .places import refuse
+from .places import name_of, refuse
 from .stages import Compiled, Lowered
 
 
@@ -32,6 +32,8 @@ class JitFunction:
 
     Thread rule: any thread.
     """
+
+    __wrapped__: Callable[..., object]
 
     def __init__(
         self,
@@ -54,7 +56,7 @@ class JitFunction:
             keep_unused=True,
         )
         self._static = StaticParameters(function, static_argnums, static_argnames)
-        self._name = getattr(function, "__name__", "function")
+        self._name = name_of(function)
         self._wanted = device
         self._cache = ExecutableCache(cache_size)
         self._making = threading.RLock()
@@ -148,7 +150,7 @@ class JitFunction:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
         refuse(traced.jaxpr.jaxpr)
-        return Lowered(traced.lower(lowering_platforms=("cpu",)), self._name, self.device)
+        return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self.device)
 
     @property
     def device(self) -> Device:

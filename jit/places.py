@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +49,20 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
                 inner = getattr(one, "jaxpr", one)
                 if hasattr(inner, "eqns"):
                     yield from _equations(inner)
+
+
+def name_of(function: Callable[..., object]) -> str:
+    """What errors call a function."""
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def with_place(text: str, function: Callable[..., object]) -> str:
+    """A program with the place of its function where JAX knows none: of the function as a whole, and its memory."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:  # an object that is called, or a builtin
+        return text
+    file_name = code.co_filename.replace("\\", "\\\\").replace('"', '\\"')
+    return text.replace("#loc = loc(unknown)\n", f'#loc = loc("{file_name}":{code.co_firstlineno}:1)\n', 1)
 
 
 def in_python(error: CompileError, name: str) -> CompileError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -18,7 +18,7 @@ from ..runtime.device import REFERENCE
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module
 from .leaves import argument_value, leaf_key, leaf_spec, result_converter
-from .places import in_python
+from .places import in_python, name_of, with_place
 
 
 class Stage:
@@ -45,10 +45,10 @@ class Lowered(Stage):
         jax: the stage of JAX that it stands for.
     """
 
-    def __init__(self, lowered: jax.stages.Lowered, name: str, device: Device) -> None:
+    def __init__(self, lowered: jax.stages.Lowered, function: Callable[..., object], device: Device) -> None:
         super().__init__(lowered)
         self.jax = lowered
-        self._name = name
+        self._function = function
         self._device = device
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
@@ -64,11 +64,12 @@ class Lowered(Stage):
             CompileError: something in it is not supported; the message has its place in Python's source.
         """
         kind = "reference" if self._device.uri == REFERENCE else "vulkan"
-        text = self.as_text(debug_info=True)
+        text = with_place(self.as_text(debug_info=True), self._function)
+        name = name_of(self._function)
         try:
-            module = compile_once(text.encode(), self._name, Origin("hlo"), Target(kinds=(kind,)))
+            module = compile_once(text.encode(), name, Origin("hlo"), Target(kinds=(kind,)))
         except CompileError as error:
-            raise in_python(error, self._name) from None
+            raise in_python(error, name) from None
         return Compiled(self.jax, module, self._device)
 
 

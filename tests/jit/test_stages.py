@@ -108,6 +108,23 @@ def test_an_error_names_the_line_of_python(function: Callable[..., object], mess
     assert caught.value.message.endswith(lines[line - first].strip())
 
 
+def needs_more_memory_than_there_is(x):
+    return jnp.zeros((1 << 24, 1 << 24)) + x[0, 0]
+
+
+def has_a_type_that_no_array_has(x):
+    return x
+
+
+def test_what_is_of_the_function_as_a_whole_names_its_definition() -> None:
+    line = inspect.getsourcelines(needs_more_memory_than_there_is)[1]
+    with pytest.raises(pumice.ResourceExhaustedError, match=f"{__file__}:{line}:1"):
+        pumice.jit(needs_more_memory_than_there_is, device="reference")(X)
+    line = inspect.getsourcelines(has_a_type_that_no_array_has)[1]
+    with pytest.raises(CompileError, match=f"{__file__}:{line}: has_a_type_that_no_array_has: func.func expects"):
+        pumice.jit(has_a_type_that_no_array_has, device="reference")(np.zeros(3, jnp.int2))
+
+
 def test_what_is_no_array_is_jaxs_error() -> None:
     with pytest.raises(TypeError, match="path x"):
         pumice.jit(double, device="reference")("text")
