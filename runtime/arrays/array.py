@@ -193,6 +193,11 @@ class DeviceArray(Closing):
             with self.device.mark_lock:
                 base._fences = (*unreached(base._fences), fence)
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether a program that writes it was noted. For the runtime."""
+        return bool((self if self._base is None else self._base)._fences)
+
     def wait(self, timeout: float | None = None) -> DeviceArray:
         """Blocks until work that writes it is done; returns itself.
 
@@ -261,14 +266,13 @@ class DeviceArray(Closing):
             InvalidArgumentError: another shape or dtype.
         """
         self._check_open()
-        root = self if self._base is None else self._base
-        if root._fences:
-            settle(root._fences)
+        if self.is_pending:
+            settle((self if self._base is None else self._base)._fences)
             self.mark_pending(None)
         if isinstance(source, DeviceArray):
             self._check_same(source.shape, source.dtype)
             source._check_open()
-            if (source if source._base is None else source._base)._fences:
+            if source.is_pending:
                 source.wait()
             if source.device is self.device:
                 if self.nbytes:

@@ -142,7 +142,7 @@ class Donation:
 
 def buffer_of(value: object) -> Buffer | None:
     """The buffer of an array or a view; ``None`` for other values."""
-    if isinstance(value, (DeviceArray, BufferView)):
+    if type(value) is DeviceArray or isinstance(value, (DeviceArray, BufferView)):  # the usual one first
         return value.buffer
     return value if isinstance(value, Buffer) else None
 

@@ -13,12 +13,13 @@ from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
 from ...hal.command_buffer import CommandBuffer
+from ...hal.device import Device
 from ...hal.fence import Fence
 from ...hal.logical_device import LogicalDevice
 from ...hal.programs.fence import HalFence, join, signal_after
 from ..arrays.array import DeviceArray, new_array
 from .donation import Donate, Donation, buffer_of
-from .outputs import BUFFER, Out, Output, Outputs, Target
+from .outputs import Out, Output, Outputs, Target
 
 AnyFence = Fence | HalFence
 
@@ -37,6 +38,8 @@ class OutputCall:
         done: what the function signals: ``signal``, or a fence that copies wait for.
     """
 
+    __slots__ = ("_copied", "_donation", "_outputs", "_signal", "_targets", "_values", "_views", "done")
+
     def __init__(
         self,
         outputs: Outputs,
@@ -48,48 +51,49 @@ class OutputCall:
         signal: AnyFence | None,
     ) -> None:
         self._outputs = outputs
-        self._values = values = outputs.signature.place(arguments, named, outputs.inputs)
+        if named or len(arguments) != len(outputs.inputs):
+            arguments = outputs.signature.place(arguments, named, outputs.inputs)
+        self._values = arguments
         self._targets: dict[int, Target] = {}
-        self._copied: list[Output] = []
+        self._copied: set[int] = set()  # numbers of results
         self._views: dict[int, BufferView] = {}  # of storages, by number of the result
         if out is not None:
             targets = outputs.targets(out)
-            outputs.check_inputs(targets, values)
+            outputs.check_inputs(targets, arguments)
             for output, target in zip(outputs.tensors, targets, strict=True):
                 self._targets[output.number] = target
-                if output.storage is None or _is_misaligned(target.buffer):
-                    self._copied.append(output)
+                if output.storage is None or (not target.buffer.bindable and _is_misaligned(target.buffer)):
+                    self._copied.add(output.number)
         self._donation = None
         if donate is not None:
-            self._donation = Donation(outputs.signature, outputs.inputs, values, donate, wait)
+            self._donation = Donation(outputs.signature, outputs.inputs, arguments, donate, wait)
         self._signal = self.done = signal
         if signal is not None and self._copied:
             self.done = HalFence(outputs.target.devices.first().hal)
 
     def bind(self) -> tuple[Any, ...]:
         """The VM's values for the arguments, without fences."""
-        outputs = self._outputs
+        outputs, targets = self._outputs, self._targets
         binders = outputs.binders
         bound: list[Any] = [None] * len(binders)
         for argument, value in zip(outputs.inputs, self._values, strict=True):
-            bound[argument.position] = binders[argument.position](value)
-        if not outputs.storages:
-            return tuple(bound)
-        missing = [(one, nbytes) for one, nbytes in outputs.storages if one.storage not in self._targets]
-        donated = self._donation.match(missing) if self._donation is not None and missing else {}
-        for output in outputs.tensors:
-            storage = output.storage
-            if storage is None:
-                continue
-            target = self._targets.get(output.number)
+            position = argument.position
+            bound[position] = binders[position](value)
+        donated: dict[int, Buffer] = {}
+        if self._donation is not None:
+            missing = [(storage, one.nbytes) for one, storage in outputs.stored if one.number not in targets]
+            donated = self._donation.match(missing)
+        for output, storage in outputs.stored:
+            number = output.number
+            target = targets.get(number)
             if target is None:
                 view = outputs.new_view(output, donated.get(storage.position))
+            elif number in self._copied:
+                view = _beside(output, target)
             else:
-                if output in self._copied and isinstance(target, DeviceArray):
-                    target = new_array(target.device, target.shape, target.dtype)
                 view = _view_of(output, target)
-            self._views[output.number] = view
-            bound[storage.position] = view.buffer if storage.type_text == BUFFER else view
+            self._views[number] = view
+            bound[storage.position] = view.buffer if output.takes_buffer else view
         return tuple(bound)
 
     def finish(self, result: Any) -> Any:
@@ -98,45 +102,45 @@ class OutputCall:
         Raises:
             InvalidArgumentError: a result has another shape or element type than the array for it.
         """
-        outputs = self._outputs
-        found = self._found(result)
-        copies: list[tuple[Buffer, Target]] = []
-        for output in outputs.tensors:
-            target = self._targets.get(output.number)
-            if target is None:
-                continue
-            value = found[output.number]
-            outputs.check_result(output, target, value)
-            if output in self._copied:
-                source = buffer_of(self._views.get(output.number, value))
-                assert source is not None
-                copies.append((source, target))
-        if copies:
-            self._copy(copies)
-        for target in self._targets.values():
-            if isinstance(target, DeviceArray):
+        outputs, targets = self._outputs, self._targets
+        found: list[object] = []
+        if outputs.is_returned or self._donation is not None or len(targets) < outputs.count:
+            found = self._found(result)
+        if outputs.is_returned:
+            for output in outputs.tensors:
+                if output.number in targets:
+                    outputs.check_result(output, targets[output.number], found[output.number])
+        if self._copied:
+            self._copy(found)
+        for target in targets.values():
+            if isinstance(target, DeviceArray) and (self._signal is not None or target.is_pending):
                 target.mark_pending(self._signal)
         if self._donation is not None:
             found = self._donation.finish(found)
+        if not found:
+            return next(iter(targets.values())) if len(targets) == 1 else tuple(targets.values())
         results = [
-            self._targets[number] if number in self._targets else unbind(value)
+            targets[number] if number in targets else unbind(value)
             for number, (value, unbind) in enumerate(zip(found, outputs.unbinders, strict=True))
         ]
-        if len(results) > 1:
-            return tuple(results)
-        return results[0] if results else None
+        return results[0] if len(results) == 1 else tuple(results)
 
     def _found(self, result: Any) -> list[object]:
         """The results as the VM has them, those in storages included."""
         outputs = self._outputs
         if not outputs.is_returned:
-            return [self._views[output.number] for output in outputs.outputs]
-        return [result] if len(outputs.outputs) == 1 else list(result)
+            return [self._views[number] for number in range(outputs.count)]
+        return [result] if outputs.count == 1 else list(result)
 
-    def _copy(self, copies: Sequence[tuple[Buffer, Target]]) -> None:
+    def _copy(self, found: Sequence[object]) -> None:
         """Copies results into their arrays: at once, or when the function's work is done."""
         by_device: dict[LogicalDevice, list[tuple[Buffer, Buffer]]] = {}
-        for source, target in copies:
+        for number in self._copied:
+            target, source = (
+                self._targets[number],
+                buffer_of(self._views[number] if number in self._views else found[number]),
+            )
+            assert source is not None
             size = target.nbytes if isinstance(target, DeviceArray) else target.byte_length
             if not size or (source.overlaps(target.buffer) and source.offset == target.buffer.offset):
                 continue  # nothing, or the program has returned the array's own memory
@@ -164,8 +168,16 @@ class OutputCall:
 def _view_of(output: Output, target: Target) -> BufferView:
     if isinstance(target, BufferView):
         return target
-    element_type = None if output.tensor is None else output.tensor.element_type
-    return target.buffer_view(element_type or ElementType.from_dtype(target.dtype))
+    return target.buffer_view(output.tensor.element_type or ElementType.from_dtype(target.dtype))
+
+
+def _beside(output: Output, target: Target) -> BufferView:
+    """New memory for what the device cannot write in place."""
+    if isinstance(target, DeviceArray):
+        return _view_of(output, new_array(target.device, target.shape, target.dtype))
+    device = target.buffer.device
+    assert isinstance(device, Device)
+    return BufferView(device.create_buffer(target.byte_length), target.shape, target.element_type)
 
 
 def _is_misaligned(buffer: Buffer) -> bool:

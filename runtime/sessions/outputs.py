@@ -40,19 +40,23 @@ _USAGE: Final = int(BufferUsage.DEFAULT)
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A result as callers receive it.
+    """A tensor among the results.
 
     Attributes:
         number: among the results.
-        tensor: name and type, an ``Argument`` for its checks; ``None`` for a number or another object.
+        tensor: its name and type.
         storage: the argument that the program writes it into.
         nbytes: of its elements; ``None`` where only the program knows.
+        is_packed: whether its elements share bytes, which those of arrays do not.
+        takes_buffer: whether the storage is a bare buffer.
     """
 
     number: int
-    tensor: Argument | None
+    tensor: Argument
     storage: Argument | None
     nbytes: int | None
+    is_packed: bool = False
+    takes_buffer: bool = False
 
     @property
     def text(self) -> str:
@@ -65,9 +69,9 @@ class Outputs:
 
     Attributes:
         inputs: the arguments without storages.
-        outputs: in order.
+        count: of all results.
         tensors: those that ``out=`` is for.
-        storages: their arguments, with the bytes that they take; ``None`` where only the program knows.
+        stored: those that the program writes into storages, and these.
         is_returned: whether the program returns them; else it only writes them into storages.
     """
 
@@ -81,11 +85,10 @@ class Outputs:
         self.inputs = signature.inputs
         storages = {one.storage: one for one in signature.arguments if one.storage is not None}
         self.is_returned = bool(signature.results)
-        self.outputs = tuple(
-            [_output(number, signature, storages.get(number)) for number in range(len(signature.results or storages))]
-        )
-        self.tensors = tuple([one for one in self.outputs if one.tensor is not None])
-        self.storages = tuple([(one.storage, one.nbytes) for one in self.outputs if one.storage is not None])
+        self.count = len(signature.results or storages)
+        found = [_output(number, signature, storages.get(number)) for number in range(self.count)]
+        self.tensors = tuple([one for one in found if one is not None])
+        self.stored = tuple([(one, one.storage) for one in self.tensors if one.storage is not None])
 
     def contexts(self) -> Mapping[Any, DeviceContext]:
         """The device contexts of the session's programs, by device; none without the ``hal`` module."""
@@ -98,7 +101,6 @@ class Outputs:
     def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
         """The storage of a result that the caller left out, in ``memory`` or else in new one."""
         tensor = output.tensor
-        assert tensor is not None
         if output.nbytes is None or tensor.shape is None or tensor.element_type is None:
             raise InvalidArgumentError(
                 f"{self.signature.name}: only the program knows the shape of {output.text}; give an array for it with "
@@ -117,13 +119,16 @@ class Outputs:
     @property
     def is_allocatable(self) -> bool:
         """Whether the storages that a caller leaves out can be allocated before a call."""
-        return all(nbytes is not None for _, nbytes in self.storages)
+        return all(output.nbytes is not None for output, _ in self.stored)
 
     # -- checks --------------------------------------------------------------------------------------
 
     def targets(self, out: object) -> tuple[Target, ...]:
         """The arrays of ``out``, one for each of ``tensors``, checked."""
         name, tensors = self.signature.name, self.tensors
+        if type(out) is DeviceArray and len(tensors) == 1:
+            self._check(tensors[0], out)
+            return (out,)
         given = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         for one in given:
             if not isinstance(one, (DeviceArray, BufferView)):
@@ -152,7 +157,18 @@ class Outputs:
 
     def _check(self, output: Output, target: Target) -> None:
         tensor, buffer = output.tensor, target.buffer
-        assert tensor is not None
+        # The fast path: an array that is as it should be.
+        if (
+            target.shape == tensor.shape
+            and type(target) is DeviceArray
+            and target.dtype in tensor.dtypes
+            and target.device in self.target.devices.known
+            and buffer.parent is None
+            and not buffer._closed
+            and buffer.access is MemoryAccess.ALL
+            and not output.is_packed
+        ):
+            return
         problem: str | None = None
         if buffer._closed or buffer.is_closed:
             raise ClosedError(self._wrong(output, target, buffer.moved_text or "it was closed"))
@@ -162,7 +178,7 @@ class Outputs:
             if tensor.element_type is not None and target.dtype not in tensor.dtypes:
                 wanted = " or ".join(map(str, tensor.dtypes))
                 problem = f"expected dtype {wanted}" if wanted else f"NumPy has no dtype for {tensor.element_type.name}"
-            elif tensor.element_type is not None and tensor.element_type.is_sub_byte:
+            elif output.is_packed:
                 problem = "its elements are packed; give a buffer view of that element type"
             elif target.device not in self.target.devices.known:
                 self.target.devices.first()  # opens the devices
@@ -183,22 +199,22 @@ class Outputs:
 
     def check_inputs(self, targets: Sequence[Target], values: Sequence[object]) -> None:
         """Refuses outputs that share memory with inputs: the program would read what it has overwritten."""
-        for argument, value in zip(self.inputs, values, strict=True):
+        for index, value in enumerate(values):
             buffer = buffer_of(value)
             if buffer is None:
                 continue
-            for output, target in zip(self.tensors, targets, strict=False):
+            for number, target in enumerate(targets):
                 if buffer.overlaps(target.buffer):
+                    argument = self.inputs[index]
                     raise InvalidArgumentError(
-                        f"{self.signature.name}: out for {output.text} shares memory with argument {argument.position} "
-                        f"({argument}), which the program may read later; give another array, or leave out= out and "
-                        f"donate the argument (donate={argument.position})"
+                        f"{self.signature.name}: out for {self.tensors[number].text} shares memory with argument "
+                        f"{argument.position} ({argument}), which the program may read later; give another array, or "
+                        f"leave out= out and donate the argument (donate={index})"
                     )
 
     def check_result(self, output: Output, target: Target, found: object) -> None:
         """Checks what the program returned against the array that it is for."""
         tensor, shape = output.tensor, target.shape
-        assert tensor is not None
         if isinstance(found, BufferView):
             kind = found.element_type
             if isinstance(target, BufferView):
@@ -218,20 +234,21 @@ class Outputs:
         raise InvalidArgumentError(self._wrong(output, target, f"the program's result is {text}{written}"))
 
 
-def _output(number: int, signature: Signature, storage: Argument | None) -> Output:
-    """What is known of a result before a call."""
+def _output(number: int, signature: Signature, storage: Argument | None) -> Output | None:
+    """What is known of a result before a call; ``None`` if it is a number or another object."""
     result = signature.results[number] if signature.results else storage
     assert result is not None
     declared = result.declared
     if result.letter != "r" or (
         declared is not None and declared.kind is ValueKind.REF and declared.type_text not in _TENSORS
     ):
-        return Output(number, None, None, None)
+        return None
     tensor = Argument.of(result.name, "r", declared, number)
     nbytes = None
     if tensor.shape is not None and None not in tensor.shape and tensor.element_type is not None:
         nbytes = tensor.element_type.storage_bytes(math.prod(length or 0 for length in tensor.shape))
-    return Output(number, tensor, storage, nbytes)
+    is_packed = tensor.element_type is not None and tensor.element_type.is_sub_byte
+    return Output(number, tensor, storage, nbytes, is_packed, storage is not None and storage.type_text == BUFFER)
 
 
 def _fits(wanted: tuple[int | None, ...] | None, shape: tuple[int, ...]) -> bool:
