@@ -94,6 +94,11 @@ class Argument(Result):
         )
 
     @property
+    def key(self) -> tuple[object, ...]:
+        """What is equal where the same values pass."""
+        return self.letter, self.type_text, self.element_type, self.shape
+
+    @property
     def is_tensor(self) -> bool:
         """Whether the program declares a tensor."""
         return self.declared is not None and self.declared.is_tensor
@@ -169,12 +174,12 @@ class Signature:
     def writes(self, other: Signature) -> bool:
         """Whether it is ``other`` with a storage for each result."""
         storages = sorted((one for one in self.arguments if one.storage is not None), key=lambda one: one.storage or 0)
+        results = [Argument.of(one.name, one.letter, one.declared, 0) for one in other.results]
         return (
             self.is_async
             and not self.results
-            and [(one.letter, one.type_text) for one in self.inputs]
-            == [(one.letter, one.type_text) for one in other.arguments]
-            and [one.type_text for one in storages] == [one.type_text for one in other.results]
+            and [one.key for one in self.inputs] == [one.key for one in other.arguments]
+            and [one.key for one in storages] == [one.key for one in results]
         )
 
     def place(

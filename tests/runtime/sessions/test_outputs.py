@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from support.outputs import MOVES, PEER, SAME, arrays, compiled, counted
+from support.outputs import MOVES, PEER, SAME, SOURCE, arrays, compiled, counted
 from support.peer import compile_module
 from support.sessions import COUNTER, elements, module, with_program
 
@@ -366,3 +366,25 @@ def test_functions_without_tensors_have_no_out(session: pumice.Session) -> None:
     assert not out.numpy().any()
     with pytest.raises(InvalidArgumentError, match="takes no wait and signal fences"):
         session.call("program.one", X, out=out, signal=HalFence(session.device.hal))
+
+
+# -- conventions -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("convention", ["outs", "buffers", "values", "outs,buffers"])
+def test_every_convention_takes_arrays_for_results(session: pumice.Session, convention: str) -> None:
+    source = SOURCE[: SOURCE.index("  func.func @mlp")] + "}\n"
+    targets = ("reference",) if session.device.uri == "reference" else ("vulkan",)
+    session.load(pumice.compile(source, targets=targets, calling_convention=convention))
+    device, call = session.device, session.lookup("program.mul")
+    a, out = device.asarray(X), device.zeros(4)
+    np.testing.assert_array_equal(call(a, a).numpy(), X * X)
+    call(a, a, out=out)
+    with counted(device, allocations=0, copies=0):
+        assert call(a, a, out=out) is out
+    np.testing.assert_array_equal(out.numpy(), X * X)
+    with pytest.raises(InvalidArgumentError, match=r"expected shape \(4,\)"):
+        call(a, a, out=device.zeros(5))
+    b = device.asarray(X)
+    np.testing.assert_array_equal(call(a, b, donate=1).numpy(), X * X)
+    assert b.is_closed
