@@ -44,7 +44,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "shaders.build": {*_FORMATS, "shaders"},
     # The reference device's definitions of operations, which need no device, fold constants too.
     "compiler": {*_FORMATS, "compiler", "hal_reference", "vm.bytecode", "vm.assembly"},
-    "codegen": {*_FORMATS, "codegen", "vm.bytecode", "vm.translation"},
+    "codegen": {*_FORMATS, "codegen", "hal.memory", "vm.bytecode", "vm.translation"},
     "runtime": {*_FORMATS, *_DEVICES, "runtime", "vm", "shaders"},
     "jit": {*_FORMATS, "jit", "compiler", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
     "study": {*_FORMATS, "study", "runtime", "vm", "hal", "hal_vulkan", "shaders"},

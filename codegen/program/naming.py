@@ -36,6 +36,7 @@ _RESULTS: Final = {
 }
 _KINDS: Final = {"i": "i", "I": "n", "f": "x", "F": "y", "r": "ref"}
 _RESERVED: Final = {*keyword.kwlist, *keyword.softkwlist, "self", "create", "close", "wait", "signal", "out"}
+_MEMBERS: Final = {"context", "device", "load", "record", "table"}  # of the class that is written
 
 
 def identifier(text: str) -> str:
@@ -67,7 +68,7 @@ class Names:
 
 def name_functions(program: Program) -> None:
     """Names all functions; internal ones after the dispatches that they record, if they record some."""
-    names = Names()
+    names = Names(_RESERVED | _MEMBERS)
     for export, function in program.exports.items():
         if function.name == export:
             function.name = names.unique(identifier(export))
@@ -95,6 +96,13 @@ def _subject(program: Program, function: Function) -> str | None:
 def name_variables(function: Function) -> None:
     """Names all variables of a function."""
     names = Names()
+    for instruction in function.instructions():
+        for variable in instruction.results:
+            variable.name = ""
+    for block in function.blocks:
+        for edge in block.edges:
+            for target, _ in edge.copies:
+                target.name = ""
     declared = [identifier(one.name) for one in function.declaration.arguments] if function.declaration else []
     if function.declaration is not None and function.declaration.is_async:
         declared += ["wait_fence", "signal_fence"]

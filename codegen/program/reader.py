@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
-from ...status import PumiceError, UnimplementedError
+from ...status import InvalidArgumentError, PumiceError, UnimplementedError, shorten
 from ...vm.bytecode.archive import ModuleArchive
 from ...vm.bytecode.calling_convention import Element, Repeated
 from ...vm.bytecode.declaration import declaration_of
@@ -53,16 +54,16 @@ def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program
     exports = {export.name: export.ordinal for export in definition.exports}
     initializers = [exports[one] for one in INITIALIZERS if one in exports]
     pending = [*initializers, *exports.values()]
-    functions: dict[int, Function] = {}
+    read: dict[int, Function] = {}
     while pending:
         ordinal = pending.pop()
-        if ordinal not in functions:
-            function = functions[ordinal] = _FunctionReader(verified, analysis, ordinal).read()
+        if ordinal not in read:
+            function = read[ordinal] = _FunctionReader(verified, analysis, ordinal).read()
             pending += [one.callee for one in function.instructions() if isinstance(one.callee, int)]
     program = Program(
         definition.name,
-        dict(sorted(functions.items())),
-        {name: functions[ordinal] for name, ordinal in exports.items() if not name.startswith("__")},
+        dict(sorted(read.items())),
+        {name: read[ordinal] for name, ordinal in exports.items() if not name.startswith("__")},
         initializers,
         tuple(memoryview(bytes(one)) for one in definition.rodata),
         definition.global_bytes,
@@ -75,6 +76,23 @@ def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program
     for function in program.functions.values():
         name_variables(function)
     return program
+
+
+def with_exports(definition: ModuleDef, names: Sequence[str]) -> ModuleDef:
+    """A module with some of its exports, their asynchronous siblings, and the initializers.
+
+    Raises:
+        InvalidArgumentError: no such export; the message lists those that exist.
+    """
+    exports = [export.name for export in definition.exports if not export.name.startswith("__")]
+    for name in names:
+        if name not in exports:
+            raise InvalidArgumentError(
+                f"module {definition.name} exports no function {shorten(name)!r}; exported are: "
+                f"{shorten(', '.join(exports)) or 'none'}"
+            )
+    wanted = {*names, *[f"{name}$async" for name in names], *INITIALIZERS}
+    return replace(definition, exports=tuple(one for one in definition.exports if one.name in wanted))
 
 
 class _FunctionReader:

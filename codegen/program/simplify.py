@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from .branches import thread
 from .folding import called, folded, is_pure
 from .ir import Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Value, Variable
 
@@ -30,7 +31,9 @@ def simplify_function(program: Program, function: Function, formats: Sequence[st
     """Simplifies one function until nothing changes."""
     while True:
         changed = _fold(program, function, formats)
+        changed |= _fold_copies(function)
         changed |= _fold_branches(function)
+        changed |= thread(function)
         changed |= _remove_unreachable(function)
         changed |= _remove_dead(function)
         changed |= _merge(function)
@@ -131,7 +134,7 @@ def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
                 instruction.results = ()
                 kept.append(instruction)
             kept += again
-        block.instructions = kept
+        block.instructions = _without_passing(kept)
         for edge in block.edges:
             copies = []
             for target, source in edge.copies:
@@ -144,6 +147,49 @@ def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
     if replaced:
         substitute(function, replaced)
     return bool(replaced)
+
+
+def _without_passing(instructions: list[Instruction]) -> list[Instruction]:
+    """The instructions with results that the next one only copies defined as what it defines."""
+    kept: list[Instruction] = []
+    for one in instructions:
+        last = kept[-1] if kept else None
+        if one.operation == "assign" and last is not None and len(last.results) == 1 and last.operation == "call":
+            passed = last.results[0]
+            if one.operands[0] is passed and passed.definitions == passed.uses == 1:
+                last.results = one.results
+                continue
+        kept.append(one)
+    return kept
+
+
+def _fold_copies(function: Function) -> bool:
+    """Reads a variable in place of its copy, where all uses of the copy are behind it and before the variable changes.
+
+    Those are in its block; ``_fold`` has seen to variables that never change.
+    """
+    count(function)
+    changed = False
+    for block in function.blocks:
+        for at, one in enumerate(block.instructions):
+            if one.operation != "assign" or one.results[0].definitions != 1:
+                continue
+            source, copy = one.operands[0], one.results[0]
+            if not isinstance(source, Variable) or not copy.uses:
+                continue
+            uses = 0
+            behind: list[Instruction] = []
+            for later in block.instructions[at + 1 :]:
+                behind.append(later)
+                uses += sum(value is copy for value in later.values())
+                if source in later.results:
+                    break
+            if uses == copy.uses:
+                for later in behind:
+                    later.substitute({copy: source})
+                copy.uses = 0
+                changed = True
+    return changed
 
 
 def _fold_branches(function: Function) -> bool:

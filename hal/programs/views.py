@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
+from collections.abc import Sequence
 
-from ...formats.element_type import ElementType, EncodingType, format_shape
+from ...formats.element_type import ElementType, EncodingType, format_shape, format_shape_and_type
 from ...status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
 from ..buffer import Buffer
 from ..buffer_view import BufferView
 from ..memory import BufferUsage, MemoryTypeFlags
-from ..program import check_buffer, subspan
+from ..program import check_buffer, root_of, subspan
 from .checks import Ref, require
+from .device_context import DeviceContext
+from .file import read_bytes
 
 # IntFlag's operators are Python functions; this is int's.
 _and = int.__and__
@@ -48,10 +52,52 @@ def check_compatible(buffer: Ref, name: str, length: int, memory_types: int, usa
         )
 
 
+def preserve(buffer: Ref) -> None:
+    """Adds an owner of a program's buffer."""
+    root = root_of(check_buffer(buffer, "buffer.allocation.preserve"))
+    if root.owners is not None:
+        root.owners += 1
+
+
+def discard(buffer: Ref) -> int:
+    """Removes an owner; 1 if it was the last. The caller keeps its own buffers."""
+    root = root_of(check_buffer(buffer, "buffer.allocation.discard"))
+    if root.owners is None:
+        return 0
+    root.owners -= 1
+    return int(root.owners == 0)
+
+
+def is_terminal(buffer: Ref) -> int:
+    """1 if there is one owner."""
+    return int(root_of(check_buffer(buffer, "buffer.allocation.is_terminal")).owners == 1)
+
+
+def element_type_of(view: Ref) -> int:
+    """The code of a view's element type."""
+    return int(require(view, BufferView, "buffer_view").element_type)
+
+
+def encoding_of(view: Ref) -> int:
+    """The code of a view's encoding."""
+    return int(require(view, BufferView, "buffer_view").encoding)
+
+
+def rank_of(view: Ref) -> int:
+    """A view's number of axes."""
+    return len(require(view, BufferView, "buffer_view").shape)
+
+
+def dim_of(view: Ref, index: int) -> int:
+    """The length of a view's axis; 0 if there is no such axis, as in other runtimes."""
+    shape = require(view, BufferView, "buffer_view").shape
+    return shape[index] if 0 <= index < len(shape) else 0
+
+
 def create_view(
-    buffer: Ref, offset: int, length: int, element_type: int, encoding: int, shape: tuple[int, ...]
+    buffer: Ref, element_type: int, shape: tuple[int, ...], *, offset: int = 0, length: int = -1, encoding: int = 1
 ) -> BufferView:
-    """A view of a range of a buffer; ``element_type`` and ``encoding`` are codes as in modules."""
+    """A view of a range of a buffer, -1 to its end; ``element_type`` and ``encoding`` are codes as in modules."""
     kind, layout, size = _layout(element_type, encoding, shape)
     if offset or not isinstance(buffer, Buffer) or length != buffer.size or buffer._closed or buffer.parent:
         buffer = subspan(check_buffer(buffer, "buffer_view.create"), offset, length)
@@ -77,7 +123,7 @@ def _layout(element_type: int, encoding: int, shape: tuple[int, ...]) -> tuple[E
     return kind, layout, kind.storage_bytes(math.prod(shape)) if layout is EncodingType.DENSE_ROW_MAJOR else 0
 
 
-def check_view(view: Ref, name: str, element_type: int, encoding: int, shape: tuple[int, ...]) -> None:
+def check_view(view: Ref, name: str, element_type: int, shape: tuple[int, ...], encoding: int = 1) -> None:
     """Raises unless a view has the element type, encoding and shape that a program was compiled for.
 
     Opaque views pass, and integers may differ in signedness.
@@ -117,3 +163,14 @@ def check_view(view: Ref, name: str, element_type: int, encoding: int, shape: tu
 
 def _rank(shape: tuple[int, ...]) -> str:
     return f"{len(shape)}{'' if shape else ' (scalar)'}"
+
+
+def trace_views(context: DeviceContext, key: str, views: Sequence[Ref]) -> None:
+    """Prints views with a heading to standard error."""
+    lines = [f"=== {key} ==="]
+    for ref in views:
+        view = require(ref, BufferView, "buffer_view")
+        data = read_bytes(context.beside(view.buffer), view.buffer, 0, view.byte_length)
+        array = view.element_type.unpack(data, view.shape)
+        lines.append(f"{format_shape_and_type(view.shape, view.element_type)}={array}")
+    print("\n".join(lines), end="\n\n", file=sys.stderr)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 
 from ....hal.buffer import Buffer
 from ....hal.buffer_view import BufferView
-from ....hal.program import check_buffer, root_of, subspan
+from ....hal.program import check_buffer, subspan
 from ....hal.programs.checks import Ref, require
-from ....hal.programs.device_context import DeviceTable
-from ....hal.programs.file import read_bytes, write_bytes
-from ....hal.programs.views import check_compatible, check_view, create_view, is_compatible
-from ....status import InvalidArgumentError
+from ....hal.programs.device_context import DeviceContext, DeviceTable
+from ....hal.programs.file import read_bytes
+from ....hal.programs.transfers import load_word, store_word
+from ....hal.programs.views import (
+    check_compatible,
+    check_view,
+    create_view,
+    dim_of,
+    discard,
+    element_type_of,
+    encoding_of,
+    is_compatible,
+    is_terminal,
+    preserve,
+    rank_of,
+)
 from ....vm.native.module import export
 from ...values.format import format_value
 from .reference import text_of
@@ -42,48 +53,37 @@ class BufferExports(DeviceTable):
     @export("buffer.load", "0rIi_i")
     def buffer_load(self, buffer: Ref, offset: int, size: int) -> int:
         """Up to four bytes as an integer, zero-extended."""
-        found = check_buffer(buffer, "buffer.load")
-        if not 0 <= size <= 4:
-            raise InvalidArgumentError(f"buffer.load takes 0 to 4 bytes, got {size}")
-        value = int.from_bytes(read_bytes(self.device_context(found.device), found, offset, size), "little")
-        return value - (1 << 32) if value >= 1 << 31 else value
+        return load_word(self._context_of(buffer, "buffer.load"), buffer, offset, size)
 
     @export("buffer.store", "0irIi_v")
     def buffer_store(self, value: int, buffer: Ref, offset: int, size: int) -> None:
         """Writes the low ``size`` bytes of a value."""
-        found = check_buffer(buffer, "buffer.store")
-        if not 0 <= size <= 4:
-            raise InvalidArgumentError(f"buffer.store takes 0 to 4 bytes, got {size}")
-        write_bytes(self.device_context(found.device), found, offset, struct.pack("<i", value)[:size])
+        store_word(self._context_of(buffer, "buffer.store"), value, buffer, offset, size)
+
+    def _context_of(self, buffer: Ref, what: str) -> DeviceContext:
+        return self.device_context(check_buffer(buffer, what).device)
 
     @export("buffer.allocation.preserve", "0r_v")
     def buffer_allocation_preserve(self, buffer: Ref) -> None:
         """Adds an owner."""
-        root = root_of(check_buffer(buffer, "buffer.allocation.preserve"))
-        if root.owners is not None:
-            root.owners += 1
+        preserve(buffer)
 
     @export("buffer.allocation.discard", "0r_i")
     def buffer_allocation_discard(self, buffer: Ref) -> int:
         """Removes an owner; 1 if it was the last. The caller keeps its own buffers."""
-        root = root_of(check_buffer(buffer, "buffer.allocation.discard"))
-        if root.owners is None:
-            return 0
-        root.owners -= 1
-        return int(root.owners == 0)
+        return discard(buffer)
 
     @export("buffer.allocation.is_terminal", "0r_i")
     def buffer_allocation_is_terminal(self, buffer: Ref) -> int:
         """Whether there is one owner."""
-        root = root_of(check_buffer(buffer, "buffer.allocation.is_terminal"))
-        return int(root.owners == 1)
+        return is_terminal(buffer)
 
     @export("buffer_view.create", "0rIIiiCID_r")
     def buffer_view_create(
         self, buffer: Ref, offset: int, length: int, element_type: int, encoding: int, shape: tuple[int, ...]
     ) -> BufferView:
         """A view of a range of a buffer."""
-        return create_view(buffer, offset, length, element_type, encoding, shape)
+        return create_view(buffer, element_type, shape, offset=offset, length=length, encoding=encoding)
 
     @export("buffer_view.assert", "0rriiCID_v")
     def buffer_view_assert(
@@ -97,7 +97,7 @@ class BufferExports(DeviceTable):
             and view.encoding == encoding
         ):
             return
-        check_view(view, text_of(message, "message"), element_type, encoding, shape)
+        check_view(view, text_of(message, "message"), element_type, shape, encoding)
 
     @export("buffer_view.buffer", "0r_r")
     def buffer_view_buffer(self, view: Ref) -> Buffer:
@@ -107,23 +107,22 @@ class BufferExports(DeviceTable):
     @export("buffer_view.element_type", "0r_i")
     def buffer_view_element_type(self, view: Ref) -> int:
         """The code of the element type."""
-        return int(require(view, BufferView, "buffer_view").element_type)
+        return element_type_of(view)
 
     @export("buffer_view.encoding_type", "0r_i")
     def buffer_view_encoding_type(self, view: Ref) -> int:
         """The code of the encoding."""
-        return int(require(view, BufferView, "buffer_view").encoding)
+        return encoding_of(view)
 
     @export("buffer_view.rank", "0r_i")
     def buffer_view_rank(self, view: Ref) -> int:
         """Number of axes."""
-        return len(require(view, BufferView, "buffer_view").shape)
+        return rank_of(view)
 
     @export("buffer_view.dim", "0ri_I")
     def buffer_view_dim(self, view: Ref, index: int) -> int:
         """The length of an axis; 0 if there is no such axis, as in other runtimes."""
-        shape = require(view, BufferView, "buffer_view").shape
-        return shape[index] if 0 <= index < len(shape) else 0
+        return dim_of(view, index)
 
     @export("buffer_view.trace", "0rCrD_v")
     def buffer_view_trace(self, key: Ref, views: tuple[Ref, ...]) -> None:

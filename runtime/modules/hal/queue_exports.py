@@ -7,11 +7,12 @@ from typing import Any, TypeAlias
 
 from ....hal.buffer import Buffer
 from ....hal.memory import MemoryAccess
-from ....hal.program import ProgramCommandBuffer, TableEntry, check_buffer, subspan
-from ....hal.programs.checks import Ref, check_range, pattern_of, require
+from ....hal.program import ProgramCommandBuffer, TableEntry, check_buffer
+from ....hal.programs.checks import Ref, pattern_of, require
 from ....hal.programs.device_context import DeviceContext, DeviceTable
 from ....hal.programs.fence import HalFence, OptionalFence, alias, optional_fence
-from ....hal.programs.file import HalFile, read_back, upload
+from ....hal.programs.file import HalFile
+from ....hal.programs.transfers import queue_copy, queue_fill, queue_read, queue_update, queue_write
 from ....status import PermissionDeniedError, UnimplementedError
 from ....vm.native.module import export
 from .reference import memory_of
@@ -142,53 +143,37 @@ class QueueExports(DeviceTable):
         self, context: DeviceContext, fences: Fences, buffer: Ref, offset: int, size: int, pattern: int, width: int
     ) -> None:
         """Fills a range of a buffer."""
-        data = pattern_of(pattern, width)
-        found = subspan(check_buffer(buffer, "queue.fill"), offset, size)
-        context.beside(found).once("fill", lambda commands: commands.fill(found, data), *fences)
+        wait, signal = fences
+        queue_fill(context, buffer, offset, size, pattern_of(pattern, width), wait=wait, signal=signal)
 
     @_transfer("device.queue.update", "0rIrrrIrIII_v")
     def queue_update(
         self, context: DeviceContext, fences: Fences, source: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
         """Writes host bytes, captured now."""
-        data = HalFile(memory_of(source, "source")).range(start, size, "queue.update").tobytes()
-        found = check_buffer(buffer, "queue.update")
-        context.beside(found).once("update", lambda commands: commands.update(found, data, offset), *fences)
+        wait, signal = fences
+        queue_update(context, memory_of(source, "source"), start, buffer, offset, size, wait=wait, signal=signal)
 
     @_transfer("device.queue.copy", "0rIrrrIrIII_v")
     def queue_copy(
         self, context: DeviceContext, fences: Fences, source: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
         """Copies a range."""
-        here = check_buffer(source, "queue.copy source")
-        there = check_buffer(buffer, "queue.copy target")
-
-        def record(commands: ProgramCommandBuffer) -> None:
-            commands.copy(
-                commands.reference(0, here, start, size, written=False),
-                commands.reference(0, there, offset, size),
-                None if size == -1 else size,
-            )
-
-        context.once("copy", record, *fences)
+        wait, signal = fences
+        queue_copy(context, source, start, buffer, offset, size, wait=wait, signal=signal)
 
     @_transfer("device.queue.read", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
     def queue_read(
         self, context: DeviceContext, fences: Fences, file: Ref, start: int, buffer: Ref, offset: int, size: int
     ) -> None:
         """Reads bytes of a file into a buffer."""
-        found = check_buffer(buffer, "queue.read")
-        data = require(file, HalFile, "file").range(start, size, "queue.read")
-        upload(context.beside(found), *fences, data, found, offset)
+        wait, signal = fences
+        queue_read(context, file, start, buffer, offset, size, wait=wait, signal=signal)
 
     @_transfer("device.queue.write", "0rIrrrIrIII_v", "0rIrrrIrIIi_v")
     def queue_write(
         self, context: DeviceContext, fences: Fences, buffer: Ref, offset: int, file: Ref, start: int, size: int
     ) -> None:
         """Writes bytes of a buffer to a file."""
-        found = check_buffer(buffer, "queue.write")
-        data = require(file, HalFile, "file").range(start, size, "queue.write")
-        if data.readonly:
-            raise PermissionDeniedError("queue.write: the file is read-only: it is a view of read-only memory")
-        check_range(offset, size, found.size, "queue.write")
-        read_back(context.beside(found), *fences, found, ((offset, data),))
+        wait, signal = fences
+        queue_write(context, buffer, offset, file, start, size, wait=wait, signal=signal)

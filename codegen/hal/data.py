@@ -1,0 +1,66 @@
+"""The constants of a program: in its module, or in a file beside it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Final
+
+_WIDTH: Final = 116
+_ALIGNMENT: Final = 64
+
+
+class DataTable:
+    """The constants that the written code uses.
+
+    Args:
+        rodata: all constants of the program.
+        file: the name of the file beside the module, or ``None`` for constants in it.
+    """
+
+    def __init__(self, rodata: Sequence[memoryview], file: str | None) -> None:
+        self._rodata = rodata
+        self.file = file
+        self._used: set[int] = set()
+
+    def text(self, ordinal: int) -> str:
+        """An expression for the bytes of a constant, a ``memoryview``."""
+        self._used.add(ordinal)
+        return f"_DATA[{ordinal}]"
+
+    def lines(self) -> list[str]:
+        """The definition of ``_DATA``; none if nothing is used."""
+        if not self._used:
+            return []
+        if self.file is not None:
+            lines = [f'_FILE: Final = memoryview(Path(__file__).with_name("{self.file}").read_bytes())']
+            lines.append("_DATA: Final = {")
+            for ordinal, start in self._places().items():
+                lines.append(f"    {ordinal}: _FILE[{start} : {start + len(self._rodata[ordinal])}],")
+            return [*lines, "}"]
+        lines = ["_DATA: Final = {"]
+        for ordinal in sorted(self._used):
+            text = base64.b64encode(self._rodata[ordinal]).decode("ascii")
+            if len(text) < _WIDTH - 40:
+                lines.append(f'    {ordinal}: memoryview(b64decode("{text}")),')
+                continue
+            lines.append(f'    {ordinal}: memoryview(b64decode("""')
+            lines += [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
+            lines.append('""")),')
+        return [*lines, "}"]
+
+    def content(self) -> bytes:
+        """The content of the file."""
+        data = bytearray()
+        for ordinal, start in self._places().items():
+            data += bytes(start - len(data))
+            data += self._rodata[ordinal]
+        return bytes(data)
+
+    def _places(self) -> dict[int, int]:
+        places = {}
+        end = 0
+        for ordinal in sorted(self._used):
+            places[ordinal] = start = -(-end // _ALIGNMENT) * _ALIGNMENT
+            end = start + len(self._rodata[ordinal])
+        return places

@@ -1,0 +1,61 @@
+"""Functions of arithmetic that a program needs, as source to put into its module: what is written imports no VM."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterable
+from functools import cache
+
+from ...vm.translation import float_numerics, numerics
+
+
+@cache
+def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
+    """By name the source of what defines it and the names that it uses, in the order of the files."""
+    found: dict[str, tuple[str, frozenset[str]]] = {}
+    for module in (numerics, float_numerics):
+        source = inspect.getsource(module)
+        for node in ast.parse(source).body:
+            names = _defined(node)
+            text = ast.get_source_segment(source, node)
+            if not names or text is None:
+                continue
+            used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            for name in names:
+                found[name] = (text, frozenset(used - {name}))
+    return found
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    return []
+
+
+def is_function(name: str) -> bool:
+    """Whether a name is one of these functions."""
+    return name in _definitions()
+
+
+def source_of(names: Iterable[str]) -> tuple[list[str], set[str]]:
+    """The definitions of functions and of what they use, and the names that they import."""
+    definitions = _definitions()
+    pending = [name for name in names if name in definitions]
+    wanted: set[str] = set()
+    imported: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in wanted:
+            continue
+        wanted.add(name)
+        for used in definitions[name][1]:
+            if used in definitions:
+                pending.append(used)
+            else:
+                imported.add(used)
+    return [definitions[name][0] for name in definitions if name in wanted], imported

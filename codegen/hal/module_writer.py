@@ -1,0 +1,284 @@
+"""Writes a program as a Python module on the HAL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...status import UnimplementedError
+from ...vm.bytecode.module_def import ModuleDef
+from ..program.ir import Function, Program
+from ..program.naming import identifier
+from ..program.reader import program_of
+from .calls import Module, method_name
+from .data import DataTable
+from .functions import source_of
+from .lift import lift
+from .names import CLASSES, annotation, flags_text
+from .signatures import docstring, heading, sync_with_outs
+from .statements import broken
+from .structure import write_body
+
+# Where imported names are.
+_HOMES: Final[Mapping[str, Sequence[str]]] = {
+    "formats.element_type": ("ElementType",),
+    "hal.memory": ("BufferUsage", "MemoryTypeFlags"),
+    "hal.program": ("subspan",),
+    "hal.programs.checks": ("pattern_of",),
+    "hal.programs.fence": ("HalFence", "alias", "fail_with", "join", "status_of"),
+    "hal.programs.file": ("HalFile", "import_memory"),
+    "hal.programs.host_program": (
+        *("HostProgram", "Semaphores", "answer_of", "await_fences", "failure", "fence_of", "slot"),
+    ),
+    "hal.programs.host_values": (
+        *("clone_bytes", "compare_bytes", "copy_bytes", "fill", "get", "load", "new_bytes", "put", "resize", "store"),
+    ),
+    "hal.programs.transfers": (
+        *("load_word", "queue_copy", "queue_execute", "queue_execute_all", "queue_fill", "queue_read"),
+        *("queue_update", "queue_write", "store_word"),
+    ),
+    "hal.programs.views": (
+        *("check_compatible", "check_view", "create_view", "dim_of", "discard", "element_type_of", "encoding_of"),
+        *("is_terminal", "preserve", "rank_of", "trace_views"),
+    ),
+}
+_FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "pumice-reference")
+
+
+@dataclass(frozen=True, slots=True)
+class HalCode:
+    """What was written.
+
+    Attributes:
+        source: of the Python module.
+        data: the content of the file beside it; ``None`` if the constants are in the module.
+    """
+
+    source: str
+    data: bytes | None
+
+
+def write_hal(definition: ModuleDef, name: str, *, data: str | None = None) -> HalCode:
+    """A module as Python on the HAL.
+
+    Args:
+        definition: the module.
+        name: of its file, for the class and the module's docstring.
+        data: the name of a file beside the module for the constants, or ``None`` for constants in it.
+
+    Raises:
+        UnimplementedError: the program does what HAL code has nothing for; the message says what and where.
+        InvalidArgumentError: the file is damaged.
+    """
+    program = program_of(definition)
+    if len(program.formats) == 1:
+        program = program_of(definition, formats=program.formats)
+    for kind in program.formats:
+        if kind not in _FORMATS:
+            raise UnimplementedError(
+                f"{name}: the module has executables of the format {kind}; HAL code runs those of "
+                f"{', '.join(_FORMATS)}: compile the program for vulkan or the reference device"
+            )
+    lift(program)
+    return _ModuleWriter(program, name, data).write()
+
+
+class _ModuleWriter:
+    """Writes the module of one program."""
+
+    def __init__(self, program: Program, name: str, data: str | None) -> None:
+        self.program = program
+        self.name = name
+        self.data = DataTable(program.rodata, data)
+        self.module = Module(program, self.data)
+        self.class_name = _class_name(program, name)
+
+    def write(self) -> HalCode:
+        """The source and the data."""
+        body = self._class()
+        flags = sorted(self.module.flags.items())
+        constants = [f"{name}: Final = int({flags_text(value, kind) or hex(value)})" for name, (value, kind) in flags]
+        functions, imported = source_of(sorted(self.module.used))
+        tail = [line for source in functions for line in ("", "", *source.splitlines())]
+        data = self.data.lines()
+        text = "\n".join([*body, *tail])
+        head = self._imports(text, imported, bool(data))
+        lines = [*self._title(), "", *head]
+        if constants:
+            lines += ["", *constants]
+        lines += ["", "", *body, *tail]
+        if data:
+            lines += ["", "", *data]
+        return HalCode("\n".join(lines) + "\n", self.data.content() if self.data.file is not None else None)
+
+    # -- the head ------------------------------------------------------------------------------------
+
+    def _title(self) -> list[str]:
+        kinds = []
+        if any(one.startswith("vulkan") for one in self.program.formats):
+            kinds.append(("Vulkan", "pumice.hal_vulkan"))
+        if "pumice-reference" in self.program.formats:
+            kinds.append(("the reference device", "pumice.hal_reference"))
+        devices = " or ".join(kind for kind, _ in kinds) or "any device"
+        home = kinds[0][1] if kinds else "pumice.hal_reference"
+        return [
+            f'"""{self.class_name}: {_clean(self.name)} as code on the HAL, for {devices}.',
+            "",
+            "Written by `pumice codegen --hal`; written again, changes to it are lost.",
+            "",
+            f">>> from {home} import Device",
+            f">>> with Device() as device, {self.class_name}.create(device) as program:",
+            f">>>     {self._example()}",
+            '"""',
+        ]
+
+    def _example(self) -> str:
+        for function in self.program.exports.values():
+            if function.declaration is not None and not function.declaration.is_async:
+                results = ", ".join(identifier(one.name) for one in function.declaration.results)
+                arguments = ", ".join(one.name for one in function.arguments)
+                return f"{results}{' = ' if results else ''}program.{method_name(function)}({arguments})"
+        return "..."
+
+    def _imports(self, text: str, imported: set[str], data: bool) -> list[str]:
+        used = {*self.module.used, *re.findall(r"[A-Za-z_]\w*", "\n".join(_code(text)))}
+        lines = ["from __future__ import annotations", ""]
+        for name in ("math", "struct"):
+            if name in imported:
+                lines.append(f"import {name}")
+        if data and self.data.file is None:
+            lines.append("from base64 import b64decode")
+        if "Callable" in imported:
+            lines.append("from collections.abc import Callable")
+        if data and self.data.file is not None:
+            lines.append("from pathlib import Path")
+        final = data or bool(self.module.flags) or "Final" in imported
+        typing = [name for name, needed in (("Any", "Any" in used), ("Final", final)) if needed]
+        if typing:
+            lines.append(f"from typing import {', '.join(typing)}")
+        if lines[-1]:
+            lines.append("")
+        homes: dict[str, set[str]] = {}
+        for home, names in _HOMES.items():
+            for name in names:
+                if name in used and not (home.endswith("memory") and name not in used):
+                    homes.setdefault(home, set()).add(name)
+        for name, home in CLASSES.values():
+            if name in used:
+                homes.setdefault(home, set()).add(name)
+        for value, kind in self.module.flags.values():
+            if flags_text(value, kind):
+                homes.setdefault("hal.memory", set()).add(kind.__name__)
+        for name in ("InvalidArgumentError",):
+            if name in imported:
+                homes.setdefault("status", set()).add(name)
+        for home in sorted(homes):
+            names_here = ", ".join(sorted(homes[home], key=_import_order))
+            plain = f"from pumice.{home} import {names_here}"
+            lines += [plain] if len(plain) <= 120 else broken("", f"from pumice.{home} import ({names_here})")
+        return lines
+
+    # -- the class -----------------------------------------------------------------------------------
+
+    def _class(self) -> list[str]:
+        methods: list[list[str]] = [self._load()]
+        order = sorted(
+            (one for one in self.program.functions.values() if one.ordinal not in self.program.initializers),
+            key=lambda one: (one.exported, not self._is_sync(one) if one.exported else False, one.ordinal),
+        )
+        methods += [self._method(function) for function in order if function.ordinal not in self.program.initializers]
+        attributes = self.module.attributes
+        lines = [f"class {self.class_name}(HostProgram):"]
+        about = f"The program ``{self.program.name}``; ``create`` and ``close`` are those of ``HostProgram``."
+        lines.append(f'    """{about}"""')
+        declared = [
+            f"    {name}: {attributes.annotation(ordinal)}" for ordinal, name in sorted(attributes.names.items())
+        ]
+        declared += [f"    {name}: {annotation(kind, None)}" for (kind, _), name in sorted(attributes.numbers.items())]
+        if declared:
+            lines += ["", *declared]
+        for method in methods:
+            if method:
+                lines += ["", *[f"    {line}" if line else "" for line in method]]
+        return lines
+
+    @staticmethod
+    def _is_sync(function: Function) -> bool:
+        return function.declaration is None or not function.declaration.is_async
+
+    def _load(self) -> list[str]:
+        bodies = []
+        for ordinal in self.program.initializers:
+            function = self.program.functions[ordinal]
+            bodies += write_body(self.module, function)
+        for function in self.program.functions.values():
+            if function.ordinal not in self.program.initializers:
+                self._body(function)
+        attributes = self.module.attributes
+        kept = [attributes.names[one] for one in sorted(attributes.kept) if one in attributes.names]
+        start = [f"self.{name} = None" for name in kept]
+        for (kind, _), name in sorted(attributes.numbers.items()):
+            start.append(f"self.{name} = {'0.0' if kind in 'fF' else '0'}")
+        if bodies and bodies[-1] == "return":
+            bodies.pop()
+        lines = [*start, *bodies]
+        return ["def _load(self) -> None:", *[f"    {line}" if line else "" for line in lines]] if lines else []
+
+    def _body(self, function: Function) -> list[str]:
+        lines = write_body(self.module, function)
+        if lines and lines[-1] == "return":
+            lines.pop()
+        return lines
+
+    def _method(self, function: Function) -> list[str]:
+        called = sync_with_outs(self.program, function) if function.exported else None
+        lines = heading(function, outs=called is not None)
+        lines += [f"    {line}" if line else "" for line in docstring(self.program, function, outs=called is not None)]
+        body = self._body(function)
+        if function.declaration is not None and function.declaration.is_async:
+            body = self._fences(function, body)
+        if called is not None:
+            arguments = ", ".join(one.name for one in function.arguments)
+            storages = "out" if len(function.results) == 1 else "*out"
+            comma = ", " if arguments else ""
+            body = [
+                "if out is not None:",
+                f"    done = {self.module.use('HalFence')}(self.device)",
+                f"    self.{method_name(called)}({arguments}{comma}{storages}, signal=done)",
+                "    done.wait_until()",
+                "    return out",
+                *body,
+            ]
+        return [*lines, *[f"    {line}" if line else "" for line in body or ["pass"]]]
+
+    def _fences(self, function: Function, body: list[str]) -> list[str]:
+        """The fences of the semaphores that a user gives, in front of their uses."""
+        names = []
+        for variable, given in zip(function.arguments[-2:], ("wait", "signal"), strict=True):
+            if variable.uses:
+                names.append(f"{variable.name} = {self.module.use('fence_of')}({given})")
+        return [*names, *body]
+
+
+def _code(text: str) -> list[str]:
+    """The lines of a text that are no comments."""
+    return [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+
+
+def _import_order(name: str) -> tuple[int, str]:
+    """Constants, classes, functions, as import sorters have them."""
+    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
+
+
+def _clean(name: str) -> str:
+    return re.sub(r'["\\]|[^\x20-\x7e]', "?", name)
+
+
+def _class_name(program: Program, name: str) -> str:
+    """The class: after the module, or after its file where the module has the name that all have."""
+    base = program.name if program.name not in ("module", "") else re.split(r"[\\/]", name)[-1].partition(".")[0]
+    words = re.split(r"_+", identifier(base).strip("_"))
+    found = "".join(word[:1].upper() + word[1:] for word in words)
+    return found if found.isidentifier() else f"Program{found}"

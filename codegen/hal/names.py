@@ -1,0 +1,157 @@
+"""Names in the class of a program: of what it keeps between calls, of flags, of imported functions."""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+from ...formats.element_type import ElementType
+from ...hal.memory import MemoryTypeFlags
+from ..program.ir import Instruction, Program, Rodata, Variable
+from ..program.naming import Names, identifier
+
+# Of a reference type: the class in annotations, and the module that has it.
+CLASSES: Final = {
+    "hal.allocator": ("ProgramAllocator", "hal.program"),
+    "hal.buffer": ("Buffer", "hal.buffer"),
+    "hal.buffer_view": ("BufferView", "hal.buffer_view"),
+    "hal.command_buffer": ("ProgramCommandBuffer", "hal.program"),
+    "hal.device": ("Device", "hal.device"),
+    "hal.executable": ("Executable", "hal.program"),
+    "hal.fence": ("AnyFence", "hal.programs.fence"),
+    "hal.file": ("HalFile", "hal.programs.file"),
+}
+_NUMBERS: Final = {"i": "int", "I": "int", "f": "float", "F": "float"}
+
+
+class Attributes:
+    """The attributes that hold a program's globals.
+
+    Attributes:
+        names: by ordinal of a reference global.
+        kept: ordinals of globals that are null until a method stores something, or may be null.
+        changed: ordinals of globals that others than the initializers store.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names: dict[int, str] = {}
+        self.kept: set[int] = set()
+        self.changed: set[int] = set()
+        self._unique = Names({"_load", "_record", "_table", *[f"_{one.name}" for one in program.functions.values()]})
+        self.numbers: dict[tuple[str, int], str] = {}
+        subjects = self._subjects()
+        for ordinal, kind in sorted(program.global_types.items()):
+            if kind == "hal.device":
+                continue
+            wanted = subjects.get(ordinal)
+            if wanted is None:
+                wanted = identifier((kind or "value").rpartition(".")[2].split("<")[0])
+            self.names[ordinal] = self._unique.unique(f"_{wanted}")
+        stored, starting = self._stored()
+        for function in program.functions.values():
+            if function.ordinal not in starting or function.exported:
+                self.changed |= {one.ordinal for one in function.instructions() if one.operation == "global.store.ref"}
+            for one in function.instructions():
+                if one.operation == "global.load.ref" and one.ordinal not in stored:
+                    self.kept.add(one.ordinal)
+                if one.operation == "global.store.ref" and not isinstance(one.operands[0], Variable | Rodata):
+                    self.kept.add(one.ordinal)
+
+    def number(self, kind: str, offset: int) -> str:
+        """The attribute of a primitive global."""
+        name = self.numbers.get((kind, offset))
+        if name is None:
+            name = self.numbers[kind, offset] = self._unique.unique(f"_global_{offset}")
+        return name
+
+    def annotation(self, ordinal: int) -> str:
+        """The annotation of a reference global."""
+        return annotation("r", self.program.global_types[ordinal], optional=ordinal in self.kept)
+
+    def _stored(self) -> tuple[set[int], set[int]]:
+        """Globals that the initializers store something in, and the functions that they call."""
+        pending = list(self.program.initializers)
+        seen = set(pending)
+        stored: set[int] = set()
+        while pending:
+            for one in self.program.functions[pending.pop()].instructions():
+                if one.operation == "global.store.ref":
+                    stored.add(one.ordinal)
+                if isinstance(one.callee, int) and one.callee not in seen:
+                    seen.add(one.callee)
+                    pending.append(one.callee)
+        return stored, seen
+
+    def _subjects(self) -> dict[int, str]:
+        """What globals are about: executables and command buffers by the functions that they run, constants by use."""
+        found: dict[int, str] = {}
+        recorded: dict[int, str] = {}
+        for function in self.program.functions.values():
+            if function.name.startswith("record_"):
+                recorded[function.ordinal] = f"{function.name.removeprefix('record_')}_commands"
+            loaded: dict[Variable, int] = {}
+            for one in function.instructions():
+                if one.operation == "global.load.ref":
+                    loaded[one.results[0]] = one.ordinal
+                elif one.callee == "hal.executable.lookup.function":
+                    executable, name = one.operands
+                    if isinstance(executable, Variable) and executable in loaded and isinstance(name, Rodata):
+                        found.setdefault(loaded[executable], identifier(self.program.text(name)))
+        for function in self.program.functions.values():
+            made: dict[Variable, Instruction] = {}
+            for one in function.instructions():
+                for variable in one.results:
+                    made[variable] = one
+                if one.operation == "global.store.ref" and isinstance(one.operands[0], Variable):
+                    source = made.get(one.operands[0])
+                    if source is not None and isinstance(source.callee, int) and source.callee in recorded:
+                        found.setdefault(one.ordinal, recorded[source.callee])
+        return found
+
+
+def annotation(kind: str, type_: str | None, *, optional: bool = False) -> str:
+    """The annotation of a variable."""
+    if kind != "r":
+        return _NUMBERS[kind]
+    if type_ is None:
+        return "Any"
+    if type_.startswith("vm.list"):
+        text = "list[Any]"
+    elif type_ == "vm.buffer":
+        text = "memoryview"
+    else:
+        text = CLASSES.get(type_, ("Any", ""))[0]
+    return f"{text} | None" if optional and text != "Any" else text
+
+
+def flags_text(value: int, kind: type[enum.IntFlag]) -> str | None:
+    """An expression for flags, such as ``BufferUsage.DEFAULT | BufferUsage.MAPPING``; ``None`` if some have no name."""
+    parts: list[str] = []
+    rest = value
+    members = sorted(kind.__members__.items(), key=lambda item: -int(item[1]).bit_count())
+    for name, member in members:
+        bits = int(member)
+        if bits and bits & rest and bits & value == bits:
+            parts.append(f"{kind.__name__}.{name}")
+            rest &= ~bits
+    return " | ".join(parts) if parts and not rest else None
+
+
+def flags_name(value: int, kind: type[enum.IntFlag]) -> str:
+    """The name of a constant for flags."""
+    text = flags_text(value, kind)
+    if text is None:
+        return f"_{kind.__name__.upper()}_{value:X}"
+    prefix = "_MEMORY" if kind is MemoryTypeFlags else "_USAGE"
+    return "_".join([prefix, *(part.partition(".")[2] for part in text.split(" | "))])
+
+
+def element_name(code: int) -> str:
+    """An element type as source."""
+    try:
+        kind = ElementType(code)
+    except Exception:
+        return str(code)
+    name = kind.name
+    return f"ElementType.{name}" if name in ElementType.__members__ else f"ElementType({code:#x})"

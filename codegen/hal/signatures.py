@@ -1,0 +1,115 @@
+"""Heads and docstrings of methods, from the declarations of the source program."""
+
+from __future__ import annotations
+
+from ...vm.bytecode.declaration import DeclaredValue, ValueKind
+from ..program.ir import Function, Program, Variable
+from ..program.naming import identifier
+from .calls import method_name
+from .names import annotation
+
+_OUTPUT = "iree.abi.output"
+
+
+def outputs_of(function: Function) -> list[tuple[int, Variable]]:
+    """The arguments that are storages for results, with the number of the result."""
+    if function.declaration is None:
+        return []
+    found = []
+    for variable, declared in zip(function.arguments, function.declaration.arguments, strict=False):
+        text = declared.attributes.get(_OUTPUT)
+        if text is not None:
+            found.append((int(text.split()[0]), variable))
+    return found
+
+
+def sync_with_outs(program: Program, function: Function) -> Function | None:
+    """The asynchronous function that a synchronous one can call with storages that its user gives."""
+    if function.declaration is None or function.declaration.is_async or not function.results:
+        return None
+    for other in program.exports.values():
+        declaration = other.declaration
+        if declaration is None or not declaration.is_async or declaration.results:
+            continue
+        inputs = len(function.declaration.arguments)
+        if other.name != f"{function.name}_async" or outputs_of(function):
+            continue
+        outputs = [position for position, _ in outputs_of(other)]
+        kinds = {variable.type for _, variable in outputs_of(other)} | set(function.result_types)
+        whole = outputs == list(range(len(function.results))) and len(other.arguments) == inputs + len(outputs) + 2
+        if whole and kinds == {"hal.buffer_view"}:
+            return other
+    return None
+
+
+def heading(function: Function, *, outs: bool) -> list[str]:
+    """The line of ``def``, broken where it is long."""
+    parameters = ["self"]
+    is_async = function.declaration is not None and function.declaration.is_async
+    arguments = function.arguments[:-2] if is_async else function.arguments
+    parameters += [f"{one.name}: {annotation(one.kind, one.type)}" for one in arguments]
+    if is_async:
+        parameters += ["*", "wait: Semaphores = None", "signal: Semaphores = None"]
+    results = _results(function)
+    if outs:
+        parameters += ["*", f"out: {results} | None = None"]
+    text = f"def {method_name(function)}({', '.join(parameters)})"
+    line = f"{text} -> {results}:"
+    if len(line) <= 112:
+        return [line]
+    joined = ", ".join(parameters)
+    inner = [joined] if len(joined) <= 108 else [f"{one}," for one in parameters]
+    return [f"def {method_name(function)}(", *[f"    {one}" for one in inner], f") -> {results}:"]
+
+
+def _results(function: Function) -> str:
+    texts = [annotation(kind, type_) for kind, type_ in zip(function.results, function.result_types, strict=True)]
+    if not texts:
+        return "None"
+    return texts[0] if len(texts) == 1 else f"tuple[{', '.join(texts)}]"
+
+
+def docstring(program: Program, function: Function, *, outs: bool) -> list[str]:
+    """The docstring of a method; a line for internal ones."""
+    declaration = function.declaration
+    if declaration is None:
+        if function.name.startswith("record"):
+            return [f'"""Records ``{function.name.removeprefix("record_")}`` and what runs with it."""']
+        if function.exported:
+            return [f'"""``{function.name}``."""']
+        return [f'"""Function {function.ordinal} of the module."""']
+    name = function.name.removesuffix("_async")
+    storages = [variable.name for _, variable in outputs_of(function)]
+    first = f"``{name}``"
+    if declaration.is_async:
+        lines = [f'"""Starts {first}; returns before it is done where nothing has to be decided on the host.', ""]
+    else:
+        lines = [f'"""{first[2:-2]}: computes and waits.', ""]
+    entries = []
+    for variable, declared in zip(function.arguments, declaration.arguments, strict=False):
+        use = ", written" if variable.name in storages else ""
+        entries.append(f"    {variable.name}: {_described(declared)}{use}.")
+    if declaration.is_async:
+        entries.append("    wait: what it starts after: (semaphore, payload) pairs, or a fence.")
+        entries.append("    signal: what is reached when the results are there; nothing is signalled if this raises.")
+    if outs:
+        entries.append("    out: where to write instead of into new memory; overlaps with no argument that is read.")
+    if entries:
+        lines += ["Args:", *entries, ""]
+    if declaration.results:
+        lines += ["Returns:"]
+        lines += [f"    {identifier(one.name)}: {_described(one)}." for one in declaration.results]
+        lines += [""]
+    if any(one.type == "hal.buffer_view" for one in function.arguments):
+        lines += ["Raises:", "    InvalidArgumentError: another shape or element type."]
+    while lines[-1] == "":
+        lines.pop()
+    return [*[line.replace("\\", "\\\\") for line in lines], '"""'] if len(lines) > 1 else [f'{lines[0]}"""']
+
+
+def _described(declared: DeclaredValue) -> str:
+    if declared.kind is ValueKind.TENSOR and declared.shape is not None:
+        lengths = ", ".join("any" if one is None else str(one) for one in declared.shape)
+        comma = "," if len(declared.shape) == 1 else ""
+        return f"{declared.element_type} of shape ({lengths}{comma})"
+    return declared.type_text

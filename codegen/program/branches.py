@@ -1,0 +1,80 @@
+"""Branches whose way is known from where control comes: loops that run once, such as those over the one device."""
+
+from __future__ import annotations
+
+from .counters import find_counters
+from .folding import folded
+from .ir import Block, Constant, Edge, Function, Instruction, Value, Variable
+
+
+def thread(function: Function) -> bool:
+    """Sends branches past blocks that only test a variable, where its value is known. Whether it changed something."""
+    changed = _run_once(function)
+    # A loop whose variable changes keeps its test at its head.
+    others = {
+        variable
+        for one in function.instructions()
+        for variable in one.results
+        if not (one.operation == "assign" and isinstance(one.operands[0], Constant))
+    }
+    for index, block in enumerate(function.blocks):
+        if block.terminator.operation != "br" or block.edges[0].copies:
+            continue
+        known = {one: value for one, value in _constants(block).items() if one not in others}
+        header = function.blocks[block.edges[0].target]
+        if block.edges[0].target == index or header.terminator.operation != "cond_br" or not known:
+            continue
+        test = _tested(function, header, known)
+        if test is not None:
+            chosen = header.edges[0 if test else 1]
+            block.edges = [Edge(chosen.target, list(chosen.copies))]
+            changed = True
+    return changed
+
+
+def _run_once(function: Function) -> bool:
+    """The step of a counter that starts one below its bound makes it the bound."""
+    changed = False
+    for variable, bound in find_counters(function).items():
+        defining = [one for one in function.instructions() if variable in one.results]
+        starts = [one.operands[0] for one in defining if one.operation == "assign"]
+        steps = [one for one in defining if one.operation.startswith("add.")]
+        if not isinstance(bound, Constant) or len(starts) + len(steps) != variable.definitions:
+            continue
+        if all(isinstance(start, Constant) and start.number + 1 == bound.number for start in starts):
+            for one in steps:
+                one.operation, one.operands = "assign", (bound,)
+                changed = True
+    return changed
+
+
+def _constants(block: Block) -> dict[Variable, Value]:
+    """Variables that are constants at the end of a block because it sets them."""
+    known: dict[Variable, Value] = {}
+    for one in block.instructions:
+        for variable in one.results:
+            known.pop(variable, None)
+        if one.operation == "assign" and isinstance(one.operands[0], Constant):
+            known[one.results[0]] = one.operands[0]
+    return known
+
+
+def _tested(function: Function, header: Block, known: dict[Variable, Value]) -> bool | None:
+    """Which way a block that does nothing but test goes; ``None`` if it does more, or that is not known."""
+    inside = {variable for one in header.instructions for variable in one.results}
+    for block in function.blocks:
+        if block is not header and any(value in inside for one in block.instructions for value in one.values()):
+            return None
+    values = dict(known)
+    for one in header.instructions[:-1]:
+        if len(one.results) != 1 or not one.operation.startswith("cmp."):
+            return None
+        copy = Instruction(one.operation, one.operands, one.results)
+        copy.substitute(values)
+        found = folded(copy)
+        if not isinstance(found, Constant):
+            return None
+        values[one.results[0]] = found
+    test = header.terminator.operands[0]
+    answer = values.get(test) if isinstance(test, Variable) else None
+    return bool(answer.number) if isinstance(answer, Constant) else None

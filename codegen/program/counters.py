@@ -1,0 +1,76 @@
+"""Variables that count up in a loop."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .ir import Constant, Function, Instruction, Value, Variable
+
+_LESS: Final = ("cmp.lt.i32.s", "cmp.lt.i32.u", "cmp.lt.i64.s", "cmp.lt.i64.u")
+
+
+def find_counters(function: Function) -> dict[Variable, Value]:
+    """Variables that start at a constant, go up by one, and do so only where they are less than something.
+
+    Going up does not leave their range, and they are never negative.
+    """
+    definitions: dict[Variable, list[tuple[int, object]]] = {}
+    for index, block in enumerate(function.blocks):
+        for one in block.instructions:
+            for variable in one.results:
+                definitions.setdefault(variable, []).append((index, one))
+        for edge in block.edges:
+            for target, source in edge.copies:
+                definitions.setdefault(target, []).append((index, source))
+    found: dict[Variable, Value] = {}
+    for variable, places in definitions.items():
+        if variable.kind not in "iI" or variable in function.arguments:
+            continue
+        steps = [at for at, how in places if _is_step(variable, how)]
+        starts = [how for _, how in places if _is_start(how)]
+        if len(steps) != 1 or len(steps) + len(starts) != len(places):
+            continue
+        bound = _guard_of(function, variable, steps[0])
+        if bound is not None:
+            found[variable] = bound
+    return found
+
+
+def _is_step(variable: Variable, how: object) -> bool:
+    if not isinstance(how, Instruction) or not how.operation.startswith("add."):
+        return False
+    first, second = how.operands
+    return first is variable and isinstance(second, Constant) and second.number == 1
+
+
+def _is_start(how: object) -> bool:
+    if isinstance(how, Instruction) and how.operation == "assign":
+        how = how.operands[0]
+    return isinstance(how, Constant) and how.number >= 0
+
+
+def _guard_of(function: Function, variable: Variable, at: int) -> Value | None:
+    """What a variable is less than wherever control comes to a block."""
+    for index, block in enumerate(function.blocks):
+        if block.terminator.operation != "cond_br":
+            continue
+        test = block.terminator.operands[0]
+        for one in block.instructions:
+            if one.operation in _LESS and one.results[0] is test and one.operands[0] is variable:
+                bound = one.operands[1]
+                if not isinstance(bound, tuple) and not _reaches(function, at, index):
+                    return bound
+    return None
+
+
+def _reaches(function: Function, wanted: int, header: int) -> bool:
+    """Whether control comes to a block without taking the first branch of another one."""
+    seen = {0}
+    pending = [0]
+    while pending:
+        index = pending.pop()
+        for position, edge in enumerate(function.blocks[index].edges):
+            if not (index == header and position == 0) and edge.target not in seen:
+                seen.add(edge.target)
+                pending.append(edge.target)
+    return wanted in seen

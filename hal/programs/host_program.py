@@ -1,0 +1,125 @@
+"""The base of programs written as Python: what ``pumice codegen --hal`` writes is a class of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import NoReturn, Self, TypeAlias
+
+from ...status import ClosedError, DeadlineExceededError, PumiceError, StatusCode, error_for
+from ..device import Device
+from ..fence import Fence
+from ..program import BindingReference, ProgramCommandBuffer
+from ..semaphore import Semaphore
+from .device_context import DeviceTable
+from .fence import HalFence, OptionalFence, check_fence
+
+Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | None
+"""Timeline semaphores at payloads to wait for, or to signal; or a fence; none for ``None`` and ``()``."""
+
+
+class HostProgram:
+    """A program on a device.
+
+    Calling sequence: ``create`` → methods → ``close``, or the end of a ``with`` block. Methods called later raise
+    ClosedError. Close it before its device. Thread rule: one call at a time; make one program for each thread.
+
+    Attributes:
+        device: what it runs on.
+        context: its timeline, memory and way to the device's queue.
+    """
+
+    def __init__(self, device: Device) -> None:
+        """For ``create``."""
+        self._table = DeviceTable((device,))
+        self.device = device
+        self.context = self._table.contexts[device]
+
+    @classmethod
+    def create(cls, device: Device) -> Self:
+        """The program, ready to run: executables made, commands recorded, constants in device memory.
+
+        Args:
+            device: of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
+
+        Raises:
+            NotFoundError: the program has no executables that the device runs.
+            UnavailableError: the device lacks a feature that they need.
+        """
+        program = cls(device)
+        try:
+            program._load()
+        except BaseException:
+            program.close()
+            raise
+        return program
+
+    def _load(self) -> None:
+        """Makes and records what the methods use."""
+
+    def close(self) -> None:
+        """Lets go of all that it made on the device; idempotent. Views that it returned stay valid."""
+        table = vars(self).get("_table")
+        if table is not None:
+            table.close()
+        vars(self).clear()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if "_table" in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        raise ClosedError(f"this program ({type(self).__name__}) was closed")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _record(self, *, binding_capacity: int = 0, one_shot: bool = False) -> ProgramCommandBuffer:
+        """A command buffer that is being recorded."""
+        commands = self.device.program_commands(one_shot=one_shot, binding_capacity=binding_capacity)
+        commands.begin()
+        return commands
+
+
+def fence_of(points: Semaphores) -> OptionalFence:
+    """Semaphores at payloads as one fence."""
+    if points is None or isinstance(points, (HalFence, Fence)):
+        return points
+    return Fence(points) if points else None
+
+
+def slot(index: int, offset: int = 0, size: int = -1) -> BindingReference:
+    """Bytes of the buffer in a slot of the binding table, -1 to its end."""
+    return (0, index, None, offset, size)
+
+
+def answer_of(found: int | None) -> tuple[int, int]:
+    """(1, answer) of a device query, or (0, 0) for an unknown one."""
+    return (0, 0) if found is None else (1, found)
+
+
+def await_fences(fences: Iterable[OptionalFence], milliseconds: int = -1) -> int:
+    """Blocks until all are reached: 0, or the code of DEADLINE_EXCEEDED after a time. Raises the failure of one."""
+    deadline = None if milliseconds == -1 else time.monotonic() + (milliseconds & 0xFFFFFFFF) / 1000
+    try:
+        for fence in fences:
+            if fence is not None:
+                check_fence(fence).wait_until(deadline)
+    except DeadlineExceededError:
+        if deadline is None:
+            raise
+        return int(StatusCode.DEADLINE_EXCEEDED)
+    return 0
+
+
+def failure(code: int, message: str) -> PumiceError:
+    """The error of a program that fails with a status code; UNKNOWN for a code that is none."""
+    try:
+        status = StatusCode(code)
+    except ValueError:
+        return error_for(StatusCode.UNKNOWN, f"{message or 'the program failed'} (status {code})")
+    return error_for(status, message or "the program failed without a message")

@@ -1,0 +1,98 @@
+"""``pumice codegen``: a module as code that runs it without the virtual machine."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from ...status import shorten
+
+if TYPE_CHECKING:
+    from ...vm.bytecode.module_def import ModuleDef
+
+
+@click.command()
+@click.argument("module")
+@click.option("--hal", "as_hal", is_flag=True, help="As a Python module on pumice.hal.")
+@click.option("--c", "as_c", is_flag=True, help="As a C program on Vulkan: OUT.c and OUT.h, C11.")
+@click.option("-o", "--output", metavar="OUT", required=True, help="The file to write, OUT.py or OUT.c.")
+@click.option("--data", is_flag=True, help="Shaders and constants in OUT.data beside it.")
+@click.option("--main", is_flag=True, help="With --c: a program too, OUT_main.c, that runs functions on .npy files.")
+@click.option("--cmake", is_flag=True, help="With --c: a CMakeLists.txt too.")
+@click.option("--function", multiple=True, metavar="NAME", help="Only this exported function; may be given again.")
+def codegen(
+    module: str,
+    as_hal: bool,
+    as_c: bool,
+    output: str,
+    data: bool,
+    main: bool,
+    cmake: bool,
+    function: tuple[str, ...],
+) -> None:
+    """Write MODULE as code that runs it without the virtual machine.
+
+    MODULE is a compiled program (.vmfb), of pumice's compiler or of IREE's, or one that is compiled first (.mlir, .pb,
+    .pbtxt); - is stdin. What the code cannot do, such as calls of other modules, is refused, and nothing is written.
+    """
+    from ..errors import usage_error
+    from ..output_files import Outputs, store
+
+    if as_hal == as_c:
+        raise usage_error("expected one of --hal and --c")
+    if as_hal and (main or cmake):
+        raise usage_error(f"--{'main' if main else 'cmake'} goes with --c")
+    suffix = ".py" if as_hal else ".c"
+    path = Path(output)
+    if path.suffix != suffix or not path.stem:
+        raise usage_error(f"--output: expected a name that ends in {suffix}, got {shorten(output)}")
+    definition = _definition(module, function)
+    if as_hal:
+        from ...codegen.hal.module_writer import write_hal
+
+        beside = f"{path.stem}.data" if data else None
+        code = write_hal(definition, _name(module), data=beside)
+        files = {path.name: code.source.encode("utf-8")}
+        if beside is not None:
+            files[beside] = code.data or b""
+    else:
+        from ...codegen.c.writer import write_c
+
+        files = write_c(definition, path.stem, _name(module), main=main, cmake=cmake, data=data)
+    outputs = Outputs()
+    for name, content in files.items():
+        with outputs.storing():
+            if not outputs.failed:
+                store(path.parent / name, functools.partial(_put, content), where="--output")
+    outputs.finish()
+
+
+def _put(content: bytes, file: BinaryIO) -> None:
+    file.write(content)
+
+
+def _definition(module: str, functions: tuple[str, ...]) -> ModuleDef:
+    """The module, with these of its exports, or all."""
+    from ...codegen.program.reader import with_exports
+    from ...vm.bytecode.archive import ModuleArchive
+    from ...vm.bytecode.reader import read_module
+    from ..errors import usage
+    from ..programs import compiled, is_program, module_on_stdin
+
+    if is_program(module):
+        opened = ModuleArchive.from_bytes(compiled(Path(module)), module)
+    else:
+        opened = ModuleArchive.from_bytes(module_on_stdin(), "<stdin>") if module == "-" else ModuleArchive.open(module)
+    # Open until the process ends: the definition holds views of it.
+    definition = read_module(opened)
+    if not functions:
+        return definition
+    with usage("--function"):
+        return with_exports(definition, functions)
+
+
+def _name(module: str) -> str:
+    return "<stdin>" if module == "-" else Path(module).name
