@@ -93,6 +93,7 @@ def expression(
     if kind in "fF":
         if template.single:
             used.add("round_f32")
+            _note(text, used)
             return Text(f"round_f32({text})")
         _note(text, used)
         return Text(text, text.endswith(")") and "(" in text.split(" ")[0])
@@ -141,10 +142,7 @@ def _counts(instruction: Instruction, counters: Mapping[Variable, Value]) -> boo
 
 def _note(text: str, used: set[str]) -> None:
     """Notes the functions that an expression calls."""
-    for part in text.replace("(", " ( ").split(" ( ")[:-1]:
-        name = part.rpartition(" ")[2].lstrip("-~")
-        if name.isidentifier() and not name.startswith("_"):
-            used.add(name)
+    used.update(re.findall(r"(?<![\w.])([a-z]\w*)\(", text))
 
 
 def _logical(mnemonic: str, instruction: Instruction, operands: Sequence[Text]) -> Text | None:

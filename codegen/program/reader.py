@@ -72,6 +72,12 @@ def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program
     )
     simplify(program, formats)
     find_types(program)
+    devices = sum(kind == "hal.device" for kind in program.global_types.values())
+    if devices > 1:
+        raise UnimplementedError(
+            f"module {definition.name} is compiled for more than one device; code is written for one: compile the "
+            "program for one, or run it with pumice.Session(devices=[…])"
+        )
     name_functions(program)
     for function in program.functions.values():
         name_variables(function)
