@@ -44,9 +44,9 @@ class DataTable:
             if len(text) < _WIDTH - 40:
                 lines.append(f'    {ordinal}: memoryview(b64decode("{text}")),')
                 continue
-            lines.append(f'    {ordinal}: memoryview(b64decode("""')
+            lines += [f"    {ordinal}: memoryview(", '        b64decode("""']
             lines += [text[at : at + _WIDTH] for at in range(0, len(text), _WIDTH)]
-            lines.append('""")),')
+            lines += ['""")', "    ),"]
         return [*lines, "}"]
 
     def content(self) -> bytes:
