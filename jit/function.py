@@ -59,7 +59,7 @@ class JitFunction:
         self._name = name_of(function)
         self._wanted = device
         self._cache = ExecutableCache(cache_size)
-        self._making = threading.RLock()
+        self._making = threading.Lock()
         self._profile: Profile | None = None
 
     # -- calls ---------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class JitFunction:
             leaves, key = self._key(args, kwargs)
         except TracedError:
             return self._jax(*jax.tree.map(as_traced, args), **jax.tree.map(as_traced, kwargs))
-        executable = self._cache.acquire(key) or self._compiled(key, lambda: self.lower(*args, **kwargs))
+        executable = self._cache.acquire(key) or self._compiled(key, self.lower(*args, **kwargs))
         try:
             return executable.run(leaves)
         finally:
@@ -90,10 +90,8 @@ class JitFunction:
     async def call_async(self, /, *args: object, **kwargs: object) -> Any:
         """Runs the function from a coroutine: its thread traces, and neither compiles nor waits."""
         leaves, key = self._key(args, kwargs)
-        executable = self._cache.acquire(key)
-        if executable is None:
-            lowered = self.lower(*args, **kwargs)
-            executable = await asyncio.to_thread(self._compiled, key, lambda: lowered)
+        while (executable := self._cache.acquire(key)) is None:
+            await asyncio.to_thread(self._keep, key, self.lower(*args, **kwargs))
         try:
             return await executable.run_async(leaves)
         finally:
@@ -126,15 +124,20 @@ class JitFunction:
 
     # -- executables ---------------------------------------------------------------------------------
 
-    def _compiled(self, key: Hashable, lower: Callable[[], Lowered]) -> Compiled:
+    def _compiled(self, key: Hashable, lowered: Lowered) -> Compiled:
+        """The executable for a key, acquired."""
         with self._making:  # another thread may be making the same one
             executable = self._cache.acquire(key)
             if executable is None:
-                executable = lower().compile()
+                executable = lowered.compile()
                 if self._profile is not None and self._profile.is_running:
                     executable.session.join_profile(self._profile)
                 self._cache.put(key, executable)
             return executable
+
+    def _keep(self, key: Hashable, lowered: Lowered) -> None:
+        """Has the cache keep the executable for a key, whether or not who asked for it still waits."""
+        self._cache.release(self._compiled(key, lowered))
 
     def lower(self, /, *args: object, **kwargs: object) -> Lowered:
         """Traces the function for arguments, or for the ``jax.ShapeDtypeStruct`` of some.
@@ -150,7 +153,7 @@ class JitFunction:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
         refuse(traced.jaxpr.jaxpr)
-        return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self.device)
+        return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self._wanted)
 
     @property
     def device(self) -> Device:

@@ -17,9 +17,7 @@ from ..runtime.arrays.spec import raw_bytes
 from ..status import InvalidArgumentError
 
 _jax: Final[Any] = jax  # parts of it come without types
-
-
-# Vulkan takes over pages of the host in the time in which it copies this many bytes (benchmarks/jit_overhead.py).
+# Importing pages of the host takes Vulkan as long as copying this many bytes; figures are in docs/design/jit.md.
 _IN_PLACE_BYTES: Final = 1 << 20
 
 
@@ -91,11 +89,17 @@ def as_traced(leaf: object) -> object:
     return leaf.numpy() if isinstance(leaf, DeviceArray) else leaf
 
 
-def argument_value(leaf: Any, dtype: Any, device: Device) -> DeviceArray | np.ndarray:
-    """An argument as a session takes it, where ``dtype`` was traced; large ones in place, where the device can."""
-    if type(leaf) is DeviceArray:
-        return leaf
-    if _jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+def is_key(dtype: object) -> bool:
+    """Whether it is a dtype of typed random keys."""
+    return bool(_jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key))
+
+
+def host_argument(leaf: Any, dtype: Any, device: Device) -> DeviceArray | np.ndarray:
+    """An argument that is no array on the device as a session takes it; large ones in place, where the device can.
+
+    ``dtype`` is what was traced; ``None`` for typed random keys.
+    """
+    if dtype is None:
         return np.asarray(jax.random.key_data(leaf))
     host = np.asarray(leaf, dtype)
     if host.nbytes < _IN_PLACE_BYTES or device.staging or not host.flags.c_contiguous:
@@ -113,7 +117,7 @@ def result_converter(info: jax.ShapeDtypeStruct, device: Device) -> Callable[[An
     dtype: Any = info.dtype
     if dtype == jax.dtypes.float0:
         return lambda value: np.zeros(info.shape, jax.dtypes.float0)
-    if _jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    if is_key(dtype):
         names: list[str] = []
         jax.eval_shape(lambda key: names.append(str(jax.random.key_impl(key))), info)
         (implementation,) = names

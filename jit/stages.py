@@ -17,7 +17,8 @@ from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOpti
 from ..runtime.device import REFERENCE
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module
-from .leaves import argument_value, leaf_key, leaf_spec, result_converter
+from .devices import shared_device
+from .leaves import host_argument, is_key, leaf_key, leaf_spec, result_converter
 from .places import in_python, name_of, with_place
 
 
@@ -45,11 +46,14 @@ class Lowered(Stage):
         jax: the stage of JAX that it stands for.
     """
 
-    def __init__(self, lowered: jax.stages.Lowered, function: Callable[..., object], device: Device) -> None:
+    def __init__(
+        self, lowered: jax.stages.Lowered, function: Callable[..., object], wanted: str | Device | None
+    ) -> None:
+        """``wanted`` is the device that it is compiled for, opened then."""
         super().__init__(lowered)
         self.jax = lowered
         self._function = function
-        self._device = device
+        self._wanted = wanted
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program, StableHLO by default; with ``debug_info`` each operation has its place in Python's source."""
@@ -63,14 +67,15 @@ class Lowered(Stage):
         Raises:
             CompileError: something in it is not supported; the message has its place in Python's source.
         """
-        kind = "reference" if self._device.uri == REFERENCE else "vulkan"
+        device = shared_device(self._wanted)
+        kind = "reference" if device.uri == REFERENCE else "vulkan"
         text = with_place(self.as_text(debug_info=True), self._function)
         name = name_of(self._function)
         try:
             module = compile_once(text.encode(), name, Origin("hlo"), Target(kinds=(kind,)))
         except CompileError as error:
             raise in_python(error, name) from None
-        return Compiled(self.jax, module, self._device)
+        return Compiled(self.jax, module, device)
 
 
 class Compiled(Stage, Closing):
@@ -99,7 +104,8 @@ class Compiled(Stage, Closing):
         except BaseException:
             self.session.close()
             raise
-        self._dtypes = [aval.dtype for aval in jax.tree.leaves(self.in_avals)]
+        dtypes = [aval.dtype for aval in jax.tree.leaves(self.in_avals)]
+        self._dtypes = [None if is_key(dtype) else dtype for dtype in dtypes]
         converters = [result_converter(info, device) for info in jax.tree.leaves(self.out_info)]
         self._converters = converters if any(converters) else None
         self._is_one_array = self._converters is None and jax.tree_util.treedef_is_leaf(self.out_tree)
@@ -147,7 +153,7 @@ class Compiled(Stage, Closing):
 
     def _values(self, leaves: Sequence[object]) -> list[DeviceArray | np.ndarray]:
         return [
-            leaf if type(leaf) is DeviceArray else argument_value(leaf, dtype, self._device)
+            leaf if type(leaf) is DeviceArray else host_argument(leaf, dtype, self._device)
             for leaf, dtype in zip(leaves, self._dtypes, strict=True)
         ]
 

@@ -181,7 +181,8 @@ def test_settings_of_jax_are_part_of_the_key() -> None:
     function = pumice.jit(lambda x: x + 1, device="reference")
     x = np.arange(3.0)
     assert function(x).dtype == np.float32
-    with jax.enable_x64(True):
+    enable = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    with enable(True):
         wide = function(x)
         assert wide.dtype == np.float64
     assert function(x).dtype == np.float32 and function.cache_info().misses == 2
@@ -259,6 +260,24 @@ def test_call_async() -> None:
     for n, found in enumerate(asyncio.run(main())):
         np.testing.assert_allclose(found.numpy(), jax.jit(step)(X + n, W), 1e-5)
     assert function.cache_info().misses == 1
+
+
+def test_a_cancelled_call_leaves_an_executable_that_can_be_closed() -> None:
+    function = pumice.jit(step, device="reference")
+
+    async def main():
+        task = asyncio.ensure_future(function.call_async(X, W))
+        await asyncio.sleep(0)  # it is being compiled in a thread
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        while not function.cache_info().currsize:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    (executable,) = function._cache.executables
+    function.clear_cache()
+    assert executable.is_closed
 
 
 @pytest.mark.parametrize("choice", [{"donate_argnums": 0}, {"donate_argnames": "state"}])

@@ -94,7 +94,7 @@ def has_no_kernel(x):
     ("function", "message"),
     [
         (calls_python, "pure_callback calls Python"),
-        (prints_in_a_branch, "debug_print calls Python"),
+        (prints_in_a_branch, "debug_(print|callback) calls Python"),
         (has_no_kernel, "lapack_sgeev"),
     ],
 )
