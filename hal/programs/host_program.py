@@ -7,13 +7,19 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import NoReturn, Self, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
+from ...formats.element_type import ElementType
 from ...status import ClosedError, DeadlineExceededError, PumiceError, StatusCode, error_for
+from ..buffer_view import BufferView
 from ..device import Device
 from ..fence import Fence
 from ..program import BindingReference, ProgramCommandBuffer
 from ..semaphore import Semaphore
 from .device_context import DeviceTable
 from .fence import HalFence, OptionalFence, check_fence
+from .file import read_bytes, upload
 
 Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | None
 """Timeline semaphores at payloads to wait for, or to signal; or a fence; none for ``None`` and ``()``."""
@@ -22,7 +28,7 @@ Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | Non
 class HostProgram:
     """A program on a device.
 
-    Calling sequence: ``create`` → methods → ``close``, or the end of a ``with`` block. Methods called later raise
+    Calling sequence: ``create`` → ``to_device`` → methods → ``to_host`` → ``close``, or the end of a ``with`` block. Methods called later raise
     ClosedError. Close it before its device. Thread rule: one call at a time; make one program for each thread.
 
     Attributes:
@@ -57,6 +63,25 @@ class HostProgram:
 
     def _load(self) -> None:
         """Makes and records what the methods use."""
+
+    def to_device(self, array: npt.NDArray[np.generic]) -> BufferView:
+        """A copy of a NumPy array in the memory of the device.
+
+        Raises:
+            InvalidArgumentError: no element type holds the array's dtype.
+            ResourceExhaustedError: no memory.
+        """
+        kind = ElementType.from_dtype(array.dtype)
+        data = memoryview(kind.pack(np.ascontiguousarray(array).reshape(array.shape)))
+        buffer = self.context.allocator.adopt(self.device.create_buffer(data.nbytes))
+        done = HalFence(self.device)
+        upload(self.context, None, done, data, buffer, 0)
+        done.wait_until()
+        return BufferView(buffer, array.shape, kind)
+
+    def to_host(self, view: BufferView) -> npt.NDArray[np.generic]:
+        """The elements of a view as a NumPy array, a copy. What writes them has to be done."""
+        return view.element_type.unpack(read_bytes(self.context, view.buffer, 0, view.byte_length), view.shape)
 
     def close(self) -> None:
         """Lets go of all that it made on the device; idempotent. Views that it returned stay valid."""
