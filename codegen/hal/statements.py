@@ -352,6 +352,9 @@ def broken(indent: str, text: str) -> list[str]:
         return [indent + text]
     parts = _parts(text[start + 1 : -1])
     inner = indent + "    "
+    if not parts:
+        target, found, value = text.partition(" = ")
+        return [f"{indent}{target} = (", inner + value, f"{indent})"] if found else [indent + text]
     lines = [indent + text[: start + 1]]
     joined = ", ".join(parts)
     if len(inner) + len(joined) <= _WIDTH and not (len(parts) == 1 and text[start] == "("):

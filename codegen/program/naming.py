@@ -36,7 +36,9 @@ _RESULTS: Final = {
 }
 _KINDS: Final = {"i": "i", "I": "n", "f": "x", "F": "y", "r": "ref"}
 _RESERVED: Final = {*keyword.kwlist, *keyword.softkwlist, "self", "create", "close", "wait", "signal", "out"}
-_MEMBERS: Final = {"context", "device", "load", "record", "table"}  # of the class that is written
+# Members of the class that is written, of users and its own.
+_PUBLIC: Final = {"context", "device", "to_device", "to_host"}
+_INTERNAL: Final = {"load", "record", "table"}
 
 
 def identifier(text: str) -> str:
@@ -68,10 +70,11 @@ class Names:
 
 def name_functions(program: Program) -> None:
     """Names all functions; internal ones after the dispatches that they record, if they record some."""
-    names = Names(_RESERVED | _MEMBERS)
+    names = Names(_PUBLIC)
     for export, function in program.exports.items():
         if function.name == export:
             function.name = names.unique(identifier(export))
+    names = Names({*_INTERNAL, *[function.name for function in program.functions.values()]})
     for function in program.functions.values():
         if function.exported:
             continue

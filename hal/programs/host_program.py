@@ -28,8 +28,9 @@ Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | Non
 class HostProgram:
     """A program on a device.
 
-    Calling sequence: ``create`` → ``to_device`` → methods → ``to_host`` → ``close``, or the end of a ``with`` block. Methods called later raise
-    ClosedError. Close it before its device. Thread rule: one call at a time; make one program for each thread.
+    Calling sequence: ``create`` → ``to_device`` → methods → ``to_host`` → ``close``, or the end of a ``with`` block.
+    Methods called later raise ClosedError. Close it before its device. Thread rule: one call at a time; make one
+    program for each thread.
 
     Attributes:
         device: what it runs on.

@@ -59,7 +59,7 @@ def call(
 
 
 def call_async(program: HostProgram, function: str, arguments: Sequence[Array], like: Sequence[Array]) -> list[Array]:
-    """Calls the asynchronous method behind a semaphore that is signalled later, and waits for the one that it signals."""
+    """Calls the asynchronous method behind a semaphore, and waits for the one that it signals."""
     views = [_argument(program, argument) for argument in arguments]
     storages = [program.to_device(other_bits(one)) for one in like]
     with program.device.create_semaphore() as before, program.device.create_semaphore() as behind:
