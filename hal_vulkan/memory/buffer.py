@@ -195,8 +195,10 @@ class Buffer(AnyBuffer):
         return SharedBuffer(self)
 
     def moved(self, by: str) -> Buffer:
+        new = Buffer.__new__(Buffer)
+        new.__dict__.update(self.__dict__)
         self._give_up(by)
-        return Buffer(self.device, self._allocation, self.offset, self.size, self.memory_type, self.usage, self.access)
+        return new
 
     def _give_up(self, by: str) -> None:
         """Closes it without freeing its memory."""
@@ -273,8 +275,11 @@ class SharedBuffer(Buffer):
         self._origin = buffer
 
     def moved(self, by: str) -> SharedBuffer:
+        new = SharedBuffer.__new__(SharedBuffer)
+        new.__dict__.update(self.__dict__)
         self._give_up(by)
-        return SharedBuffer(self._origin.moved(by))
+        new._origin = self._origin.moved(by)
+        return new
 
     def close(self) -> None:
         """Closes the array's buffer with it; idempotent."""

@@ -399,9 +399,11 @@ class DeviceArray(Closing):
         """Frees the memory, once work under way has finished; idempotent. Views of it are closed with it."""
         (self._shared or self.buffer).close()
 
-    def moved(self, by: str) -> Buffer:
-        """A buffer with its memory. The array, which is no view, is closed; ``by`` says so. For the runtime."""
-        return (self._shared or self.buffer).moved(by)
+    def close_for(self, by: str) -> None:
+        """Closes it; ``by`` is what touching it is answered with. For the runtime."""
+        owner = self._shared or self.buffer
+        owner.moved_by = self.buffer.moved_by = by
+        owner.close()
 
     def __del__(self) -> None:
         # For convenience only: closing the device frees what is left. The garbage collector may run under any lock, so

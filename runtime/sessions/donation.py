@@ -28,7 +28,7 @@ class Donation:
         signature: of the function that runs.
         inputs: its arguments without storages.
         values: the caller's, one for each of ``inputs``.
-        donate: as the caller gave it. Only arrays have memory to give; other values that it names are ignored.
+        numbers: of the inputs that are donated. Only arrays have memory to give; other values are ignored.
         wait: the fence that the call waits for.
 
     Attributes:
@@ -40,34 +40,37 @@ class Donation:
         signature: Signature,
         inputs: Sequence[Argument],
         values: Sequence[object],
-        donate: Donate,
+        numbers: Sequence[int],
         wait: Fence | HalFence | None,
     ) -> None:
         self._signature = signature
-        self._arguments = signature.arguments
-        self._taken: set[int] = set()
         self.arrays: dict[int, DeviceArray] = {}
-        by_position = dict(zip((one.position for one in inputs), values, strict=True))
-        for position in _positions(signature, inputs, donate):
-            array = by_position[position]
+        buffers = [buffer_of(value) for value in values]
+        for number in numbers:
+            array = values[number]
             if isinstance(array, DeviceArray):
-                self._check(position, array, by_position)
-                self.arrays[position] = array
+                self._check(inputs[number], array, number, buffers)
+                self.arrays[inputs[number].position] = array
         if self.arrays and wait is not None:
             self._check_wait(wait)
 
-    def _check(self, position: int, array: DeviceArray, values: dict[int, object]) -> None:
-        what = f"{self._signature.name}: cannot donate argument {position} ({self._arguments[position]})"
-        if array.is_closed:
-            raise ClosedError(f"{what}: {array.buffer.moved_text or 'it was closed'}")
+    def _check(self, argument: Argument, array: DeviceArray, number: int, buffers: Sequence[Buffer | None]) -> None:
+        buffer = array.buffer
+        problem = ""
+        if buffer._closed or array.is_closed:
+            raise ClosedError(self._wrong(argument, buffer.moved_text or "it was closed"))
         if array._base is not None:
-            raise InvalidArgumentError(f"{what}: it is a view of another array; donate that one, or a copy()")
-        if array.buffer.imported:
-            raise InvalidArgumentError(f"{what}: its memory is the host's; donate a copy()")
-        for other, value in values.items():
-            buffer = buffer_of(value)
-            if other != position and buffer is not None and buffer.overlaps(array.buffer):
-                raise InvalidArgumentError(f"{what}: argument {other} shares its memory; give a copy()")
+            problem = "it is a view of another array; donate that one, or a copy()"
+        elif buffer.imported:
+            problem = "its memory is the host's; donate a copy()"
+        for other, used in enumerate(buffers):
+            if used is not None and other != number and used.overlaps(buffer):
+                problem = problem or f"argument {other} shares its memory; give a copy()"
+        if problem:
+            raise InvalidArgumentError(self._wrong(argument, problem))
+
+    def _wrong(self, argument: Argument, problem: str) -> str:
+        return f"{self._signature.name}: cannot donate argument {argument.position} ({argument}): {problem}"
 
     def _check_wait(self, wait: Fence | HalFence) -> None:
         """Work that waits for another device is submitted when the host has seen it: then the arrays are closed."""
@@ -103,15 +106,14 @@ class Donation:
         return {storage: self.arrays[one].shared() for one, storage in holder.items()}
 
     def _suits(self, position: int, nbytes: int | None) -> bool:
-        array, declared = self.arrays[position], self._arguments[position].element_type
-        packed = declared is not None and declared.is_sub_byte
+        array, declared = self.arrays[position], self._signature.arguments[position].element_type
         buffer = array.shared()
         return (
-            not packed
-            and array.nbytes == nbytes
+            array.nbytes == nbytes
             and buffer.parent is None
             and buffer.bindable
             and bool(buffer.access & MemoryAccess.WRITE)
+            and not (declared is not None and declared.is_sub_byte)
         )
 
     def finish(self, values: Iterable[object]) -> list[object]:
@@ -119,25 +121,35 @@ class Donation:
         memory of the arrays as views of buffers that stay open.
         """
         results = list(values)
+        places: dict[Buffer, list[int]] = {}  # of results within a buffer
+        for index, value in enumerate(results):
+            part = buffer_of(value)
+            while part is not None:
+                places.setdefault(part, []).append(index)
+                part = part.parent
         for position, array in self.arrays.items():
-            argument = self._arguments[position]
-            by = (
-                f"this array of shape {array.shape} was donated to {self._signature.name} as argument {position} "
-                f"({argument.name}): its memory is the program's; use a result of that call, or donate a copy()"
-            )
-            old = array.shared()
-            of_it = [index for index, value in enumerate(results) if _is_within(buffer_of(value), old)]
+            old, by = array.shared(), _donated_text(self._signature, position)
+            used = places.get(old)
+            if not used:
+                array.close_for(by)
+                continue
             if old.parent is None:
-                new = array.moved(by)
-                if not of_it:
-                    new.close()
+                new = old.moved(by)
             else:  # other results of a program are in the same buffer
                 new = old.parent
-                array.close()
-                array.buffer.moved_by = old.moved_by = by
-            for index in of_it:
+                array.close_for(by)
+            for index in used:
                 results[index] = _rebased(results[index], new)
         return results
+
+
+def _donated_text(signature: Signature, position: int) -> str:
+    """What touching an array is answered with that was donated."""
+    name = signature.arguments[position].name
+    return (
+        f"this array was donated to {signature.name} as argument {position} ({name}): its memory is the program's; use "
+        "a result of that call, or donate a copy()"
+    )
 
 
 def buffer_of(value: object) -> Buffer | None:
@@ -145,12 +157,6 @@ def buffer_of(value: object) -> Buffer | None:
     if type(value) is DeviceArray or isinstance(value, (DeviceArray, BufferView)):  # the usual one first
         return value.buffer
     return value if isinstance(value, Buffer) else None
-
-
-def _is_within(buffer: Buffer | None, owner: Buffer) -> bool:
-    while buffer is not None and buffer is not owner:
-        buffer = buffer.parent
-    return buffer is not None
 
 
 def _rebased(value: object, owner: Buffer) -> object:
@@ -164,25 +170,24 @@ def _rebased(value: object, owner: Buffer) -> object:
     return BufferView.of_checked(owner, value.shape, value.element_type, value.encoding)
 
 
-def _positions(signature: Signature, inputs: Sequence[Argument], donate: Donate) -> list[int]:
-    """The arguments that are named, each once."""
+def donated_numbers(signature: Signature, inputs: Sequence[Argument], donate: Donate) -> tuple[int, ...]:
+    """The inputs that ``donate`` names, each once; InvalidArgumentError if it is no number or name of one."""
     several = (donate,) if isinstance(donate, (int, str)) else donate
-    positions: list[int] = []
+    numbers: dict[int, None] = {}
     try:
         wanted = list(several)
     except TypeError:
         wanted = [None]  # type: ignore[list-item]  # refused below
     for one in wanted:
         if isinstance(one, str):
-            found = [argument.position for argument in inputs if argument.name == one]
+            found = [number for number, argument in enumerate(inputs) if argument.name == one]
         elif isinstance(one, int) and not isinstance(one, bool):
-            found = [inputs[one].position] if 0 <= one < len(inputs) else []
+            found = [one] if 0 <= one < len(inputs) else []
         else:
             raise InvalidArgumentError(f"{signature.name}: donate takes numbers or names of arguments, got {donate!r}")
         if len(found) != 1:
             raise InvalidArgumentError(
                 f"{signature} has no argument {one!r} to donate; it takes {', '.join(map(str, inputs)) or 'none'}"
             )
-        if found[0] not in positions:
-            positions.append(found[0])
-    return positions
+        numbers[found[0]] = None
+    return tuple(numbers)

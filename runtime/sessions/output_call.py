@@ -66,7 +66,9 @@ class OutputCall:
                     self._copied.add(output.number)
         self._donation = None
         if donate is not None:
-            self._donation = Donation(outputs.signature, outputs.inputs, arguments, donate, wait)
+            self._donation = Donation(
+                outputs.signature, outputs.inputs, arguments, outputs.donated_numbers(donate), wait
+            )
         self._signal = self.done = signal
         if signal is not None and self._copied:
             self.done = HalFence(outputs.target.devices.first().hal)
@@ -125,8 +127,12 @@ class OutputCall:
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
+    def results(self, result: Any) -> Any:
+        """``finish`` for callers who take the VM's values: those that the program returned, or its storages."""
+        found = self._found(result)
+        return found[0] if len(found) == 1 else tuple(found)
+
     def _found(self, result: Any) -> list[object]:
-        """The results as the VM has them, those in storages included."""
         outputs = self._outputs
         if not outputs.is_returned:
             return [self._views[number] for number in range(outputs.count)]

@@ -24,7 +24,7 @@ from ...hal.programs.device_context import DeviceContext, DeviceTable
 from ...status import ClosedError, InvalidArgumentError, NotFoundError, PermissionDeniedError
 from ...vm.bytecode.declaration import ValueKind
 from ..arrays.array import DeviceArray, new_array
-from .donation import buffer_of
+from .donation import Donate, buffer_of, donated_numbers
 from .session_devices import CallTarget
 from .signature import Argument, Signature, shape_text
 
@@ -83,6 +83,7 @@ class Outputs:
         self.unbinders = unbinders
         self.target = target
         self.inputs = signature.inputs
+        self._donated: dict[tuple[int | str, ...], tuple[int, ...]] = {}
         storages = {one.storage: one for one in signature.arguments if one.storage is not None}
         self.is_returned = bool(signature.results)
         self.count = len(signature.results or storages)
@@ -97,6 +98,15 @@ class Outputs:
         except NotFoundError:
             return {}
         return state.contexts if isinstance(state, DeviceTable) else {}
+
+    def donated_numbers(self, donate: Donate) -> tuple[int, ...]:
+        """The inputs that ``donate`` names, each once."""
+        if type(donate) is not tuple:
+            return donated_numbers(self.signature, self.inputs, donate)
+        found = self._donated.get(donate)
+        if found is None:
+            found = self._donated[donate] = donated_numbers(self.signature, self.inputs, donate)
+        return found
 
     def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
         """The storage of a result that the caller left out, in ``memory`` or else in new one."""

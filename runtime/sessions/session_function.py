@@ -157,9 +157,13 @@ class SessionFunction:
         """Calls with the VM's values that ``bind`` made, waits like a call, and returns the VM's values.
 
         Args:
-            values: one for each argument of ``signature``, without fences; only their number is checked.
+            values: one for each argument of ``signature``, without fences; only their number is checked. Without the
+                storages of results these are allocated, and returned if the function returns nothing.
             timeout, wait, signal: as for a call, whose errors it has.
         """
+        if self._takes_storages and isinstance(values, Sequence) and len(values) == len(self.outputs.inputs):
+            call = OutputCall(self.outputs, tuple(values), {}, None, None, wait, signal)
+            return self._perform(call.bind, call.results, timeout, wait, signal)
         if not self.signature.is_async:
             self._check_fences(wait, signal)
             return self.call_direct(values, timeout=timeout)

@@ -171,6 +171,11 @@ class Signature:
         """The arguments without the storages of results."""
         return tuple([one for one in self.arguments if one.storage is None])
 
+    def without_storages(self) -> Signature:
+        """What callers see who leave the storages out: results that the program only writes are returned."""
+        storages = sorted((one for one in self.arguments if one.storage is not None), key=lambda one: one.storage or 0)
+        return replace(self, arguments=self.inputs, results=self.results or tuple(storages))
+
     def writes(self, other: Signature) -> bool:
         """Whether it is ``other`` with a storage for each result."""
         storages = sorted((one for one in self.arguments if one.storage is not None), key=lambda one: one.storage or 0)

@@ -83,6 +83,8 @@ def run_module(options: ModuleRun) -> None:
         for path in options.modules:
             modules.append(stack.enter_context(contextlib.closing(_open(path, options))))
         name, signature = _choose(modules[-1], options.function)
+        if len(options.inputs) == len(signature.inputs):
+            signature = signature.without_storages()
         inputs = parse_inputs(options.inputs, signature)
         expected = parse_expectations(options.expected_outputs, signature)
         targets = parse_targets(options.outputs, signature)
@@ -101,7 +103,7 @@ def run_module(options: ModuleRun) -> None:
             session.append_module(module, timeout=options.timeout)
         profiled = options.profile or options.profile_json or options.profile_trace
         load_seconds = time.perf_counter() - start
-        call = _caller(session, name, inputs, options.timeout)
+        call = _caller(session, name, signature, inputs, options.timeout)
         profile = session.profile(most_slowdown=None) if profiled else None
         try:
             outputs = Outputs()
@@ -204,15 +206,15 @@ def _listing(module: BytecodeModule, names: Sequence[str]) -> str:
 
 
 def _caller(
-    session: Session, name: str, inputs: Sequence[Given], timeout: float | None
+    session: Session, name: str, signature: Signature, inputs: Sequence[Given], timeout: float | None
 ) -> Callable[[], list[HostResult]]:
     """What calls a function with its arguments, which are on the device by then, and brings the results to the host."""
     function = session.lookup(f"{session.modules[-1].name}.{name}")
     values = tuple(
         _bind(function.name, argument, given, session)
-        for argument, given in zip(function.signature.arguments, inputs, strict=True)
+        for argument, given in zip(signature.arguments, inputs, strict=True)
     )
-    return lambda: read_results(function.call_bound(values, timeout=timeout), function.signature, session)
+    return lambda: read_results(function.call_bound(values, timeout=timeout), signature, session)
 
 
 def _bind(function: str, argument: Argument, given: Given, session: Session) -> Any:

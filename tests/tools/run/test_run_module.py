@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support.peer import compile_module, run_peer
 
+import pumice
 from pumice import shaders
 from pumice.runtime.parameters.index import ParameterIndex
 from pumice.tools.cli import main
@@ -673,3 +674,20 @@ def test_assembled_programs_print_as_with_the_peer(kit: Path, arguments: Sequenc
     peer = run_peer("iree-run-module", f"--module={kit}", *arguments, check=False)
     result = run(f"--module={kit}", *arguments)
     assert (result.stdout, result.exit_code) == (peer.stdout, peer.returncode), (result.stderr, peer.stderr)
+
+
+@pytest.mark.parametrize("device", ["vulkan", "reference"])
+def test_storages_that_are_left_out_are_results(device: str, tmp_path: Path) -> None:
+    (tmp_path / "f.vmfb").write_bytes(
+        pumice.compile(
+            "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {\n  %0 = stablehlo.add %a, %a : tensor<4xf32>\n"
+            "  return %0 : tensor<4xf32>\n}",
+            targets=("vulkan", "reference"),
+            calling_convention="outs",
+        )
+    )
+    given = ["run", str(tmp_path / "f.vmfb"), f"--device={device}", "--input=4xf32=1,2,3,4"]
+    result = CliRunner().invoke(main, given)
+    assert (result.exit_code, result.stdout) == (0, "EXEC @f\nresult[0]: hal.buffer_view\n4xf32=2 4 6 8\n")
+    assert CliRunner().invoke(main, [*given, "--input=4xf32=0"]).stdout == "EXEC @f\n"
+    assert CliRunner().invoke(main, [*given, "--function=f$async", "--expected_output=4xf32=2,4,6,8"]).exit_code == 0
