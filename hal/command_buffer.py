@@ -128,4 +128,7 @@ class CommandBuffer(Closing):
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> None:
-        """Copies bytes at any alignment, by default to the end of the source; the ranges must not overlap."""
+        """Copies bytes at any alignment, by default to the end of the source.
+
+        The ranges must not overlap, unless they are the same: then nothing is done.
+        """

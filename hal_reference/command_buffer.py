@@ -280,7 +280,7 @@ def _copy(
         source.check_usage(BufferUsage.TRANSFER_SOURCE, "copy source")
         target.check_target("copy target")
         distance = abs(source.offset + source_offset - target.offset - target_offset)
-        if source.serial == target.serial and distance < size:
+        if source.serial == target.serial and 0 < distance < size:
             raise InvalidArgumentError(f"copy of {size} bytes: source and target overlap by {size - distance} bytes")
         return
     size = source.size - source_offset if size is None else size

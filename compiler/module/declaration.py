@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...vm.bytecode.declaration import DECLARATION_KEY, TENSOR_KEY
 from ..function_abi import Abi, FunctionAbi
 from ..ir.operation import Operation
@@ -10,12 +12,16 @@ from ..ir.types import FunctionType, ShapedType, TensorType, Type
 ASYNC = "$async"
 """What the name of an asynchronous form ends with."""
 
+REUSES_KEY = "pumice.abi.reuses"
+"""The attribute of a storage that lists the arguments in whose memory it may be."""
 
-def reflection(function: Operation, *, is_async: bool) -> dict[str, str]:
+
+def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async: bool) -> dict[str, str]:
     """The attributes of an export of a function.
 
     Args:
         function: with its types.
+        reused: for each result the arguments in whose memory it may be.
         is_async: whether the export takes storages for the results, a wait fence and a signal fence.
     """
     type = function.attributes["function_type"]
@@ -29,6 +35,9 @@ def reflection(function: Operation, *, is_async: bool) -> dict[str, str]:
         # What a function writes is memory, also of what is returned as a number.
         way = Abi.VIEW if has_outs and kind is Abi.VALUE else kind
         attributes = {"iree.abi.output": f"{index} : index"} if has_outs else {}
+        memories = [str(each) for each in reused[index] if abi.arguments[each] is not Abi.VALUE]
+        if has_outs and memories:
+            attributes[REUSES_KEY] = f"[{', '.join(memories)}]"
         results.append(_declared(f"output{index}", each, way, attributes))
     if has_outs:
         inputs, results = inputs + results, []

@@ -18,6 +18,7 @@ from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I1
+from ..passes.sequencing.reuse import reuses
 from ..passes.sequencing.steps import (
     MAX_RECORDED,
     Barrier,
@@ -86,7 +87,9 @@ class SequenceWriter:
         self._place = line_text(source, function.location)
         self._abi = FunctionAbi.of(function)
         taken = Parameters.argument_letters(plan, self._abi) + "r" * (len(plan.results) + 2)
-        self._text = FunctionText(f"{name}{ASYNC}", taken, "", reflection(function, is_async=True), self._place)
+        self._reused = reuses(plan)
+        attributes = reflection(function, self._reused, is_async=True)
+        self._text = FunctionText(f"{name}{ASYNC}", taken, "", attributes, self._place)
         self._wait, self._signal = self._text.arguments[-2:]
         self._parameters = Parameters(self._text, plan, self._abi, rodata)
         self._bound: dict[str, str] = {}
@@ -142,7 +145,8 @@ class SequenceWriter:
         takes, gives = Parameters.argument_letters(plan, abi), Parameters.result_letters(plan, abi)
         if abi.has_outs:
             takes, gives = takes + gives, ""
-        text = FunctionText(self._name, takes, gives, reflection(self._function, is_async=False), self._place)
+        attributes = reflection(self._function, self._reused, is_async=False)
+        text = FunctionText(self._name, takes, gives, attributes, self._place)
         write_synchronous(text, plan, abi, self._call, self._kernels, self._rodata)
         return text
 

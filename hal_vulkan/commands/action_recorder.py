@@ -261,7 +261,10 @@ class ActionRecorder(CommandRecorder):
         source_offset: int = 0,
         target_offset: int = 0,
     ) -> None:
-        """Copies bytes at any alignment, by default to the end of the source; the ranges must not overlap."""
+        """Copies bytes at any alignment, by default to the end of the source.
+
+        The ranges must not overlap, unless they are the same: then nothing is done.
+        """
         self.check_recording()
         self.device.copy_count += 1
         if self._noting:
@@ -278,6 +281,8 @@ class ActionRecorder(CommandRecorder):
         target.check_target("copy target")
         if source.block_serial == target.block_serial and size:
             first, second = source.offset + source_offset, target.offset + target_offset
+            if first == second:
+                return
             if abs(first - second) < size:
                 raise InvalidArgumentError(
                     f"copy of {size} bytes: source and target overlap by {size - abs(first - second)} bytes"

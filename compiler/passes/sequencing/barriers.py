@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from .reuse import read_in_place
 from .steps import Barrier, Buffer, Copy, Dispatch, Schedule, Step, is_recorded, lists_of, uses
 
 _Range: TypeAlias = tuple[tuple[str, int], int, int]
@@ -38,7 +39,7 @@ class _Placer:
             if isinstance(step, Dispatch | Copy):
                 self._add(groups, step)
                 continue
-            found.extend(_joined(groups))
+            found.extend(self._joined(groups))
             # Each round of a recorded repetition ends with a barrier; the host decides about what is not recorded.
             if groups and is_recorded(step):
                 found.append(Barrier())
@@ -46,10 +47,10 @@ class _Placer:
             for inner in lists_of(step):
                 self.steps(inner)
             found.append(step)
-        steps[:] = [*found, *_joined(groups)]
+        steps[:] = [*found, *self._joined(groups)]
 
     def _add(self, groups: list[_Group], step: Step) -> None:
-        reads, writes = ([self._range(buffer) for buffer in buffers] for buffers in uses(step))
+        reads, writes = self._ranges_of(step)
         first = max(len(groups) - MAX_MOVED, 0)
         index = len(groups)
         while index > first and not groups[index - 1].conflicts(reads, writes):
@@ -57,6 +58,46 @@ class _Placer:
         if index == len(groups):
             groups.append(_Group())
         groups[index].add(step, reads, writes)
+
+    def _joined(self, groups: Sequence[_Group]) -> list[Step]:
+        """The steps of groups, with barriers between them."""
+        readers: dict[Buffer, list[tuple[int, Step]]] = defaultdict(list)
+        for number, group in enumerate(groups):
+            for step in group.steps:
+                for buffer in uses(step)[0]:
+                    if buffer.kind == "argument":
+                        readers[buffer].append((number, step))
+        for number, group in enumerate(groups):
+            for step in [each for each in group.steps if uses(each)[1][0].root.kind == "result"]:
+                behind = [
+                    max((at for at, other in readers[buffer] if other is not step), default=-1)
+                    for buffer in read_in_place(step)
+                    if buffer.kind == "argument"
+                ]
+                if behind and min(behind) >= number:
+                    self._sink(step, number, min(behind) + 1, groups)
+        found: list[Step] = []
+        for group in groups:
+            found += [Barrier()] * bool(found and group.steps) + group.steps
+        return found
+
+    def _sink(self, step: Step, index: int, least: int, groups: Sequence[_Group]) -> None:
+        """Moves a step to a later group if there is one, and nothing in between needs it.
+
+        A step that computes a result in place of an argument goes behind what else reads that. So the caller may give
+        the argument's memory for the result (``reuse``), and no barrier is added.
+        """
+        reads, writes = self._ranges_of(step)
+        for number in range(index + 1, min(least + 1, len(groups))):
+            if groups[number].conflicts(reads, writes):
+                return
+        if least < len(groups):
+            groups[index].steps.remove(step)
+            groups[least].add(step, reads, writes)
+
+    def _ranges_of(self, step: Step) -> tuple[list[_Range], list[_Range]]:
+        reads, writes = uses(step)
+        return [self._range(buffer) for buffer in reads], [self._range(buffer) for buffer in writes]
 
     def _range(self, buffer: Buffer) -> _Range:
         """The memory in which a buffer lies, and its bytes there."""
@@ -94,14 +135,6 @@ class _Group:
         for ranges, several in ((self._read, reads), (self._written, writes)):
             for memory, start, stop in several:
                 ranges[memory].add(start, stop)
-
-
-def _joined(groups: Sequence[_Group]) -> list[Step]:
-    """The steps of groups, with barriers between them."""
-    found: list[Step] = []
-    for group in groups:
-        found += [Barrier()] * bool(found) + group.steps
-    return found
 
 
 def _overlaps(ranges: dict[tuple[str, int], _Ranges], each: _Range) -> bool:

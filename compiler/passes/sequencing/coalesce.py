@@ -22,8 +22,12 @@ def elide_copies(plan: Schedule) -> None:
     _drop_elided(plan.steps)
     for step in walk(plan.steps):
         if isinstance(step, Dispatch) and step.results == 1:
-            for index in step.operation.integers("in_place"):
-                _merge(step.buffers[index].root, step.buffers[-1].root, live.intervals)
+            inputs = [step.buffers[index].root for index in step.operation.integers("in_place")]
+            result = step.buffers[-1].root
+            if result.kind == "result" and any(_ends_in(live, each, step) for each in inputs):
+                continue  # the caller may give that argument's memory: nothing else is to be there before
+            for each in inputs:
+                _merge(each, result, live.intervals)
     plan.results = [buffer.root for buffer in plan.results]
 
 
@@ -42,6 +46,11 @@ def _merge(one: Buffer, other: Buffer, intervals: dict[Buffer, list[tuple[int, i
     gone.merged = kept
     intervals[kept] = many
     del intervals[gone]
+
+
+def _ends_in(live: Liveness, buffer: Buffer, step: Step) -> bool:
+    """Whether a buffer is an argument that a step is the last to read."""
+    return buffer.kind == "argument" and live.intervals[buffer][-1][1] == 2 * live.numbers[id(step)]
 
 
 def _is_live(intervals: Sequence[tuple[int, int]], at: tuple[int, int]) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from unittest.mock import patch
 
 import numpy as np
@@ -17,10 +19,12 @@ from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.types import F32, I1, I32, I64, MemRefType, ScalarType
 from pumice.compiler.passes.dispatch.outline import entry_of, outline
 from pumice.compiler.passes.dispatch.regions import form_regions
-from pumice.compiler.passes.sequencing import predicate
+from pumice.compiler.passes.sequencing import barriers, predicate
 from pumice.compiler.passes.sequencing.liveness import Liveness
+from pumice.compiler.passes.sequencing.reuse import reuses
 from pumice.compiler.passes.sequencing.schedule import finish, schedule
 from pumice.compiler.passes.sequencing.steps import (
+    Barrier,
     Branch,
     Buffer,
     Copy,
@@ -138,9 +142,9 @@ def schedules(draw: st.DrawFn) -> Schedule:
     arguments = [maker.buffer("argument"), maker.buffer("argument")]
     steps = maker.steps(known := [*arguments], 2)
     results = []
-    for _ in range(draw(st.integers(1, 3))):
+    for number in range(draw(st.integers(1, 3))):
         source = draw(st.sampled_from([each for each in known if each.type.rank]))
-        results.append(Buffer(source.type, "result"))
+        results.append(Buffer(source.type, "result", number))
         steps.append(Copy(source, results[-1], SOMEWHERE))
     for number, argument in enumerate(arguments):
         argument.number = number
@@ -148,10 +152,17 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 class Machine:
-    """Runs steps on symbols: each 256 bytes of memory hold what they were last given."""
+    """Runs steps on symbols: each 256 bytes of memory hold what they were last given.
 
-    def __init__(self, plan: Schedule, is_placed: bool) -> None:
+    Args:
+        plan: the steps.
+        is_placed: whether buffers have places and there are barriers.
+        reused: numbers of the arguments in whose memory results are, by their numbers.
+    """
+
+    def __init__(self, plan: Schedule, is_placed: bool, reused: Mapping[int, int] | None = None) -> None:
         self._plan = plan
+        self._reused = reused or {}
         self._is_placed = is_placed
         self._memory: dict[object, object] = {}
         self._programs = {}
@@ -170,13 +181,16 @@ class Machine:
     def _places(self, buffer: Buffer) -> list[object]:
         root = buffer.root if self._is_placed else buffer
         parts = range(-(-root.size // 256))
+        if root.kind == "result" and root.number in self._reused:
+            root = self._plan.arguments[self._reused[root.number]]
         if root.kind == "transient" and self._is_placed:
             start = self._plan.plan.offsets[root.number]
             return [("arena", start + 256 * part) for part in parts]
         return [(root, part) for part in parts]
 
     def _read(self, buffer: Buffer) -> object:
-        (found,) = {self._memory[place] for place in self._places(buffer)}
+        # A guard reads an index that nothing writes where the guard around it is off, and takes no notice of it.
+        (found,) = {self._memory.get(place) for place in self._places(buffer)}
         return found
 
     def _write(self, buffer: Buffer, value: object) -> None:
@@ -265,6 +279,34 @@ def test_guards_and_shared_memory_change_no_result(plan: Schedule, most_guarded:
     with patch.object(predicate, "MAX_GUARDED", most_guarded):
         finish(plan, "f")
     assert Machine(plan, is_placed=True).run() == expected
+
+
+@given(schedules(), st.sampled_from([0, 3, 1000]))
+def test_results_may_be_in_the_memory_of_arguments(plan: Schedule, most_guarded: int) -> None:
+    expected = Machine(plan, is_placed=False).run()
+    with patch.object(predicate, "MAX_GUARDED", most_guarded):
+        finish(plan, "f")
+    allowed = reuses(plan)
+    for number, arguments in enumerate(allowed):
+        for argument in arguments:
+            assert Machine(plan, True, {number: argument}).run() == expected
+    for several in itertools.product(*[[*arguments, None] for arguments in allowed]):
+        reused = {number: argument for number, argument in enumerate(several) if argument is not None}
+        if len({*reused.values()}) == len(reused):
+            assert Machine(plan, True, reused).run() == expected
+
+
+@given(schedules())
+def test_that_results_may_be_in_the_memory_of_arguments_costs_no_barrier(plan: Schedule) -> None:
+    shared = [each.operation for each in walk(plan.steps) if not isinstance(each, Barrier)]
+    used = [buffer for step in walk(plan.steps) for side in uses(step) for buffer in side]
+    types = [buffer.type for buffer in (*plan.arguments, *used)]
+    other = copy.deepcopy(plan, {id(each): each for each in (*shared, *types)})
+    finish(plan, "f")
+    with patch.object(barriers, "read_in_place", lambda step: set()):
+        finish(other, "f")
+    counts = [sum(isinstance(step, Barrier) for step in walk(each.steps)) for each in (plan, other)]
+    assert counts[0] <= counts[1]
 
 
 @given(schedules())

@@ -1,0 +1,94 @@
+"""Which arguments' memory a result may be written to: donation, as the caller decides it for each call.
+
+A result may lie where an argument does if nothing reads the argument once the result is being written. Between the last
+read and the first write stands a barrier or the end of a submission, or both are one step that works in place: a kernel
+that reads each element only where it writes it, or a copy, which is none then. What a loop does, it does in all rounds:
+it reads until its end, and writes from its beginning. A branch is taken for all of its lists, one after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from .steps import Barrier, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, lists_of, uses
+
+MAX_NAMED: Final = 16
+"""Arguments named for one result: first those from which a step computes it in place."""
+
+
+def reuses(plan: Schedule) -> list[tuple[int, ...]]:
+    """For each result the numbers of the arguments in whose memory it may be, which have as many bytes.
+
+    Args:
+        plan: with barriers.
+    """
+    found = _Walk()
+    found.steps(plan.steps)
+    by_size: dict[object, list[Buffer]] = {}
+    for argument in plan.arguments:
+        by_size.setdefault(argument.bytes, []).append(argument)
+    return [found.arguments_for(result, by_size.get(result.bytes, ())) for result in plan.results]
+
+
+def read_in_place(step: Step) -> set[Buffer]:
+    """Buffers of which a step reads each element only where it writes that of its result."""
+    if isinstance(step, Copy):
+        return {step.source.root}
+    if not isinstance(step, Dispatch) or step.results != 1:
+        return set()
+    positions = step.operation.integers("in_place")
+    reads = [buffer.root for buffer in uses(step)[0]]
+    return {reads[index] for index in positions} - {root for index, root in enumerate(reads) if index not in positions}
+
+
+class _Walk:
+    """The last reads of buffers and the first writes, in the order that barriers and submissions make."""
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._reads: dict[Buffer, tuple[int, list[Step]]] = {}
+        self._writes: dict[Buffer, tuple[int, list[Step]]] = {}
+
+    def arguments_for(self, result: Buffer, arguments: Sequence[Buffer]) -> tuple[int, ...]:
+        """Numbers of those arguments whose memory a result may have."""
+        first, writers = self._writes.get(result, (self._now + 1, []))
+        places = read_in_place(writers[0]) if len(writers) == 1 else set()
+        found = []
+        for argument in arguments:
+            last, readers = self._reads.get(argument, (-1, []))
+            is_in_place = last == first and readers == writers and argument in places
+            if last < first or is_in_place:
+                found.append((not is_in_place, argument.number))
+        return tuple(number for _, number in sorted(found)[:MAX_NAMED])
+
+    def steps(self, steps: Sequence[Step]) -> None:
+        """Takes account of steps after those before."""
+        for step in steps:
+            reads, writes = uses(step)
+            if isinstance(step, Dispatch | Copy):
+                self._note(reads, writes, step)
+                continue
+            self._now += 1
+            if isinstance(step, Loop | Repeat):
+                inner = _Walk()
+                for each in lists_of(step):
+                    inner.steps(each)
+                self._note((), inner._writes, step)
+                self._now += 1
+                self._note([*reads, *inner._reads], (), step)
+            elif not isinstance(step, Barrier):
+                self._note(reads, writes, step)
+                for each in lists_of(step):
+                    self._now += 1
+                    self.steps(each)
+            self._now += 1
+
+    def _note(self, reads: Iterable[Buffer], writes: Iterable[Buffer], step: Step) -> None:
+        for root in {buffer.root for buffer in reads}:
+            last, readers = self._reads.get(root, (-1, []))
+            self._reads[root] = self._now, [*readers * (last == self._now), step]
+        for root in {buffer.root for buffer in writes}:
+            first, writers = self._writes.setdefault(root, (self._now, []))
+            if first == self._now:
+                writers.append(step)
