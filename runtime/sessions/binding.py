@@ -18,7 +18,7 @@ from ...formats.element_type import ElementType, EncodingType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError
-from ...vm.bytecode.declaration import ValueKind
+from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ...vm.types.ref_types import ref_type_class
 from ..arrays.array import DeviceArray
 from ..device import Device
@@ -248,6 +248,15 @@ def _is_misaligned(array: DeviceArray) -> bool:
 # -- results -----------------------------------------------------------------------------------------
 
 
+def declared_view(declared: DeclaredValue | None, value: object) -> object:
+    """A view of a buffer that is declared to hold a tensor; other values as they are."""
+    element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
+    if declared is None or element_type is None or declared.shape is None or not isinstance(value, Buffer):
+        return value
+    shape = [length or 0 for length in declared.shape]
+    return BufferView(value.subspan(0, element_type.storage_bytes(math.prod(shape))), shape, element_type)
+
+
 def result_unbinder(
     result: Result,
     wrap: Callable[[BufferView], object],
@@ -258,13 +267,12 @@ def result_unbinder(
         declared = result.declared
         element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
         dtype = None if element_type is None or element_type.is_sub_byte else element_type.dtype
-        shape = None if declared is None or declared.shape is None else [length or 0 for length in declared.shape]
 
         def unbind(value: Any) -> object:
             if type(value) is not BufferView:
-                if element_type is None or shape is None or not isinstance(value, Buffer):
+                value = declared_view(declared, value)
+                if type(value) is not BufferView:
                     return value
-                value = BufferView(value.subspan(0, element_type.storage_bytes(math.prod(shape))), shape, element_type)
             if dtype is not None and value.element_type is element_type and value.encoding is _DENSE:
                 return wrap_known(value, dtype)
             return wrap(value)

@@ -233,6 +233,23 @@ def test_dump_and_info_show_the_types_before_and_after(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("names", ["outs", "values", "buffers", "outs,values", "buffers,outs"])
+def test_the_command_line_gives_storages_and_prints_results(names: str, tmp_path: Path) -> None:
+    path = tmp_path / "step.vmfb"
+    path.write_bytes(pumice.compile(STEP, targets=BOTH, calling_convention=names))
+    inputs = ["--input=1,2,3,4", f"--input={'0.5' if 'values' in names else 'f32=0.5'}"]
+    command = ["run", str(path), "--device=reference", "--function=step", *inputs]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 0, result.stderr
+    shown = result.stdout
+    assert "\n4xf32=0.5 1 1.5 2\n" in shown and shown.endswith("f32=1\n")
+    expected = ["--expected_output=4xf32=0.5 1 1.5 2", "--expected_output=f32=1"]
+    assert "[SUCCESS]" in CliRunner().invoke(main, [*command, *expected]).stdout
+    if "outs" in names:
+        # With storages given, the function returns nothing.
+        assert CliRunner().invoke(main, [*command, "--input=&4xf32=7", "--input=&f32"]).stdout == "EXEC @step\n"
+
+
 @pytest.mark.parametrize("names", ["outs,values", "values,buffers"])
 def test_stages_keep_the_convention(names: str) -> None:
     assert "ll_seq" in check_stages(STEP, convention=named_convention(names))

@@ -225,7 +225,8 @@ def _bind(function: str, argument: Argument, given: Given, session: Session) -> 
         if isinstance(value, np.ndarray):
             assert given.element_type is not None
             view = _view(value, given.element_type, session.device)
-            return bind(view.buffer if given.storage else view)
+            is_buffer = given.storage and (argument.storage is None or argument.type_text == "!hal.buffer")
+            return bind(view.buffer if is_buffer else view)
         return bind(0 if value is None and argument.letter != "r" else value)
 
 

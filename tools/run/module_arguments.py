@@ -25,7 +25,6 @@ from ...runtime.sessions.signature import Result, Signature
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, zeros
 from ...status import InvalidArgumentError, shorten, shown
-from ...vm.bytecode.declaration import ValueKind
 from ..errors import usage, usage_error
 from .arguments import Array
 
@@ -216,7 +215,7 @@ def _is_spec(text: str) -> bool:
 def _declared_type(place: Result) -> str:
     """``4xf32`` for a place that is declared as a tensor of known shape and type."""
     declared = place.declared
-    if declared is not None and declared.kind is ValueKind.TENSOR and declared.shape is not None:
+    if declared is not None and declared.is_tensor and declared.shape is not None:
         lengths = [str(n) for n in declared.shape if n is not None]
         if len(lengths) == len(declared.shape):
             return "x".join([*lengths, str(declared.element_type)])

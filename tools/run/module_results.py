@@ -18,6 +18,7 @@ import numpy as np
 from ...formats.element_type import ElementType, EncodingType, format_shape_and_type
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
+from ...runtime.sessions.binding import declared_view
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.signature import Signature
 from ...runtime.values.format import format_scalar, format_value
@@ -60,7 +61,7 @@ def read_results(values: object, signature: Signature, session: Session) -> list
     results = []
     for place, value in zip(signature.results, several[: len(signature.results)], strict=True):
         if place.letter == "r":
-            results.append(_reference(value, session))
+            results.append(_reference(declared_view(place.declared, value), session))
         else:
             results.append(_number(value, scalar_type(place)))
     return results
