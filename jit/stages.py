@@ -108,7 +108,9 @@ class Compiled(Stage, Closing):
         self._dtypes = [None if is_key(dtype) else dtype for dtype in dtypes]
         converters = [result_converter(info, device) for info in jax.tree.leaves(self.out_info)]
         self._converters = converters if any(converters) else None
-        self._is_one_array = self._converters is None and jax.tree_util.treedef_is_leaf(self.out_tree)
+        # An empty tuple is a tree of one node, too.
+        is_leaf = jax.tree_util.treedef_is_leaf(self.out_tree) and len(converters) == 1
+        self._is_one_array = self._converters is None and is_leaf
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Calls it with arguments as it was lowered for, without static ones.

@@ -122,6 +122,11 @@ def test_trees_in_and_out() -> None:
         np.testing.assert_allclose(one.numpy(), other, 1e-6)
 
 
+@pytest.mark.parametrize("tree", [(), None, {}, [], ((), None)])
+def test_trees_without_arrays(tree) -> None:
+    assert pumice.jit(lambda: tree, device="reference")() == tree
+
+
 @pytest.mark.parametrize(
     ("choice", "arguments", "named"),
     [
