@@ -72,5 +72,6 @@ for number in range(ROUNDS):
     print(f"round {number + 1}: loss {losses[-1]:.3f}, {share:.1%} of other pictures right, ", end="")
     print(f"{1e3 * (time.perf_counter() - begin) / len(batches):.1f} ms a step")
 
+print("the weights are on the device:", ", ".join(f"{name} {weight.shape}" for name, weight in weights.items()))
 assert all(isinstance(weight, pumice.DeviceArray) for weight in weights.values())
 assert losses[-1] < 0.3 * losses[0] and share > 0.9
