@@ -164,7 +164,7 @@ def _without_passing(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def _fold_copies(function: Function) -> bool:
-    """Reads a variable in place of its copy, where all uses of the copy are behind it and before the variable changes.
+    """Reads a value in place of its copy, where all uses of the copy are behind it and before either changes.
 
     Those are in its block; ``_fold`` has seen to variables that never change.
     """
@@ -172,17 +172,16 @@ def _fold_copies(function: Function) -> bool:
     changed = False
     for block in function.blocks:
         for at, one in enumerate(block.instructions):
-            if one.operation != "assign" or one.results[0].definitions != 1:
+            if one.operation != "assign" or not one.results[0].uses:
                 continue
             source, copy = one.operands[0], one.results[0]
-            if not isinstance(source, Variable) or not copy.uses:
-                continue
+            assert not isinstance(source, tuple)
             uses = 0
             behind: list[Instruction] = []
             for later in block.instructions[at + 1 :]:
                 behind.append(later)
                 uses += sum(value is copy for value in later.values())
-                if source in later.results:
+                if copy in later.results or source in later.results:
                     break
             if uses == copy.uses:
                 for later in behind:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from support.c_programs import COMPILER
 from support.module_cases import JAX_NAMES, STORED, ModuleCase, jax_case
-from support.module_ways import Results, by_c, by_session
+from support.module_ways import Results, by_c, by_hal_code, by_session
 
 import pumice
 from pumice.install_hints import install_hint
@@ -61,6 +61,12 @@ def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: p
         "the session, out=": (by_session(case, module, vulkan, expected), expected),
         "the session on the reference device, out=": (by_session(case, module, reference, defined), defined),
     }
+    for title, device, same in (
+        ("HAL code", vulkan, expected),
+        ("HAL code on the reference device", reference, defined),
+    ):
+        forms = zip(("", ", out=", ", asynchronous"), by_hal_code(case, module, device, same), strict=True)
+        ways |= {f"{title}{form}": (found, same) for form, found in forms}
     if COMPILER is not None:
         own, given = by_c(case, module, tmp_path, expected)
         ways |= {"the C program": (own, expected), "the C program, storages": (given, expected)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -59,13 +60,15 @@ def call(
 
 
 def call_async(program: HostProgram, function: str, arguments: Sequence[Array], like: Sequence[Array]) -> list[Array]:
-    """Calls the asynchronous method behind a semaphore, and waits for the one that it signals."""
+    """Calls the asynchronous method behind a semaphore that is signalled later, and waits for its own."""
     views = [_argument(program, argument) for argument in arguments]
     storages = [program.to_device(other_bits(one)) for one in like]
     with program.device.create_semaphore() as before, program.device.create_semaphore() as behind:
-        before.signal(1)
+        signaller = threading.Timer(0.002, before.signal, (1,))
+        signaller.start()
         getattr(program, f"{function}_async")(*views, *storages, wait=[(before, 1)], signal=[(behind, 3)])
         behind.wait(3, 30)
+        signaller.join()
     return [program.to_host(one) for one in storages]
 
 

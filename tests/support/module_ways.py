@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from support import hal_code
 from support.c_library import CLibrary
 from support.module_cases import ModuleCase
 
@@ -49,14 +50,24 @@ def _arrays(given: object) -> list[Array]:
 
 def _storage(device: pumice.Device, like: Array) -> pumice.DeviceArray:
     """An array of the same shape and dtype whose elements all have other bits."""
-    return device.asarray(_other_bits(like))
+    return device.asarray(hal_code.other_bits(like))
 
 
-def _other_bits(array: Array) -> Array:
-    if array.dtype == np.bool_:
-        return ~array
-    flipped = np.frombuffer(array.tobytes(), np.uint8) ^ 0xFF
-    return np.frombuffer(flipped.tobytes(), array.dtype).reshape(array.shape)
+def by_hal_code(
+    case: ModuleCase, module: bytes, device: pumice.Device, like: Results
+) -> tuple[Results, Results, Results]:
+    """As HAL code: with results that it allocates; with ``out=``; and asynchronously, behind one semaphore and before
+    another.
+    """
+    with hal_code.hal_program(module, device.hal) as program:
+        calls = [
+            (function, arguments, results) for (function, arguments), results in zip(case.calls, like, strict=True)
+        ]
+        return (
+            [hal_code.call(program, function, arguments) for function, arguments, _ in calls],
+            [hal_code.call(program, *call) for call in calls],
+            [hal_code.call_async(program, *call) for call in calls],
+        )
 
 
 def by_c(case: ModuleCase, module: bytes, folder: Path, like: Results) -> tuple[Results, Results]:
@@ -65,7 +76,7 @@ def by_c(case: ModuleCase, module: bytes, folder: Path, like: Results) -> tuple[
         pairs = list(zip(case.calls, like, strict=True))
         own = [program.call(function, arguments, results) for (function, arguments), results in pairs]
         given = [
-            program.call_into(function, arguments, [_other_bits(result) for result in results])
+            program.call_into(function, arguments, [hal_code.other_bits(result) for result in results])
             for (function, arguments), results in pairs
         ]
         return own, given
