@@ -16,6 +16,7 @@ from .support import reserved
 from .types import KEYWORDS, c_type, global_name, is_owned, number_text
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_ASSIGNMENT: Final = re.compile(r" +(\w+) = ")
 
 
 class FunctionWriter:
@@ -112,6 +113,7 @@ class FunctionWriter:
             body += [f"    {line}" for line in self._terminator(block, index)]
         while body and body[-1].strip() == "goto done;":
             body.pop()
+        body = self._without_dead(body)
         joined = "\n".join(body)
         words = set(_WORD.findall(joined))
         releases = []
@@ -139,6 +141,19 @@ class FunctionWriter:
         if "p" not in words and not releases:
             lines.insert(3 + len(declarations), "    (void)p;")
         return "\n".join([*lines, "    return status;", "}"])
+
+    def _without_dead(self, body: list[str]) -> list[str]:
+        """Leaves out assignments to numbers that nothing reads."""
+        numbers = {name for variable, name in self._names.items() if variable.kind != "r"}
+        while True:
+            read: set[str] = set()
+            for line in body:
+                target = _ASSIGNMENT.match(line)
+                read |= set(_WORD.findall(line[target.end() :] if target else line))
+            kept = [line for line in body if not ((target := _ASSIGNMENT.match(line)) and target[1] in numbers - read)]
+            if len(kept) == len(body):
+                return body
+            body = kept
 
     def _targets(self) -> set[int]:
         """Blocks that a goto leads to."""

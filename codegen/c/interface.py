@@ -8,127 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from ...formats.element_type import ElementType
 from ...status import UnimplementedError
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
-from ..program.ir import Function, Program, Variable
+from ..program.ir import Function, Variable
 from .arguments import literal
+from .exports import Export, element_of, is_dynamic, storages
 from .types import c_type
 
-_ASYNC = "$async"
-_OUTPUT = "iree.abi.output"
-_REUSES = "pumice.abi.reuses"
 _ASYNCHRONOUS = """\
 /* The same on device memory, without waiting for the results: work begins once all of `waits` are reached, and
  * `signals` are signalled behind it. Inputs, outputs and semaphores are the call's until then. A call that fails
  * signals nothing. The host waits only where the program has to decide something. */"""
-_SCALARS = {"index": "i64", "i1": "i8"}
-
-
-@dataclass
-class Export:
-    """A function of the program for users.
-
-    Attributes:
-        name: as the program exports it.
-        symbol: its name in C, behind the prefix.
-        inputs, outputs: types.
-        known: the function that takes storages for all results.
-        unknown: the function that allocates some.
-        reuses: bits of the inputs by output whose memory the output may be.
-    """
-
-    name: str
-    symbol: str
-    inputs: list[DeclaredValue]
-    outputs: list[DeclaredValue]
-    known: Function | None = None
-    unknown: Function | None = None
-    reuses: list[int] = field(default_factory=list)
-
-
-def storages(function: Function) -> dict[int, int]:
-    """The arguments of a function that are storages, with the results that they are for."""
-    assert function.declaration is not None
-    return {
-        index: int(value.attributes[_OUTPUT].split(":")[0])
-        for index, value in enumerate(function.declaration.arguments)
-        if _OUTPUT in value.attributes
-    }
-
-
-def exports_of(program: Program) -> list[Export]:
-    """The functions for users, in the order of the module.
-
-    Raises:
-        UnimplementedError: an export without a declaration, by its name; none at all.
-    """
-    found: list[Export] = []
-    taken = {"create", "destroy", "error", "status_name", "device_name", "allocation_count", "functions"}
-    for name, function in program.exports.items():
-        base = name.removesuffix(_ASYNC)
-        if name != base and base in program.exports:
-            continue
-        if function.declaration is None:
-            raise UnimplementedError(
-                f"function {name} does not say the types of its arguments (iree.abi.declaration), which its C function "
-                "needs; compile the program with them"
-            )
-        symbol = re.sub(r"\W", "_", base)
-        while symbol in taken or symbol.startswith("buffer_") or symbol.endswith("_async"):
-            symbol += "_"
-        taken.add(symbol)
-        found.append(_export(base, symbol, function, program.exports.get(base + _ASYNC)))
-    if not found:
-        raise UnimplementedError("the module has no functions for users, so there is nothing to write")
-    return found
-
-
-def _export(name: str, symbol: str, function: Function, primitive: Function | None) -> Export:
-    candidates = [each for each in (primitive, function) if each is not None and each.declaration is not None]
-    inputs: list[DeclaredValue] = []
-    outputs: dict[int, DeclaredValue] = {}
-    known = unknown = None
-    reuses: dict[int, int] = {}
-    for each in candidates:
-        declaration = each.declaration
-        assert declaration is not None
-        places = storages(each)
-        inputs = [value for index, value in enumerate(declaration.arguments) if index not in places]
-        listed = {places[index]: declaration.arguments[index] for index in places}
-        if declaration.results:
-            listed |= dict(enumerate(declaration.results))
-        outputs |= {index: value for index, value in listed.items() if index not in outputs or declaration.results}
-        if places and not declaration.results and known is None:
-            known = each
-            for index, output in places.items():
-                text = declaration.arguments[index].attributes.get(_REUSES, "")
-                reuses[output] = sum(1 << int(bit) for bit in re.findall(r"\d+", text.split(":")[0]))
-        elif not places and not declaration.is_async:
-            unknown = each
-    if known is None and unknown is None:
-        raise UnimplementedError(f"function {name} takes storages for some results only, which has no form in C")
-    listed_outputs = [outputs[index] for index in sorted(outputs)]
-    if known is not None and not any(map(_is_dynamic, listed_outputs)):
-        unknown = None
-    found = Export(name, symbol, inputs, listed_outputs, known, unknown)
-    found.reuses = [reuses.get(index, 0) for index in range(len(found.outputs))]
-    return found
-
-
-def _is_dynamic(value: DeclaredValue) -> bool:
-    return value.kind is ValueKind.TENSOR and None in (value.shape or ())
-
-
-def element_of(value: DeclaredValue) -> ElementType:
-    """The type of a value's elements."""
-    text = value.element_type or ""
-    try:
-        return ElementType.parse(_SCALARS.get(text, text) if value.kind is ValueKind.SCALAR else text)
-    except Exception:
-        raise UnimplementedError(f"{value}: C programs have no elements of this type") from None
 
 
 class InterfaceWriter:
@@ -174,7 +65,9 @@ class InterfaceWriter:
     @staticmethod
     def _is_asynchronous(export: Export) -> bool:
         known = export.known
-        return known is not None and known.declaration is not None and known.declaration.is_async
+        if known is None or known.declaration is None or not known.declaration.is_async:
+            return False
+        return len(storages(known)) == len(export.outputs)
 
     def text(self) -> str:
         """Tables of types, and the functions."""
@@ -211,63 +104,60 @@ class InterfaceWriter:
 
     def _call(self, export: Export) -> str:
         known, unknown = export.known, export.unknown
-        count, results = len(export.inputs), len(export.outputs)
-        test = " && ".join(
-            f"outputs[{index}].rank == {len(value.shape or ())}"
-            for index, value in enumerate(export.outputs)
-            if _is_dynamic(value)
-        )
-        lines = [
-            f"int NAME_{export.symbol}(NAME_program *p, const NAME_tensor *inputs, NAME_tensor *outputs)",
-            "{",
-            "    int status = OK;",
-            *self._variables(export),
-            *(["    fence *signal = NULL;"] if self._is_asynchronous(export) else []),
-            *(["    (void)inputs;"] if not count else []),
-            *(["    (void)outputs;"] if not results else []),
-            *self._views(export),
-        ]
-        is_storage = "true" if unknown is None else "false"
-        if known is not None:
-            calls = self._known(export, known)
-            if test and unknown is not None:
-                lines.append(f"    const bool is_known = {test};")
-                lines += ["    if (is_known) {", *(f"    {line}" for line in calls), "    } else {"]
-                lines += [f"    {line}" for line in self._unknown(unknown, export)]
-                lines.append("    }")
-                is_storage = "is_known"
-            else:
-                lines += calls
-                is_storage = "true"
-        elif unknown is not None:
-            lines += self._unknown(unknown, export)
+        lines = []
+        if known is not None and unknown is not None:
+            ranks = enumerate(len(value.shape or ()) for value in export.outputs)
+            dynamic = {index: rank for index, rank in ranks if is_dynamic(export.outputs[index])}
+            test = " && ".join(f"outputs[{index}].rank == {rank}" for index, rank in dynamic.items())
+            lines += [f"    if ({test}) {{", *(f"    {line}" for line in self._path(export, known)), "    } else {"]
+            lines += [*(f"    {line}" for line in self._path(export, unknown)), "    }"]
+        else:
+            lines = self._path(export, known or unknown)
+        head = f"int NAME_{export.symbol}(NAME_program *p, const NAME_tensor *inputs, NAME_tensor *outputs)"
+        return self._whole(export, [head], [*self._arguments(export, known or unknown), *lines])
+
+    def _path(self, export: Export, function: Function | None) -> list[str]:
+        """A call of a function that waits, with what is before and behind it."""
+        assert function is not None and function.declaration is not None
+        places = set(storages(function).values())
+        lines = self._storages(export, function) if places else []
+        if function.declaration.is_async:
+            lines += ["    TRY(fence_create(p, &signal));", self._invoke(export, function, "NULL")]
+            lines.append("    if (signal->is_submitted) TRY(wait_until(p, signal->value));")
+        else:
+            lines.append(self._invoke(export, function, ""))
         for index, value in enumerate(export.outputs):
             place = f"&{export.symbol}_outputs[{index}]"
-            if value.kind is ValueKind.SCALAR:
-                lines.append(f"    TRY(scalar_write(p, {place}, &scalar_result_{index}, &outputs[{index}]));")
+            is_storage = index in places
+            kind = "view" if is_storage else _result_kind(export, function, index)
+            if kind == "buffer":
+                lengths = ", ".join(map(str, value.shape or ())) or "0"
+                lines.append(
+                    f"    TRY(view_create(p, buffer_result_{index}, 0, UINT64_MAX, {int(element_of(value)):#x}, 1, "
+                    f"(const int64_t[]){{{lengths}}}, {len(value.shape or ())}, &results[{index}]));"
+                )
+            if kind in ("view", "buffer"):
+                given = "true" if is_storage else "false"
+                lines.append(f"    TRY(tensor_deliver(p, {place}, results[{index}], {given}, &outputs[{index}]));")
             else:
-                lines.append(f"    TRY(tensor_deliver(p, {place}, results[{index}], {is_storage}, &outputs[{index}]));")
-        return "\n".join([*lines, *self._end(export, ["signal"] if self._is_asynchronous(export) else [])])
+                lines.append(f"    TRY(scalar_write(p, {place}, &scalar_result_{index}, &outputs[{index}]));")
+        return lines
 
     def _asynchronous(self, export: Export) -> str:
         assert export.known is not None
-        lines = [
+        head = [
             f"int NAME_{export.symbol}_async(NAME_program *p, const NAME_tensor *inputs, NAME_tensor *outputs,",
             "                  const NAME_semaphore *waits, uint32_t wait_count, const NAME_semaphore *signals,",
             "                  uint32_t signal_count)",
-            "{",
-            "    int status = OK;",
-            *self._variables(export),
-            "    fence *wait = NULL, *signal = NULL;",
-            *(["    (void)inputs;"] if not export.inputs else []),
-            *(["    (void)outputs;"] if not export.outputs else []),
         ]
+        lines = []
         for kind, values in (("inputs", export.inputs), ("outputs", export.outputs)):
-            tensors = [str(index) for index, value in enumerate(values) if value.kind is not ValueKind.SCALAR]
-            lines += [f"    TRY(tensor_on_device(p, &{export.symbol}_{kind}[{i}], &{kind}[{i}]));" for i in tensors]
+            for index in range(len(values)):
+                if kind == "outputs" or _argument(export.known, index).kind == "r":
+                    lines.append(f"    TRY(tensor_on_device(p, &{export.symbol}_{kind}[{index}], &{kind}[{index}]));")
         lines += [
-            *self._views(export),
-            *self._storages(export),
+            *self._arguments(export, export.known),
+            *self._storages(export, export.known),
             "    TRY(fence_create(p, &wait));",
             "    wait->points = waits;",
             "    wait->point_count = wait_count;",
@@ -275,108 +165,118 @@ class InterfaceWriter:
             "    TRY(fence_create(p, &signal));",
             "    signal->signals = signals;",
             "    signal->signal_count = signal_count;",
-            f"    {self._invoke(export.known, export, 'wait')}",
+            self._invoke(export, export.known, "wait"),
             "    if (!signal->is_submitted) TRY(fence_follow(p, wait, signal));",
         ]
-        return "\n".join([*lines, *self._end(export, ["wait", "signal"])])
+        return self._whole(export, head, lines)
 
-    def _variables(self, export: Export) -> list[str]:
+    def _arguments(self, export: Export, function: Function | None) -> list[str]:
+        assert function is not None
         lines = []
-        if any(value.kind is not ValueKind.SCALAR for value in export.inputs):
-            lines.append(f"    view *given[{len(export.inputs)}] = {{NULL}};")
-        if any(value.kind is not ValueKind.SCALAR for value in export.outputs):
-            lines.append(f"    view *results[{len(export.outputs)}] = {{NULL}};")
-        for name, values in (("scalar", export.inputs), ("scalar_result", export.outputs)):
-            for index, value in enumerate(values):
-                if value.kind is ValueKind.SCALAR:
-                    lines.append(f"    {_scalar(value)} {name}_{index} = 0;")
-        return lines
-
-    def _views(self, export: Export) -> list[str]:
-        lines = []
-        for index, value in enumerate(export.inputs):
+        for index in range(len(export.inputs)):
             place = f"&{export.symbol}_inputs[{index}], &inputs[{index}]"
-            if value.kind is ValueKind.SCALAR:
-                lines.append(f"    TRY(scalar_read(p, {place}, &scalar_{index}));")
-            else:
+            if _argument(function, index).kind == "r":
                 lines.append(f"    TRY(tensor_view(p, {place}, false, &given[{index}]));")
+            else:
+                lines.append(f"    TRY(scalar_read(p, {place}, &scalar_{index}));")
         return lines
 
-    def _storages(self, export: Export) -> list[str]:
+    def _storages(self, export: Export, function: Function) -> list[str]:
         lines = []
-        for index in range(len(export.outputs)):
+        for index in sorted(storages(function).values()):
             place = f"&{export.symbol}_outputs[{index}], &outputs[{index}]"
             lines.append(f"    TRY(tensor_view(p, {place}, true, &results[{index}]));")
-        if any(value.kind is not ValueKind.SCALAR for value in export.inputs) and export.outputs:
-            masks = ", ".join(f"{mask & (1 << 64) - 1:#x}" for mask in export.reuses)
+        if export.outputs:
+            inputs = "given, COUNT(given)" if export.inputs else "NULL, 0"
+            masks = ", ".join(f"{mask:#x}" for mask in export.reuses)
             lines += [
-                f"    TRY(tensors_check(p, given, COUNT(given), results, COUNT(results), {export.symbol}_outputs,",
+                f"    TRY(tensors_check(p, {inputs}, results, COUNT(results), {export.symbol}_outputs,",
                 f"                      (const uint64_t[]){{{masks}}}));",
             ]
         return lines
 
-    def _known(self, export: Export, known: Function) -> list[str]:
-        lines = self._storages(export)
-        if known.declaration is not None and known.declaration.is_async:
-            return [
-                *lines,
-                "    TRY(fence_create(p, &signal));",
-                f"    {self._invoke(known, export, 'NULL')}",
-                "    if (signal->is_submitted) TRY(wait_until(p, signal->value));",
-            ]
-        return [*lines, f"    {self._invoke(known, export, '')}"]
-
-    def _unknown(self, unknown: Function, export: Export) -> list[str]:
-        return [f"    {self._invoke(unknown, export, '')}"]
-
-    def _invoke(self, function: Function, export: Export, wait: str) -> str:
+    def _invoke(self, export: Export, function: Function, wait: str) -> str:
         assert function.declaration is not None
         places, arguments, taken = storages(function), ["p"], 0
-        for index, (value, variable) in enumerate(
-            zip(function.declaration.arguments, function.arguments, strict=False)
-        ):
+        for index in range(len(function.declaration.arguments)):
+            variable = function.arguments[index]
             if index in places:
                 arguments.append(_passed(variable, f"results[{places[index]}]"))
                 continue
             number, taken = taken, taken + 1
-            if value.kind is ValueKind.SCALAR:
-                arguments.append(f"scalar_{number}")
-            else:
-                arguments.append(_passed(variable, f"given[{number}]"))
+            arguments.append(f"scalar_{number}" if variable.kind != "r" else _passed(variable, f"given[{number}]"))
         if function.declaration.is_async:
             arguments += [wait, "signal"]
-        for index, (kind, named) in enumerate(zip(function.results, function.result_types, strict=True)):
-            if kind != "r":
-                arguments.append(f"&scalar_result_{index}")
-            elif c_type(Variable(kind, named)) != "view" and named is not None:
-                raise UnimplementedError(
-                    f"function {export.name} gives a !{named}; C programs give tensors and numbers"
-                )
-            else:
+        for index in range(len(function.results)):
+            kind = _result_kind(export, function, index)
+            if index in places.values():
+                arguments.append(f"&returned_{index}")  # the storage once more
+            elif kind == "view":
                 arguments.append(f"&results[{index}]")
-        return f"TRY({self._names[function.ordinal]}({', '.join(arguments)}));"
+            else:
+                arguments.append(f"&{'buffer' if kind == 'buffer' else 'scalar'}_result_{index}")
+        return f"    TRY({self._names[function.ordinal]}({', '.join(arguments)}));"
 
-    def _end(self, export: Export, fences: Sequence[str]) -> list[str]:
-        lines = ["done:"]
-        for name, values in (("given", export.inputs), ("results", export.outputs)):
-            if any(value.kind is not ValueKind.SCALAR for value in values):
-                lines.append(f"    for (uint32_t index = 0; index < COUNT({name}); index++) release(p, {name}[index]);")
-        lines += [f"    release(p, {name});" for name in fences]
-        return [*lines, "    return status;", "}"]
+    def _whole(self, export: Export, head: Sequence[str], lines: Sequence[str]) -> str:
+        """A function: its variables are those that its lines name."""
+        words = set(re.findall(r"\w+", "\n".join(lines)))
+        start, end = [*head, "{", "    int status = OK;"], []
+        for name, count in (("given", len(export.inputs)), ("results", len(export.outputs))):
+            if name in words:
+                start.append(f"    view *{name}[{count}] = {{NULL}};")
+                end.append(f"    for (uint32_t index = 0; index < COUNT({name}); index++) release(p, {name}[index]);")
+        for name in ("wait", "signal"):
+            if name in words:
+                start.append(f"    fence *{name} = NULL;")
+                end.append(f"    release(p, {name});")
+        functions = [each for each in (export.known, export.unknown) if each is not None]
+        for index in range(len(export.inputs)):
+            if f"scalar_{index}" in words:
+                kind = _argument(functions[0], index)
+                _check_register(export.inputs[index], kind.kind)
+                start.append(f"    {c_type(kind)} scalar_{index} = 0;")
+        for index in range(len(export.outputs)):
+            if f"scalar_result_{index}" in words:
+                kind = Variable(functions[-1].results[index])
+                _check_register(export.outputs[index], kind.kind)
+                start.append(f"    {c_type(kind)} scalar_result_{index} = 0;")
+            if f"returned_{index}" in words:
+                start.append(f"    {c_type(Variable('r', functions[0].result_types[index]))} *returned_{index} = NULL;")
+                end.append(f"    release(p, returned_{index});")
+            if f"buffer_result_{index}" in words:
+                start.append(f"    buffer *buffer_result_{index} = NULL;")
+                end.append(f"    release(p, buffer_result_{index});")
+        start += [f"    (void){name};" for name in ("inputs", "outputs") if name not in words]
+        return "\n".join([*start, *lines, "done:", *end, "    return status;", "}"])
+
+
+def _argument(function: Function, index: int) -> Variable:
+    """The variable of an input, which storages do not count among."""
+    places = storages(function)
+    return [variable for number, variable in enumerate(function.arguments) if number not in places][index]
+
+
+def _result_kind(export: Export, function: Function, index: int) -> str:
+    """How a function gives a result: a view, a buffer, or a number."""
+    kind, named = function.results[index], function.result_types[index]
+    if kind != "r":
+        return kind
+    if named not in (None, "hal.buffer", "hal.buffer_view"):
+        raise UnimplementedError(f"function {export.name} gives a !{named}; C programs give tensors and numbers")
+    return "buffer" if named == "hal.buffer" else "view"
+
+
+def _check_register(value: DeclaredValue, kind: str) -> None:
+    """Numbers lie in registers as they are, small integers in the low bits."""
+    element = element_of(value)
+    bits = 64 if kind in "IF" else 32
+    if element.is_float != (kind in "fF") or element.bits > bits or (element.is_float and element.bits != bits):
+        raise UnimplementedError(f"{value}: the program takes it as a number of {bits} bits of another kind")
 
 
 def _passed(variable: Variable, view: str) -> str:
     """A tensor as a function takes it: its view, or the buffer of that."""
     return f"{view}->buffer" if variable.type == "hal.buffer" else view
-
-
-def _scalar(value: DeclaredValue) -> str:
-    element = element_of(value)
-    if element.is_float:
-        if element.bits not in (32, 64):
-            raise UnimplementedError(f"{value}: C programs take numbers of 32 and 64 bits")
-        return "float" if element.bits == 32 else "double"
-    return "int64_t" if element.bits == 64 else "int32_t"
 
 
 def _type(value: DeclaredValue) -> str:

@@ -14,8 +14,9 @@ from ..program.ir import Constant, Function, Program, Rodata, Value, Variable
 from ..program.reader import program_of
 from ..program.simplify import simplify_function
 from .executables import Executables, words_text
+from .exports import element_of, exports_of
 from .function import FunctionWriter
-from .interface import InterfaceWriter, element_of, exports_of
+from .interface import InterfaceWriter
 from .support import Chunk, arranged, chosen, prefixed, reserved, template
 from .types import c_type, global_name
 
@@ -77,7 +78,7 @@ class CProgram:
             _take_executables(self._program, function, self._executables)
         for function in self._program.functions.values():
             _settle_lookups(self._program, function, self._executables)
-        self._exports = exports_of(self._program)
+        self._exports = exports_of(self._program, module)
         self._keep_called()
         self._names = self._function_names()
         self._interface = InterfaceWriter(self._exports, self._names)
@@ -148,7 +149,12 @@ class CProgram:
         data = self._constants(constants)
         tables = "\n\n".join(each for each in (self._executables.feature_table(), tables) if each)
         generated = "\n\n".join([*functions, tables, data])
-        taken = [self._adapted(chunk, constants) for chunk in chosen(set(_WORD.findall(generated)))]
+        unused = set() if self._executables.sources else {"executables_destroy"}
+        taken = [
+            self._adapted(chunk, constants)
+            for chunk in chosen(set(_WORD.findall(generated)))
+            if not chunk.defined & unused
+        ]
         types, support = arranged(taken)
         everything = [self._start(), *types, data, tables, "\n".join(prototypes), *support, *functions]
         return "\n\n".join(each for each in everything if each)

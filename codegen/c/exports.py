@@ -1,0 +1,140 @@
+"""The functions of a program for users: their types, and which of the module's functions they call."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...formats.element_type import ElementType
+from ...status import UnimplementedError
+from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration, ValueKind, parse_declaration
+from ...vm.bytecode.module_def import ModuleDef
+from ..program.ir import Function, Program
+from .support import template
+
+_ASYNC = "$async"
+_OUTPUT = "iree.abi.output"
+_REUSES = "pumice.abi.reuses"
+_SOURCE = "pumice.abi.type"
+_SCALARS = {"index": "i64", "i1": "i8"}
+
+
+@dataclass
+class Export:
+    """A function of the program for users.
+
+    Attributes:
+        name: as the program exports it.
+        symbol: its name in C, behind the prefix.
+        inputs, outputs: types.
+        known: the function that takes storages for results.
+        unknown: the function that allocates them.
+        reuses: bits of the inputs by output whose memory the output may be.
+    """
+
+    name: str
+    symbol: str
+    inputs: list[DeclaredValue]
+    outputs: list[DeclaredValue]
+    known: Function | None = None
+    unknown: Function | None = None
+    reuses: list[int] = field(default_factory=list)
+
+
+def storages(function: Function) -> dict[int, int]:
+    """The arguments of a function that are storages, with the results that they are for."""
+    assert function.declaration is not None
+    return {
+        index: int(value.attributes[_OUTPUT].split(":")[0])
+        for index, value in enumerate(function.declaration.arguments)
+        if _OUTPUT in value.attributes
+    }
+
+
+def exports_of(program: Program, module: ModuleDef) -> list[Export]:
+    """The functions for users, in the order of the module.
+
+    Raises:
+        UnimplementedError: an export without a declaration, by its name; none at all.
+    """
+    found: list[Export] = []
+    taken = set(re.findall(r"\bNAME_(\w+)", template("header.h")))
+    for name, function in program.exports.items():
+        base = name.removesuffix(_ASYNC)
+        if name != base and base in program.exports:
+            continue
+        if function.declaration is None:
+            raise UnimplementedError(
+                f"function {name} does not say the types of its arguments (iree.abi.declaration), which its C function "
+                "needs; compile the program with them"
+            )
+        symbol = re.sub(r"\W", "_", base)
+        while symbol in taken or symbol.startswith("buffer_") or symbol.endswith("_async"):
+            symbol += "_"
+        taken.add(symbol)
+        source = _source_types(module.signatures[function.ordinal].attributes.get(_SOURCE))
+        found.append(_export(base, symbol, (program.exports.get(base + _ASYNC), function), source))
+    if not found:
+        raise UnimplementedError("the module has no functions for users, so there is nothing to write")
+    return found
+
+
+def _source_types(text: str | None) -> FunctionDeclaration | None:
+    """Types before a calling convention changed them."""
+    if text is None:
+        return None
+    sides = []
+    for name, side in zip(("input", "output"), text.split(" -> ", 1), strict=False):
+        types = re.findall(r"[^\s,()<>]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?", side)
+        sides.append(", ".join(f"%{name}{index}: {each}" for index, each in enumerate(types)))
+    return parse_declaration(f"sync func @source({sides[0]}) -> ({sides[1]})") if len(sides) == 2 else None
+
+
+def _export(
+    name: str, symbol: str, candidates: Sequence[Function | None], source: FunctionDeclaration | None
+) -> Export:
+    inputs: list[DeclaredValue] = []
+    outputs: list[DeclaredValue] = []
+    known = unknown = None
+    reuses: dict[int, int] = {}
+    for each in candidates:
+        if each is None or each.declaration is None:
+            continue
+        declaration, places = each.declaration, storages(each)
+        if places and known is None:
+            known = each
+            for index, output in places.items():
+                text = declaration.arguments[index].attributes.get(_REUSES, "")
+                reuses[output] = sum(1 << int(bit) for bit in re.findall(r"\d+", text.split(":")[0]))
+        elif not places and not declaration.is_async:
+            unknown = each
+        inputs = [value for index, value in enumerate(declaration.arguments) if index not in places]
+        if declaration.results:
+            outputs = list(declaration.results)
+        elif places:
+            outputs = [declaration.arguments[index] for index in sorted(places, key=places.__getitem__)]
+    if known is None and unknown is None:
+        raise UnimplementedError(f"function {name} has fences but no storages or synchronous form, which C calls need")
+    if source is not None and (len(source.arguments), len(source.results)) == (len(inputs), len(outputs)):
+        inputs = [dataclasses.replace(one, name=old.name) for one, old in zip(source.arguments, inputs, strict=True)]
+        outputs = [dataclasses.replace(one, name=old.name) for one, old in zip(source.results, outputs, strict=True)]
+    if known is not None and not any(map(is_dynamic, outputs)):
+        unknown = None
+    masks = [reuses.get(index, 0) & (1 << 64) - 1 for index in range(len(outputs))]
+    return Export(name, symbol, inputs, outputs, known, unknown, masks)
+
+
+def is_dynamic(value: DeclaredValue) -> bool:
+    """Whether a tensor has lengths that a call says."""
+    return value.kind is ValueKind.TENSOR and None in (value.shape or ())
+
+
+def element_of(value: DeclaredValue) -> ElementType:
+    """The type of a value's elements."""
+    text = value.element_type or ""
+    try:
+        return ElementType.parse(_SCALARS.get(text, text) if value.kind is ValueKind.SCALAR else text)
+    except Exception:
+        raise UnimplementedError(f"{value}: C programs have no elements of this type") from None
