@@ -22,6 +22,7 @@ from .types import c_type, global_name
 
 FORMATS: Final = ("vulkan-spirv-fb",)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_TEXTS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)
 _MAX_SEMAPHORES: Final = 16
 _DATA_ALIGNMENT: Final = 16
 _DATA_MAGIC: Final = b"PUMICE01"
@@ -78,6 +79,8 @@ class CProgram:
             _take_executables(self._program, function, self._executables)
         for function in self._program.functions.values():
             _settle_lookups(self._program, function, self._executables)
+        for ordinal in self._program.initializers:
+            _check_starts(self._program.functions[ordinal])
         self._exports = exports_of(self._program, module)
         self._keep_called()
         self._names = self._function_names()
@@ -152,7 +155,7 @@ class CProgram:
         unused = set() if self._executables.sources else {"executables_destroy"}
         taken = [
             self._adapted(chunk, constants)
-            for chunk in chosen(set(_WORD.findall(generated)))
+            for chunk in chosen(set(_WORD.findall(_TEXTS.sub("", generated))))
             if not chunk.defined & unused
         ]
         types, support = arranged(taken)
@@ -335,6 +338,15 @@ class CProgram:
                     f"configure_file({self._stem}.data ${{CMAKE_CURRENT_BINARY_DIR}}/{self._stem}.data COPYONLY)"
                 )
         return "\n".join(lines) + "\n"
+
+
+def _check_starts(function: Function) -> None:
+    """Refuses a program that finds no device of Vulkan in any case, with its own words."""
+    if not any(block.terminator.operation == "return" for block in function.blocks):
+        said = next((one.text for one in function.instructions() if one.operation == "fail"), "it fails when it starts")
+        raise UnimplementedError(
+            f"C programs are for Vulkan with descriptors ({FORMATS[0]}), for which the module has no executables: {said}"
+        )
 
 
 def _take_executables(program: Program, function: Function, executables: Executables) -> None:
