@@ -148,6 +148,10 @@ class CProgram:
         prototypes += ["static int initialize(NAME_program *p);"]
         if self._globals(constants):
             prototypes += ["static void globals_release(NAME_program *p);"]
+        if self._is_data_beside:
+            functions.insert(0, template("data.c").strip().replace("STEM", self._stem))
+            prototypes.append("static int data_open(NAME_program *p, const NAME_options *options);")
+            prototypes.append("static void data_close(NAME_program *p);")
         tables = self._executables.tables()
         data = self._constants(constants)
         tables = "\n\n".join(each for each in (self._executables.feature_table(), tables) if each)
@@ -263,7 +267,6 @@ class CProgram:
             digest = ", ".join(f"{byte:#x}" for byte in self._digest())
             parts.append(f"static const uint8_t data_digest[] = {{{digest}}};")
             parts.append(f"static const uint64_t data_size = {len(self._data.content)};")
-            parts.append(template("data.c").strip().replace("STEM", self._stem))
             return "\n\n".join(parts)
         for index, code in enumerate(shaders):
             parts.append(words_text(f"spirv_{index}", code, f"A shader: SPIR-V of {len(code)} bytes."))
@@ -345,7 +348,8 @@ def _check_starts(function: Function) -> None:
     if not any(block.terminator.operation == "return" for block in function.blocks):
         said = next((one.text for one in function.instructions() if one.operation == "fail"), "it fails when it starts")
         raise UnimplementedError(
-            f"C programs are for Vulkan with descriptors ({FORMATS[0]}), for which the module has no executables: {said}"
+            f"C programs are for Vulkan with descriptors ({FORMATS[0]}), for which the module has no executables; it "
+            f"says: {said}"
         )
 
 

@@ -1,0 +1,272 @@
+"""C programs: what they build with, what they give, what they refuse, and that they leak nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.c_programs import COMPILER, WARNINGS, build, c_files, run, try_run
+
+import pumice
+from pumice.install_hints import install_hint
+from pumice.status import PumiceError
+
+pytestmark = [
+    pytest.mark.vulkan,
+    pytest.mark.skipif(COMPILER is None, reason=f"needs a C compiler: {install_hint('c-compiler')}"),
+    pytest.mark.skipif(
+        not Path("/usr/include/vulkan/vulkan.h").exists() and "VULKAN_SDK" not in os.environ,
+        reason=f"needs Vulkan's headers: {install_hint('vulkan-headers')}",
+    ),
+]
+
+SOURCE = """
+func.func @mul(%left: tensor<4xf32>, %right: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.multiply %left, %right : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @twice(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = stablehlo.add %x, %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @root(%x: tensor<f32>) -> (tensor<f32>, tensor<i32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%guess = %x, %count = %zero) : tensor<f32>, tensor<i32>
+  cond {
+    %close = stablehlo.constant dense<1.0e-5> : tensor<f32>
+    %1 = stablehlo.multiply %guess, %guess : tensor<f32>
+    %2 = stablehlo.subtract %1, %x : tensor<f32>
+    %3 = stablehlo.abs %2 : tensor<f32>
+    %4 = stablehlo.compare GT, %3, %close : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %limit = stablehlo.constant dense<100> : tensor<i32>
+    %5 = stablehlo.compare LT, %count, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %6 = stablehlo.and %4, %5 : tensor<i1>
+    stablehlo.return %6 : tensor<i1>
+  } do {
+    %half = stablehlo.constant dense<0.5> : tensor<f32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %1 = stablehlo.divide %x, %guess : tensor<f32>
+    %2 = stablehlo.add %guess, %1 : tensor<f32>
+    %3 = stablehlo.multiply %2, %half : tensor<f32>
+    %4 = stablehlo.add %count, %one : tensor<i32>
+    stablehlo.return %3, %4 : tensor<f32>, tensor<i32>
+  }
+  return %0#0, %0#1 : tensor<f32>, tensor<i32>
+}
+"""
+_LEFT, _RIGHT = np.arange(4, dtype=np.float32), np.full(4, 2.5, np.float32)
+_LAYER = "VK_LAYER_KHRONOS_validation"
+
+
+@pytest.fixture(scope="module")
+def module() -> bytes:
+    return pumice.compile(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def program(module: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("program"), module)
+
+
+@pytest.fixture(scope="module")
+def application(module: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An application that tests the program in C; built with optimisation, which sees more to warn of."""
+    folder = tmp_path_factory.mktemp("application")
+    shutil.copy(Path(__file__).parent / "application.c", folder)
+    return build(folder, module, flags=("-O2", "-g"), sources=("application.c",))
+
+
+def _ran(command: list[str], folder: Path, **environment: str) -> str:
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("mode", ["host", "device"])
+def test_an_application_finds_what_the_header_says(application: Path, mode: str) -> None:
+    arguments = ["device"] if mode == "device" else []
+    assert _ran([f"./{application.name}", *arguments], application.parent) == "as the header says\n"
+
+
+@pytest.mark.parametrize("mode", ["host", "device"])
+def test_the_validation_layer_has_nothing_to_say(application: Path, mode: str) -> None:
+    if not any(Path(root, "vulkan/explicit_layer.d/VkLayer_khronos_validation.json").exists() for root in _roots()):
+        pytest.skip(f"needs the validation layer: {install_hint('validation')}")
+    arguments = ["device"] if mode == "device" else []
+    said = _ran([f"./{application.name}", *arguments], application.parent, VK_INSTANCE_LAYERS=_LAYER)
+    assert said == "as the header says\n"
+
+
+def _roots() -> list[str]:
+    return ["/usr/share", "/usr/local/share", "/etc"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["small", "device"])
+def test_nothing_leaks(application: Path, mode: str) -> None:
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        pytest.skip(f"needs valgrind: {install_hint('valgrind')}")
+    # One thread of the driver; what the driver or the loader leaks has no function of the program below it.
+    report = application.parent / f"valgrind-{mode}.txt"
+    command = [valgrind, "--leak-check=full", "--show-leak-kinds=definite,indirect,possible", f"--log-file={report}"]
+    _ran([*command, f"./{application.name}", mode], application.parent, LP_NUM_THREADS="0")
+    losses = [each for each in re.split(r"==\d+== \n", report.read_text()) if "bytes in" in each and "lost" in each]
+    mine = [each for each in losses if _first_frame(each).startswith(("program.c", "application.c"))]
+    assert not mine, "\n".join(mine)
+    wrong = [each for each in re.split(r"==\d+== \n", report.read_text()) if "Invalid" in each and "program.c" in each]
+    assert not wrong, "\n".join(wrong)
+
+
+def _first_frame(loss: str) -> str:
+    """The file of the first frame that is not the allocator's."""
+    frames = re.findall(r"(?:at|by) 0x\w+: .* \((?:in )?([^)]*)\)", loss)
+    return next((frame for frame in frames if "vgpreload" not in frame), "")
+
+
+def test_cmake_builds_it(module: bytes, tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip(f"needs CMake: {install_hint('cmake')}")
+    for name, content in c_files(module, main=True, cmake=True, data=True).items():
+        (tmp_path / name).write_bytes(content)
+    flags = " ".join(WARNINGS)
+    _ran([cmake, "-S", ".", "-B", "built", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
+    _ran([cmake, "--build", "built"], tmp_path)
+    (result,) = run(tmp_path / "built" / "program", [_LEFT, _RIGHT], "mul")
+    np.testing.assert_array_equal(result, _LEFT * _RIGHT)
+
+
+def test_data_may_lie_beside_the_program(module: bytes, tmp_path: Path) -> None:
+    program = build(tmp_path, module, data=True)
+    (result,) = run(program, [_LEFT, _RIGHT], "mul")
+    np.testing.assert_array_equal(result, _LEFT * _RIGHT)
+    damaged = bytearray((tmp_path / "program.data").read_bytes())
+    (tmp_path / "other.data").write_bytes(damaged[:20] + b"?" + damaged[21:])
+    failed = try_run(program, [_LEFT, _RIGHT], "mul", "--data", "other.data")
+    assert failed.returncode == 1
+    assert "expected the data that was written with this program" in failed.stderr
+    (tmp_path / "program.data").unlink()
+    assert "cannot be read" in try_run(program, [_LEFT, _RIGHT], "mul").stderr
+
+
+def test_functions_and_their_help(program: Path) -> None:
+    (result,) = run(program, [_LEFT], "twice")
+    np.testing.assert_array_equal(result, 2 * _LEFT)
+    root, rounds = run(program, [np.array(2, np.float32)], "root")
+    assert abs(root**2 - 2) < 1e-4
+    assert rounds.dtype == np.int32
+    shown = _ran([f"./{program.name}", "-h"], program.parent)
+    assert "mul(left: 4xf32, right: 4xf32) -> (output0: 4xf32)" in re.sub(
+        r"input0", "left", shown.replace("input1", "right")
+    )
+    assert "twice" in shown
+
+
+def test_calls_are_timed(program: Path) -> None:
+    done = try_run(program, [_LEFT, _RIGHT], "mul", "--repeat", "20")
+    assert re.search(r"mul: [\d.]+ us a call \(median of 20", done.stdout)
+    (program.parent / "out.npy").unlink()
+
+
+_WRONG = {
+    "shape": ([_LEFT, np.ones(5, np.float32)], "expected the shape of"),
+    "rank": ([_LEFT, np.ones((2, 2), np.float32)], "expected the shape of"),
+    "dtype": ([_LEFT, np.ones(4, np.float64)], "expected elements of the dtype 'f4'"),
+    "byte order": ([_LEFT, np.ones(4, ">f4")], "expected elements of the dtype 'f4'"),
+    "too few": ([_LEFT], "takes 2 files, got 1"),
+    "too many": ([_LEFT, _RIGHT, _LEFT], "takes 2 files, got 3"),
+}
+
+
+@pytest.mark.parametrize("name", _WRONG)
+def test_wrong_arrays_are_refused(program: Path, name: str) -> None:
+    arrays, message = _WRONG[name]
+    failed = try_run(program, arrays, "mul")
+    assert failed.returncode in (1, 2)
+    assert message in failed.stderr
+    assert not list(program.parent.glob("out*"))
+
+
+_HEADER = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"
+_FILES = {
+    "nothing": b"",
+    "text": b"not a NumPy file at all",
+    "cut header": _HEADER[:20],
+    "cut data": _HEADER + b" " * (127 - len(_HEADER)) + b"\n" + bytes(15),
+    "too long": _HEADER + b" " * (127 - len(_HEADER)) + b"\n" + bytes(17),
+    "no shape": _HEADER.replace(b"'shape': (4,)", b"'shape': 'a' ") + b" " * (127 - len(_HEADER)) + b"\n" + bytes(16),
+    "negative": _HEADER.replace(b"(4,)", b"(-4)") + b" " * (127 - len(_HEADER)) + b"\n" + bytes(16),
+    "huge": _HEADER.replace(b"(4,), }", b"(99999999999999999999,), }"),
+    "columns first": _HEADER.replace(b"False", b"True ") + b" " * (127 - len(_HEADER)) + b"\n" + bytes(16),
+}
+
+
+@pytest.mark.parametrize("name", _FILES)
+def test_wrong_files_are_refused(program: Path, name: str) -> None:
+    np.save(program.parent / "good.npy", _LEFT)
+    (program.parent / "bad.npy").write_bytes(_FILES[name])
+    command = [f"./{program.name}", "-f", "mul", "good.npy", "bad.npy", "-o", "out.npy"]
+    failed = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=60, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("./program: bad.npy: ")
+    assert not list(program.parent.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.npy", "missing.npy"], "missing.npy: No such file"),
+        (["-f", "none"], "no function none"),
+        (["--wrong", "1"], "no such option"),
+        (["-o"], "expected a value"),
+        (["--repeat", "many"], "expected a number of calls"),
+    ],
+)
+def test_wrong_command_lines_are_refused(program: Path, arguments: list[str], message: str) -> None:
+    command = (
+        [f"./{program.name}", "-f", "mul", *arguments] if "none" not in arguments else [f"./{program.name}", *arguments]
+    )
+    failed = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=60, check=False)
+    assert failed.returncode in (1, 2)
+    assert message in failed.stderr
+
+
+@pytest.mark.parametrize("convention", ["outs", "values", "buffers", "outs,values"])
+def test_every_convention_has_the_same_interface(convention: str, tmp_path: Path) -> None:
+    module = pumice.compile(SOURCE.replace("?x", "4x"), calling_convention=convention)
+    program = build(tmp_path, module)
+    (result,) = run(program, [_LEFT, _RIGHT], "mul")
+    np.testing.assert_array_equal(result, _LEFT * _RIGHT)
+    root, _ = run(program, [np.array(9, np.float32)], "root")
+    assert abs(root - 3) < 1e-4
+
+
+def test_what_has_no_form_in_c_is_refused_by_name() -> None:
+    text = """
+func.func @main(%x: tensor<4xf32>) {
+  stablehlo.custom_call @check.expect_eq(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> ()
+  return
+}
+"""
+    with pytest.raises(PumiceError, match=r"calls check\.expect_\w+: C programs have only the hal module"):
+        c_files(pumice.compile(text))
+
+
+def test_modules_for_other_devices_are_refused() -> None:
+    with pytest.raises(PumiceError, match="C programs are for Vulkan"):
+        c_files(pumice.compile(SOURCE, targets=("reference",)))
+
+
+def test_names_are_the_files(module: bytes) -> None:
+    files = c_files(module, "2-layer net")
+    assert sorted(files) == ["2-layer net.c", "2-layer net.h"]
+    assert b"int p2_layer_net_mul(p2_layer_net_program *" in files["2-layer net.h"]
+    assert b"NAME" not in re.sub(rb"PNAME|_NAME_|DEVICE_NAME", b"", files["2-layer net.h"])
