@@ -34,6 +34,7 @@ class Parameters:
         self._abi = abi
         self._rodata = rodata
         self._buffers: dict[str, str] = {}
+        self._allocator = ""
         self.numbers = [index for index, each in enumerate(abi.arguments) if each is Abi.VALUE]
 
     @staticmethod
@@ -82,10 +83,12 @@ class Parameters:
                 text.call("hal.buffer_view.assert", [register, message, *code, dims])
                 self._buffers[register] = text.reference_of("hal.buffer_view.buffer", [register])
             else:
-                device = text.load_global("device", "hal.device")
-                allocator = text.reference_of("hal.device.allocator", [device])
+                # All are checked in the entry block, where a call begins.
+                self._allocator = self._allocator or text.reference_of(
+                    "hal.device.allocator", [text.load_global("device", "hal.device")]
+                )
                 needs = [lengths.of(buffer.bytes), text.i32(_DEVICE_VISIBLE), text.i32(_USAGE)]
-                text.call("hal.buffer.assert", [register, message, allocator, *needs])
+                text.call("hal.buffer.assert", [register, message, self._allocator, *needs])
                 self._buffers[register] = register
         return self._buffers[register]
 

@@ -44,8 +44,7 @@ def argument_binder(
     element_type, shape = argument.element_type, argument.shape
     if element_type is None or element_type.is_sub_byte or shape is None or None in shape or devices is None:
         return checked
-    if argument.type_text == _BUFFER:
-        return checked
+    is_bare = argument.type_text == _BUFFER
     dtype = argument.dtypes[0] if argument.dtypes else None
 
     def bind(value: Any) -> Any:
@@ -53,7 +52,8 @@ def argument_binder(
         if type(value) is DeviceArray and value.dtype is dtype and value.shape == shape:
             buffer = value.buffer
             if buffer.bindable and not buffer._closed and value.device in devices:
-                return value.buffer_view(element_type)
+                view = value.buffer_view(element_type)
+                return view.buffer if is_bare else view
         return checked(value)
 
     return bind
@@ -248,13 +248,21 @@ def _is_misaligned(array: DeviceArray) -> bool:
 # -- results -----------------------------------------------------------------------------------------
 
 
-def declared_view(declared: DeclaredValue | None, value: object) -> object:
-    """A view of a buffer that is declared to hold a tensor; other values as they are."""
+def declared_view(declared: DeclaredValue | None) -> Callable[[Any], Any]:
+    """What makes a view of a buffer that is declared to hold a tensor; it gives other values as they are."""
     element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
-    if declared is None or element_type is None or declared.shape is None or not isinstance(value, Buffer):
-        return value
-    shape = [length or 0 for length in declared.shape]
-    return BufferView(value.subspan(0, element_type.storage_bytes(math.prod(shape))), shape, element_type)
+    if declared is None or element_type is None or declared.shape is None:
+        return lambda value: value
+    shape = tuple([length or 0 for length in declared.shape])
+    nbytes = element_type.storage_bytes(math.prod(shape))
+
+    def view(value: Any) -> Any:
+        if not isinstance(value, Buffer):
+            return value
+        memory = value if value.size == nbytes else value.subspan(0, nbytes)
+        return BufferView.of_checked(memory, shape, element_type, _DENSE)
+
+    return view
 
 
 def result_unbinder(
@@ -268,9 +276,11 @@ def result_unbinder(
         element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
         dtype = None if element_type is None or element_type.is_sub_byte else element_type.dtype
 
+        view = declared_view(declared)
+
         def unbind(value: Any) -> object:
             if type(value) is not BufferView:
-                value = declared_view(declared, value)
+                value = view(value)
                 if type(value) is not BufferView:
                     return value
             if dtype is not None and value.element_type is element_type and value.encoding is _DENSE:

@@ -61,7 +61,7 @@ def read_results(values: object, signature: Signature, session: Session) -> list
     results = []
     for place, value in zip(signature.results, several[: len(signature.results)], strict=True):
         if place.letter == "r":
-            results.append(_reference(declared_view(place.declared, value), session))
+            results.append(_reference(declared_view(place.declared)(value), session))
         else:
             results.append(_number(value, scalar_type(place)))
     return results
