@@ -94,7 +94,7 @@ def build() -> None:
     compile_c([_SOURCE], _PROGRAM)
 
 
-def compile_c(sources: Sequence[Path], program: Path) -> None:
+def compile_c(sources: Sequence[Path], program: Path, flags: Sequence[str] = ()) -> None:
     """Compiles a C program on Vulkan, as one writes for speed; where that fails, says what to install."""
     remedy = f"{install_hint('c-compiler')} {install_hint('vulkan-headers')}"
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -102,7 +102,7 @@ def compile_c(sources: Sequence[Path], program: Path) -> None:
         raise click.ClickException(f"the C program to compare with needs a C compiler, and there is none. {remedy}")
     program.parent.mkdir(exist_ok=True)
     files = [str(source) for source in sources]
-    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", *files, "-o", str(program), "-lvulkan", "-lm"]
+    command = [compiler, "-O2", "-std=c11", "-Wall", "-Wextra", *flags, *files, "-o", str(program), "-lvulkan", "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise click.ClickException(f"{' '.join(command)} failed:\n{done.stderr.strip()}\n{remedy}")
