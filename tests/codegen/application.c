@@ -58,6 +58,11 @@ static void device_memory(program_program *program)
     for (int call = 0; call < 50; call++) EXPECT(program_mul(program, given, results) == PROGRAM_OK);
     EXPECT(program_allocation_count(program) == held);
     EXPECT(program_buffer_read(program, third, 0, output, sizeof output) == PROGRAM_OK && is_product(output));
+    /* A product may take the place of a factor. */
+    const program_tensor factors[] = {{.buffer = third}, {.buffer = other}};
+    EXPECT(program_buffer_write(program, third, 0, left, sizeof left) == PROGRAM_OK);
+    EXPECT(program_mul(program, factors, results) == PROGRAM_OK);
+    EXPECT(program_buffer_read(program, third, 0, output, sizeof output) == PROGRAM_OK && is_product(output));
     /* Results in new buffers are the caller's. */
     program_tensor fresh[] = {{0}};
     EXPECT(program_mul(program, given, fresh) == PROGRAM_OK && fresh[0].buffer);
@@ -115,7 +120,7 @@ static void refusals(program_program *program)
     const program_tensor no_length[] = {{.data = memory}};
     program_tensor results[] = {{.data = memory, .size = 15}}, overlapping[] = {{.buffer = one}};
     program_buffer *imported = NULL;
-    EXPECT(program_mul(program, good, overlapping) == PROGRAM_INVALID_ARGUMENT);
+    EXPECT(program_reversed(program, good, overlapping) == PROGRAM_INVALID_ARGUMENT);
     EXPECT(strstr(program_error(program), "memory of its own"));
     EXPECT(program_mul(program, good, results) == PROGRAM_OUT_OF_RANGE);
     results[0].size = 0;

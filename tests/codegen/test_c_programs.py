@@ -30,6 +30,10 @@ func.func @mul(%left: tensor<4xf32>, %right: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.multiply %left, %right : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+func.func @reversed(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.reverse %x, dims = [0] : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
 func.func @twice(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = stablehlo.add %x, %x : tensor<?xf32>
   return %0 : tensor<?xf32>

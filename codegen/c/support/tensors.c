@@ -71,7 +71,9 @@ static int tensors_check(NAME_program *p, view *const *inputs, uint32_t input_co
             const view *found = other < input_count ? inputs[other] : outputs[other - input_count];
             const buffer *from = found ? found->buffer : NULL;
             if (!from || !from->size || from->handle != to->handle) continue;
-            if (other < input_count && other < 64 && reuses[output] >> other & 1) continue;
+            /* All of it, in place. */
+            const bool is_reused = other < input_count && other < 64 && reuses[output] >> other & 1;
+            if (is_reused && from->offset == to->offset) continue;
             if (from->offset + from->size <= to->offset || to->offset + to->size <= from->offset) continue;
             return fail(p, INVALID_ARGUMENT, "%s: expected memory of its own, got that of another tensor of the call",
                         types[output].name);
