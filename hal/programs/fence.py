@@ -272,6 +272,12 @@ def alias(wait: OptionalFence, target: OptionalFence) -> None:
     """Makes ``target`` ready when ``wait`` is, for operations that take no time."""
     if target is None:
         return
+    if type(wait) is HalFence and type(target) is HalFence and wait.failure is None:
+        # The usual case: it is reached, or what one submission signals.
+        bound = wait.bound
+        is_simple = bound is not None and (not bound or (len(bound) == 1 and bound[0][0].failure is None))
+        if is_simple and target.bind(tuple([each for each in bound or () if each[0].reached < each[1]])):
+            return
     failure = failure_of(wait)
     if failure is not None:
         target.fail(failure)
