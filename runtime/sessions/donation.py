@@ -112,7 +112,7 @@ class Donation:
             array.nbytes == nbytes
             and buffer.parent is None
             and buffer.bindable
-            and bool(buffer.access & MemoryAccess.WRITE)
+            and (buffer.access is MemoryAccess.ALL or bool(buffer.access & MemoryAccess.WRITE))
             and not (declared is not None and declared.is_sub_byte)
         )
 

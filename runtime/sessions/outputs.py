@@ -83,7 +83,7 @@ class Outputs:
         self.unbinders = unbinders
         self.target = target
         self.inputs = signature.inputs
-        self._donated: dict[tuple[int | str, ...], tuple[int, ...]] = {}
+        self._donated: dict[int | tuple[int | str, ...], tuple[int, ...]] = {}
         storages = {one.storage: one for one in signature.arguments if one.storage is not None}
         self.is_returned = bool(signature.results)
         self.count = len(signature.results or storages)
@@ -101,7 +101,7 @@ class Outputs:
 
     def donated_numbers(self, donate: Donate) -> tuple[int, ...]:
         """The inputs that ``donate`` names, each once."""
-        if type(donate) is not tuple:
+        if type(donate) is not tuple and type(donate) is not int:
             return donated_numbers(self.signature, self.inputs, donate)
         found = self._donated.get(donate)
         if found is None:
