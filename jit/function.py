@@ -10,7 +10,7 @@ from types import MethodType
 from typing import Any
 
 import jax
-from jax._src.config import trace_context
+from jax._src.config import include_full_tracebacks_in_locations, trace_context
 
 from ..runtime import Device
 from ..runtime.profiling.profile import Profile
@@ -153,7 +153,9 @@ class JitFunction:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
         refuse(traced.jaxpr.jaxpr)
-        return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self._wanted)
+        # Errors name one line, and the callers' would make a program of each place that it is called from.
+        with include_full_tracebacks_in_locations(False):
+            return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self._wanted)
 
     @property
     def device(self) -> Device:

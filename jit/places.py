@@ -14,6 +14,7 @@ from jax.extend import source_info_util
 from ..compiler.ir.source import CompileError
 
 _ORIGIN: Final = re.compile(r" \(from ([^\n]*):(\d+)\)")
+_RETURN: Final = re.compile(r"^    return\b.* loc\((#loc\d+)\)$", re.MULTILINE)
 _IN_PROGRAM: Final = re.compile(r"^[^\n]*?:\d+:\d+: ")
 _CALLS_PYTHON: Final = frozenset({"debug_callback", "debug_print", "io_callback", "pure_callback"})
 
@@ -57,12 +58,23 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def with_place(text: str, function: Callable[..., object]) -> str:
-    """A program with the place of its function where JAX knows none: of the function as a whole, and its memory."""
+    """A program with the place of its function for what is the function's as a whole.
+
+    JAX has no place for that, and the caller's for the return: with it, a call from another line would be another
+    program to the cache on disk.
+    """
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:  # an object that is called, or a builtin
         return text
     file_name = code.co_filename.replace("\\", "\\\\").replace('"', '\\"')
-    return text.replace("#loc = loc(unknown)\n", f'#loc = loc("{file_name}":{code.co_firstlineno}:1)\n', 1)
+    place = f'loc("{file_name}":{code.co_firstlineno}:1)'
+    text = text.replace("#loc = loc(unknown)\n", f"#loc = {place}\n", 1)
+    returns = _RETURN.search(text)
+    caller = returns and re.search(rf'^{returns[1]} = loc\(".*"\((#loc\d+)\)\)$', text, re.MULTILINE)
+    if not caller:
+        return text
+    defined = re.compile(rf"^{caller[1]} = loc\(.*\)$", re.MULTILINE)
+    return defined.sub(lambda _: f"{caller[1]} = {place}", text, count=1)
 
 
 def in_python(error: CompileError, name: str) -> CompileError:
