@@ -79,9 +79,9 @@ class JitFunction:
         """
         try:
             leaves, key = self._key(args, kwargs)
+            executable = self._cache.acquire(key) or self._compiled(key, self.lower(*args, **kwargs))
         except TracedError:
             return self._jax(*jax.tree.map(as_traced, args), **jax.tree.map(as_traced, kwargs))
-        executable = self._cache.acquire(key) or self._compiled(key, self.lower(*args, **kwargs))
         try:
             return executable.run(leaves)
         finally:
@@ -152,6 +152,8 @@ class JitFunction:
             if name not in self._static.names:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
+        if len(traced.jaxpr.in_avals) != traced.in_tree.num_leaves:  # tracers that it closes over come first
+            raise TracedError
         refuse(traced.jaxpr.jaxpr)
         # Errors name one line, and the callers' would make a program of each place that it is called from.
         with include_full_tracebacks_in_locations(False):

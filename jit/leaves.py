@@ -22,10 +22,13 @@ _IN_PLACE_BYTES: Final = 1 << 20
 
 
 class TracedError(TypeError):
-    """An argument is a tracer: the function is called while another is traced."""
+    """An argument, or what the function closes over, is a tracer: it is called while another function is traced."""
 
     def __init__(self) -> None:
-        super().__init__("an argument is traced by JAX: only the function itself is called from what JAX traces")
+        super().__init__(
+            "an argument, or what the function closes over, is traced by JAX: only the function itself is called from what "
+            "JAX traces"
+        )
 
 
 def leaf_key(leaf: object) -> Hashable:
