@@ -26,8 +26,8 @@ class TracedError(TypeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "an argument, or what the function closes over, is traced by JAX: only the function itself is called from what "
-            "JAX traces"
+            "an argument, or what the function closes over, is traced by JAX: only the function itself is called from "
+            "what JAX traces"
         )
 
 
