@@ -52,6 +52,14 @@ module @program {
     %0 = stablehlo.tanh %x : tensor<?xf32>
     return %0 : tensor<?xf32>
   }
+  func.func @blend(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+    %half = stablehlo.constant dense<0.5> : tensor<4xf32>
+    %quarter = stablehlo.constant dense<0.25> : tensor<4xf32>
+    %0 = stablehlo.multiply %a, %half : tensor<4xf32>
+    %1 = stablehlo.multiply %b, %quarter : tensor<4xf32>
+    %2 = stablehlo.add %0, %1 : tensor<4xf32>
+    return %2 : tensor<4xf32>
+  }
   func.func @bytes(%x: tensor<4xi8>) -> tensor<4xi8> {
     %0 = stablehlo.add %x, %x : tensor<4xi8>
     return %0 : tensor<4xi8>

@@ -80,7 +80,8 @@ def test_storages_of_other_compilers_are_written_in_place(session: pumice.Sessio
     np.testing.assert_array_equal(out.numpy(), X * X)
     # Left out, a storage is allocated; given by position, it is an argument as it always was.
     with counted(device, allocations=1, copies=0):
-        np.testing.assert_array_equal(call(a).numpy(), X * X)
+        result = call(a)
+    np.testing.assert_array_equal(result.numpy(), X * X)
     other = device.zeros(4)
     np.testing.assert_array_equal(call(*((other, a) if name == "tensor" else (a, other))).numpy(), X * X)
     np.testing.assert_array_equal(other.numpy(), X * X)
