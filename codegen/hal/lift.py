@@ -6,12 +6,14 @@ what takes no time (``alloca``, ``dealloca``, ``barrier``) has none: who waits f
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from typing import Final
 
 from ..program.ir import NULL, Constant, Function, Instruction, Program, Rodata, Value, Variable
 from ..program.naming import name_variables
 from ..program.simplify import count, simplify_function, substitute
+from .names import HOMES
 
 FENCES: Final = 2
 """The operand of queue operations that is the wait fence; the signal fence is behind it."""
@@ -19,6 +21,10 @@ FENCES: Final = 2
 _AT_ONCE: Final = frozenset({"hal.device.queue.alloca", "hal.device.queue.barrier", "hal.device.queue.dealloca"})
 _QUEUE: Final = "hal.device.queue."
 _SURE_QUERIES: Final = frozenset({"hal.executable.format", "hal.device.id"})
+
+
+# What the written code calls by these names.
+_TAKEN: Final = frozenset({*dir(builtins), "case", "target", *(name for home in HOMES.values() for name in home)})
 
 
 def lift(program: Program) -> None:
@@ -29,7 +35,7 @@ def lift(program: Program) -> None:
         simplify_function(program, function)
         _lift_joins(function)
         simplify_function(program, function)
-        name_variables(function)
+        name_variables(function, _TAKEN)
 
 
 def _is_device(value: object) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,34 +16,11 @@ from .calls import Module, method_name
 from .data import DataTable
 from .functions import source_of
 from .lift import lift
-from .names import CLASSES, annotation, flags_text
+from .names import CLASSES, HOMES, annotation, flags_text
 from .signatures import docstring, heading, sync_with_outs
 from .statements import broken
 from .structure import write_body
 
-# Where imported names are.
-_HOMES: Final[Mapping[str, Sequence[str]]] = {
-    "formats.element_type": ("ElementType",),
-    "hal.memory": ("BufferUsage", "MemoryTypeFlags"),
-    "hal.program": ("subspan",),
-    "hal.programs.checks": ("pattern_of",),
-    "hal.programs.fence": ("HalFence", "alias", "fail_with", "join", "status_of"),
-    "hal.programs.file": ("HalFile", "import_memory"),
-    "hal.programs.host_program": (
-        *("HostProgram", "Semaphores", "answer_of", "await_fences", "failure", "fence_of", "slot"),
-    ),
-    "hal.programs.host_values": (
-        *("clone_bytes", "compare_bytes", "copy_bytes", "fill", "get", "load", "new_bytes", "put", "resize", "store"),
-    ),
-    "hal.programs.transfers": (
-        *("load_word", "queue_copy", "queue_execute", "queue_execute_all", "queue_fill", "queue_read"),
-        *("queue_update", "queue_write", "store_word"),
-    ),
-    "hal.programs.views": (
-        *("check_compatible", "check_view", "create_view", "dim_of", "discard", "element_type_of", "encoding_of"),
-        *("is_terminal", "preserve", "rank_of", "trace_views"),
-    ),
-}
 _FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "pumice-reference")
 
 
@@ -143,7 +120,7 @@ class _ModuleWriter:
         return "..."
 
     def _imports(self, text: str, imported: set[str], data: bool) -> list[str]:
-        used = {*self.module.used, *re.findall(r"[A-Za-z_]\w*", "\n".join(_code(text)))}
+        used = {one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}
         lines = ["from __future__ import annotations", ""]
         for name in ("math", "struct"):
             if name in imported:
@@ -161,9 +138,9 @@ class _ModuleWriter:
         if lines[-1]:
             lines.append("")
         homes: dict[str, set[str]] = {}
-        for home, names in _HOMES.items():
+        for home, names in HOMES.items():
             for name in names:
-                if name in used and not (home.endswith("memory") and name not in used):
+                if name in used:
                     homes.setdefault(home, set()).add(name)
         for name, home in CLASSES.values():
             if name in used:
@@ -188,7 +165,10 @@ class _ModuleWriter:
             (one for one in self.program.functions.values() if one.ordinal not in self.program.initializers),
             key=lambda one: (one.exported, not self._is_sync(one) if one.exported else False, one.ordinal),
         )
-        methods += [self._method(function) for function in order if function.ordinal not in self.program.initializers]
+        for function in order:
+            if self._needs_waiting(function):
+                methods.append(self._waiting(function))
+            methods.append(self._method(function))
         attributes = self.module.attributes
         lines = [f"class {self.class_name}(HostProgram):"]
         about = f"The program ``{self.program.name}``; ``create`` and ``close`` are those of ``HostProgram``."
@@ -253,6 +233,24 @@ class _ModuleWriter:
             ]
         return [*lines, *[f"    {line}" if line else "" for line in body or ["pass"]]]
 
+    def _needs_waiting(self, function: Function) -> bool:
+        """Whether an asynchronous function has no synchronous one beside it."""
+        names = {one.name for one in self.program.exports.values()}
+        return function.exported and not self._is_sync(function) and function.name.removesuffix("_async") not in names
+
+    def _waiting(self, function: Function) -> list[str]:
+        """A synchronous method that calls an asynchronous one and waits."""
+        arguments = ", ".join(one.name for one in function.arguments[:-2])
+        call = f"self.{method_name(function)}({arguments}{', ' if arguments else ''}signal=done)"
+        body = [f"done = {self.module.use('HalFence')}(self.device)"]
+        body += [f"results = {call}" if function.results else call, "done.wait_until()"]
+        body += ["return results"] if function.results else []
+        text = docstring(self.program, function, outs=False, waiting=True)
+        return [
+            *heading(function, outs=False, waiting=True),
+            *[f"    {line}" if line else "" for line in [*text, *body]],
+        ]
+
     def _fences(self, function: Function, body: list[str]) -> list[str]:
         """The fences of the semaphores that a user gives, in front of their uses."""
         names = []
@@ -260,11 +258,6 @@ class _ModuleWriter:
             if variable.uses:
                 names.append(f"{variable.name} = {self.module.use('fence_of')}({given})")
         return [*names, *body]
-
-
-def _code(text: str) -> list[str]:
-    """The lines of a text that are no comments."""
-    return [line for line in text.splitlines() if not line.lstrip().startswith("#")]
 
 
 def _import_order(name: str) -> tuple[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...formats.element_type import ElementType
@@ -20,6 +21,29 @@ CLASSES: Final = {
     "hal.executable": ("Executable", "hal.program"),
     "hal.fence": ("AnyFence", "hal.programs.fence"),
     "hal.file": ("HalFile", "hal.programs.file"),
+}
+# Where imported names are.
+HOMES: Final[Mapping[str, Sequence[str]]] = {
+    "formats.element_type": ("ElementType",),
+    "hal.memory": ("BufferUsage", "MemoryTypeFlags"),
+    "hal.program": ("subspan",),
+    "hal.programs.checks": ("pattern_of",),
+    "hal.programs.fence": ("HalFence", "alias", "fail_with", "join", "status_of"),
+    "hal.programs.file": ("HalFile", "import_memory"),
+    "hal.programs.host_program": (
+        *("HostProgram", "Semaphores", "answer_of", "await_fences", "failure", "fence_of", "slot"),
+    ),
+    "hal.programs.host_values": (
+        *("clone_bytes", "compare_bytes", "copy_bytes", "fill", "get", "load", "new_bytes", "put", "resize", "store"),
+    ),
+    "hal.programs.transfers": (
+        *("load_word", "queue_copy", "queue_execute", "queue_execute_all", "queue_fill", "queue_read"),
+        *("queue_update", "queue_write", "store_word"),
+    ),
+    "hal.programs.views": (
+        *("check_compatible", "check_view", "create_view", "dim_of", "discard", "element_type_of", "encoding_of"),
+        *("is_terminal", "preserve", "rank_of", "trace_views"),
+    ),
 }
 _NUMBERS: Final = {"i": "int", "I": "int", "f": "float", "F": "float"}
 

@@ -42,24 +42,26 @@ def sync_with_outs(program: Program, function: Function) -> Function | None:
     return None
 
 
-def heading(function: Function, *, outs: bool) -> list[str]:
-    """The line of ``def``, broken where it is long."""
+def heading(function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
+    """The line of ``def``, broken where it is long; ``waiting``: of the method that waits for an asynchronous one."""
     parameters = ["self"]
     is_async = function.declaration is not None and function.declaration.is_async
     arguments = function.arguments[:-2] if is_async else function.arguments
+    is_async = is_async and not waiting
+    name = method_name(function).removesuffix("_async") if waiting else method_name(function)
     parameters += [f"{one.name}: {annotation(one.kind, one.type)}" for one in arguments]
     if is_async:
         parameters += ["*", "wait: Semaphores = None", "signal: Semaphores = None"]
     results = _results(function)
     if outs:
         parameters += ["*", f"out: {results} | None = None"]
-    text = f"def {method_name(function)}({', '.join(parameters)})"
+    text = f"def {name}({', '.join(parameters)})"
     line = f"{text} -> {results}:"
     if len(line) <= 112:
         return [line]
     joined = ", ".join(parameters)
     inner = [joined] if len(joined) <= 108 else [f"{one}," for one in parameters]
-    return [f"def {method_name(function)}(", *[f"    {one}" for one in inner], f") -> {results}:"]
+    return [f"def {name}(", *[f"    {one}" for one in inner], f") -> {results}:"]
 
 
 def _results(function: Function) -> str:
@@ -69,7 +71,7 @@ def _results(function: Function) -> str:
     return texts[0] if len(texts) == 1 else f"tuple[{', '.join(texts)}]"
 
 
-def docstring(program: Program, function: Function, *, outs: bool) -> list[str]:
+def docstring(program: Program, function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
     """The docstring of a method; a line for internal ones."""
     declaration = function.declaration
     if declaration is None:
@@ -81,7 +83,8 @@ def docstring(program: Program, function: Function, *, outs: bool) -> list[str]:
     name = function.name.removesuffix("_async")
     storages = [variable.name for _, variable in outputs_of(function)]
     first = f"``{name}``"
-    if declaration.is_async:
+    is_async = declaration.is_async and not waiting
+    if is_async:
         lines = [f'"""Starts {first}; returns before it is done where nothing has to be decided on the host.', ""]
     else:
         lines = [f'"""{first[2:-2]}: computes and waits.', ""]
@@ -89,7 +92,7 @@ def docstring(program: Program, function: Function, *, outs: bool) -> list[str]:
     for variable, declared in zip(function.arguments, declaration.arguments, strict=False):
         use = ", written" if variable.name in storages else ""
         entries.append(f"    {variable.name}: {_described(declared)}{use}.")
-    if declaration.is_async:
+    if is_async:
         entries.append("    wait: what it starts after: (semaphore, payload) pairs, or a fence.")
         entries.append("    signal: what is reached when the results are there; nothing is signalled if this raises.")
     if outs:

@@ -14,7 +14,8 @@ from .calls import CallTexts, Module
 from .expressions import Text, constant, expression
 from .names import annotation
 
-_WIDTH: Final = 118
+_WIDTH: Final = 112  # without the indentation of a method's body
+_LONG: Final = 70  # a longer value is a statement of its own
 _ZEROS: Final = {"i": "0", "I": "0", "f": "0.0", "F": "0.0"}
 _LETTERS: Final = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
 # Calls that may move to where their result is used: they have no effect, and nothing changes their result.
@@ -55,22 +56,25 @@ class StatementWriter:
         """Adds a statement, broken where it is too long."""
         self.lines += broken("    " * self.indent, text)
 
-    def raised(self, call: str, message: str) -> None:
-        """Adds a ``raise`` of a call that ends with a message, which is broken where it is long."""
+    def raised(self, status: str, message: str) -> None:
+        """Adds a ``raise`` of a failure with a status and the literal of a message, broken where it is long."""
         indent = "    " * self.indent
-        if len(indent) + len(call) + len(message) < _WIDTH - 8:
-            self.line(f"raise {call}{message})")
+        call = f"raise {self.module.use('failure')}"
+        if len(indent) + len(call) + len(status) + len(message) < _WIDTH - 4:
+            self.line(f"{call}({status}, {message})")
             return
-        lines = []
+        parts = []
         quote, rest = message[0], message[1:-1]
+        width = _WIDTH - len(indent) - 7
         while rest:
-            end = _WIDTH - len(indent) - 8
-            if len(rest) > end:
-                end = rest.rfind(" ", 0, end) + 1 or end
+            end = len(rest)
+            if end > width:
+                end = rest.rfind(" ", 0, width) + 1 or width
                 end -= rest[:end].endswith("\\")
-            lines.append(f"{indent}    {quote}{rest[:end]}{quote}")
+            parts.append(f"{indent}    {quote}{rest[:end]}{quote}")
             rest = rest[end:]
-        self.lines += [f"{indent}raise {call.rstrip()}", *lines, f"{indent})"]
+        parts[-1] += ","
+        self.lines += [f"{indent}{call}(", f"{indent}    {status},", *parts, f"{indent})"]
 
     @contextmanager
     def suite(self, header: str) -> Iterator[None]:
@@ -156,7 +160,7 @@ class StatementWriter:
             if self._is_same(one):
                 self._same[one.results[0]] = text
                 continue
-            if self._may_wait(one, block, at):
+            if len(text.text) <= _LONG and self._may_wait(one, block, at):
                 self._pending[one.results[0]] = (one, text, frozenset(self._read))
                 continue
             self._before(one)
@@ -350,7 +354,10 @@ def broken(indent: str, text: str) -> list[str]:
     start = _opening(text)
     if start is None or not text.endswith(text[start].translate(str.maketrans("([{", ")]}"))):
         return [indent + text]
+    called = text[start] == "[" or text[start - 1 : start].isidentifier()
     parts = _parts(text[start + 1 : -1])
+    if not called and len(parts) == 1:  # an expression in parentheses
+        return [indent + text]
     inner = indent + "    "
     if not parts:
         target, found, value = text.partition(" = ")

@@ -159,7 +159,7 @@ class _StructureWriter(StatementWriter):
                 status, text = self.text_of(self._value(terminator, 0)), quoted(terminator.text)
                 self.flush()
                 self.locate(terminator.location)
-                self.raised(f"{self.module.use('failure')}({status.number()}, ", text)
+                self.raised(status.number(), text)
             case _:
                 self.flush([source for _, source in block.edges[0].copies])
                 return self._leave(block.edges[0], place)

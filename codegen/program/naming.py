@@ -73,7 +73,7 @@ def name_functions(program: Program) -> None:
     names = Names(_PUBLIC)
     for export, function in program.exports.items():
         if function.name == export:
-            function.name = names.unique(identifier(export))
+            function.name = names.unique(identifier(_method(export, function)))
     names = Names({*_INTERNAL, *[function.name for function in program.functions.values()]})
     for function in program.functions.values():
         if function.exported:
@@ -82,6 +82,12 @@ def name_functions(program: Program) -> None:
             function.name = names.unique("initialize")
         else:
             function.name = names.unique(_subject(program, function) or f"function_{function.ordinal}")
+
+
+def _method(export: str, function: Function) -> str:
+    """``f_async`` for what the module exports as ``f$async``, and for an asynchronous ``f``."""
+    is_async = function.declaration is not None and function.declaration.is_async
+    return f"{export}_async" if is_async and not export.endswith("$async") else export
 
 
 def _subject(program: Program, function: Function) -> str | None:
@@ -96,9 +102,9 @@ def _subject(program: Program, function: Function) -> str | None:
     return "record"
 
 
-def name_variables(function: Function) -> None:
-    """Names all variables of a function."""
-    names = Names()
+def name_variables(function: Function, taken: frozenset[str] = frozenset()) -> None:
+    """Names all variables of a function; none of the names that are ``taken``."""
+    names = Names(set(taken))
     for instruction in function.instructions():
         for variable in instruction.results:
             variable.name = ""

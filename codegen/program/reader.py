@@ -23,6 +23,7 @@ from .ir import NULL, Block, Constant, Edge, Function, Instruction, Operand, Pro
 from .naming import name_functions, name_variables
 from .reference_types import find_types
 from .simplify import simplify
+from .unused import remove_unused
 from .webs import Node, Webs
 
 INITIALIZERS = ("__init",)
@@ -71,6 +72,7 @@ def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program
         (),
     )
     simplify(program, formats)
+    remove_unused(program)
     find_types(program)
     devices = sum(kind == "hal.device" for kind in program.global_types.values())
     if devices > 1:

@@ -17,6 +17,11 @@ def simplify(program: Program, formats: Sequence[str]) -> None:
     program.formats = _formats(program)
     for function in program.functions.values():
         simplify_function(program, function, formats)
+    program.functions = reachable(program)
+
+
+def reachable(program: Program) -> dict[int, Function]:
+    """The functions that exports and initializers call, and themselves."""
     reached = set(program.initializers) | {one.ordinal for one in program.exports.values()}
     pending = list(reached)
     while pending:
@@ -24,7 +29,7 @@ def simplify(program: Program, formats: Sequence[str]) -> None:
             if isinstance(instruction.callee, int) and instruction.callee not in reached:
                 reached.add(instruction.callee)
                 pending.append(instruction.callee)
-    program.functions = {ordinal: one for ordinal, one in program.functions.items() if ordinal in reached}
+    return {ordinal: one for ordinal, one in program.functions.items() if ordinal in reached}
 
 
 def simplify_function(program: Program, function: Function, formats: Sequence[str] = ()) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import NoReturn, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +91,12 @@ class HostProgram:
             table.close()
         vars(self).clear()
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if "_table" in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        raise ClosedError(f"this program ({type(self).__name__}) was closed")
+    if not TYPE_CHECKING:  # for type checkers an unknown attribute stays an error
+
+        def __getattr__(self, name: str) -> object:
+            if "_table" in vars(self):
+                raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self)
+            raise ClosedError(f"this program ({type(self).__name__}) was closed")
 
     def __enter__(self) -> Self:
         return self

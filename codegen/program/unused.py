@@ -1,0 +1,62 @@
+"""Leaves out what initializers make and no function uses: executables and command buffers of exports left out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .folding import is_pure
+from .ir import Function, Instruction, Program, Variable
+from .simplify import count, reachable, simplify_function
+
+_RECORDING: Final = "hal.command_buffer."
+
+
+def remove_unused(program: Program) -> None:
+    """Leaves out stores of globals that nobody loads, and what only they used."""
+    changed = True
+    while changed:
+        changed = False
+        loaded = {
+            one.ordinal
+            for function in program.functions.values()
+            for one in function.instructions()
+            if one.operation == "global.load.ref"
+        }
+        recording = {ordinal for ordinal, function in program.functions.items() if _only_records(function)}
+        for function in program.functions.values():
+            changed |= _remove(function, loaded, recording)
+            simplify_function(program, function)
+        before = len(program.functions)
+        program.functions = reachable(program)
+        changed |= len(program.functions) != before
+
+
+def _remove(function: Function, loaded: set[int], recording: set[int]) -> bool:
+    count(function)
+    changed = False
+    for block in function.blocks:
+        kept = [one for one in block.instructions if not _is_unused(one, loaded, recording)]
+        changed |= len(kept) != len(block.instructions)
+        block.instructions = kept
+    return changed
+
+
+def _is_unused(one: Instruction, loaded: set[int], recording: set[int]) -> bool:
+    if one.operation == "global.store.ref":
+        return one.ordinal not in loaded
+    unused = bool(one.results) and not any(variable.uses for variable in one.results)
+    return unused and (one.callee == "hal.executable.create" or one.callee in recording)
+
+
+def _only_records(function: Function) -> bool:
+    """Whether all that a function does is to record a command buffer of its own."""
+    made: set[Variable] = set()
+    for one in function.instructions():
+        if one.callee == f"{_RECORDING}create":
+            made.update(one.results)
+        elif isinstance(one.callee, str) and one.callee.startswith(_RECORDING):
+            if one.operands[0] not in made:
+                return False
+        elif one.operation not in ("br", "cond_br", "return") and not is_pure(one):
+            return False
+    return bool(made)

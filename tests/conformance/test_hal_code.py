@@ -1,0 +1,64 @@
+"""HAL code of the corpus, as IREE's compiler compiles it, gives what NumPy gives, and fails as the programs do.
+
+A dozen programs whose host code has control flow, state, calls and scalars; all of them with ``PUMICE_SOAK=1``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from iree_releases import CompileError
+from program_corpus import Program, Value, difference, load_corpus
+from support import hal_code
+from support.peer import peer_compiler
+from support.soak import SOAK
+
+from pumice.hal_vulkan.device import Device
+from pumice.status import PumiceError
+
+pytestmark = [pytest.mark.peer, pytest.mark.vulkan]
+
+CORPUS = {program.name: program for program in load_corpus()}
+CHOSEN = (
+    *("async_loop", "async_multi_function", "branch_on_data", "collatz", "collatz_scalar", "dynamic_matmul"),
+    *("globals_counter", "globals_initialized", "internal_calls", "scalars", "assertion", "state_machine"),
+)
+
+
+@pytest.mark.parametrize("name", CORPUS if SOAK else CHOSEN)
+def test_hal_code_gives_what_numpy_gives(name: str, device: Device) -> None:
+    program = CORPUS[name]
+    compiler = peer_compiler()
+    reason = program.reason_not_compiled(compiler.release)
+    if reason is not None:
+        pytest.skip(reason)
+    if program.parameters:
+        pytest.skip("HAL code reads no parameters of files; it refuses them")
+    try:
+        path = compiler.compile(program.source, program.flags)
+    except CompileError as error:
+        pytest.fail(str(error))
+    with hal_code.hal_program(path.read_bytes(), device) as code:
+        for call, expected in zip(program.calls, program.expectations(), strict=True):
+            got = hal_code.call(code, call.function, _given(call.arguments))
+            assert not _differences(program, got, expected)
+        for failure in program.failures:
+            with pytest.raises(PumiceError, match=failure.message):
+                hal_code.call(code, failure.call.function, _given(failure.call.arguments))
+
+
+def _given(arguments: tuple[Value, ...]) -> list[Any]:
+    return list(arguments)
+
+
+def _differences(program: Program, got: list[Any], expected: tuple[Value, ...]) -> list[str]:
+    assert len(got) == len(expected)
+    pairs = zip(got, expected, strict=True)
+    said = [difference(_like(one, other), other, program.tolerance) for one, other in pairs]
+    return [one for one in said if one is not None]
+
+
+def _like(one: Any, other: Value) -> Any:
+    return one if isinstance(other, np.ndarray) else one.item()
