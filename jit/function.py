@@ -184,7 +184,8 @@ class JitFunction:
         return self._cache.info
 
     def clear_cache(self) -> None:
-        """Closes all executables, those that are running when they are done."""
+        """Forgets all traces and closes all executables, those that are running when they are done."""
+        self._jax.clear_cache()
         self._cache.clear()
 
     def __repr__(self) -> str:

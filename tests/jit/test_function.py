@@ -105,6 +105,9 @@ def test_one_trace_for_shapes_dtypes_and_weak_types() -> None:
         ((), "int32", True),
     ]
     assert double.cache_info()[:2] == (4, 5)
+    double.clear_cache()
+    double(X)
+    assert len(traces) == 6 and double.cache_info() == (0, 1, 128, 1)
 
 
 def test_trees_in_and_out() -> None:
