@@ -152,7 +152,7 @@ class JitFunction:
             if name not in self._static.names:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
-        if len(traced.jaxpr.in_avals) != traced.in_tree.num_leaves:  # tracers that it closes over come first
+        if len(traced.jaxpr.in_avals) != len(jax.tree.leaves(traced.args_info)):  # tracers that it closes over, too
             raise TracedError
         refuse(traced.jaxpr.jaxpr)
         # Errors name one line, and the callers' would make a program of each place that it is called from.
