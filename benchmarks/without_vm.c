@@ -1,8 +1,8 @@
 /* The C side of without_vm.py: times calls of a program that `pumice codegen --c` wrote as program.c.
  *
- *     without_vm in0.bin in1.bin ...
+ *     without_vm DEVICE in0.bin in1.bin ...
  *
- * The files hold the elements of main's arguments, which go into buffers of the device. It says "ready", and answers
+ * DEVICE is the device's name. The files hold the elements of main's arguments, which go into buffers of the device. It says "ready", and answers
  * lines on stdin with a line of numbers:
  *
  *     new N      N calls that allocate their results: nanoseconds of each, with freeing them
@@ -103,14 +103,15 @@ static void print_elements(program_buffer *buffer, const program_type *type)
     }
 }
 
-int main(int count, char **paths)
+int main(int count, char **words)
 {
     uint32_t functions;
     function = program_functions(&functions);
-    if ((uint32_t)count != function->input_count + 1) return 2;
-    check(program_create(NULL, &program));
+    if ((uint32_t)count != function->input_count + 2) return 2;
+    const program_options options = {.device_name = words[1]};
+    check(program_create(&options, &program));
     for (uint32_t index = 0; index < function->input_count; index++) {
-        make_buffer(&inputs[index], &function->inputs[index], paths[index + 1]);
+        make_buffer(&inputs[index], &function->inputs[index], words[index + 2]);
     }
     for (uint32_t index = 0; index < function->output_count; index++) {
         make_buffer(&storages[index], &function->outputs[index], NULL);

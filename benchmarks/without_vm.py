@@ -191,18 +191,18 @@ def on_core(cpu: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def commands(program: Program, uri: str) -> dict[str, list[str | Path]]:
+def commands(program: Program, uri: str, name: str) -> dict[str, list[str | Path]]:
     """The processes of a program's sides."""
     folder = program.folder
     worker = [sys.executable, _FOLDER / "_without_vm_worker.py"]
     return {
         "VM": [*worker, "vm", folder / "module.vmfb", folder, uri],
         "HAL code": [*worker, "hal", folder / "program.py", folder, uri],
-        "C": [folder / "program", *sorted(folder.glob("in*.bin"))],
+        "C": [folder / "program", name, *sorted(folder.glob("in*.bin"))],
     }
 
 
-def measure(program: Program, work: str, uri: str, cpu: int | None, calls: int, rounds: int) -> list[Result]:
+def measure(program: Program, work: str, uri: str, name: str, cpu: int | None, calls: int, rounds: int) -> list[Result]:
     """The blocks of a program, all its processes on one core or on all; one result for each form."""
     cores = "all" if cpu is None else str(cpu)
     results = {form: Result(program, work, cores, form) for form in FORMS}
@@ -211,7 +211,7 @@ def measure(program: Program, work: str, uri: str, cpu: int | None, calls: int, 
         with on_core(cpu):
             processes = {
                 side: stack.enter_context(TimedProcess(command, f"the process of {side}"))
-                for side, command in commands(program, uri).items()
+                for side, command in commands(program, uri, name).items()
             }
         turns = [(side, form) for side in processes for form in FORMS]
         for side, form in turns:
@@ -247,7 +247,7 @@ def table_of(results: list[Result], device: str) -> Table:
     "uri",
     default="vulkan",
     show_default=True,
-    help="Device URI; C programs take the first device of its kind.",
+    help="Device URI.",
 )
 @click.option("--cpu", default=0, show_default=True, help="The core of the pinned half.")
 @click.option("--calls", default=200, show_default=True, help="Calls of simple_mul a block; the others take fewer.")
@@ -263,7 +263,7 @@ def main(uri: str, cpu: int, calls: int, rounds: int, json_file: str | None, che
     for program in programs():
         click.echo(f"{program.name}: {work[program.name]}", err=True)
         for where in (cpu, None):
-            results += measure(program, work[program.name], uri, where, calls, rounds)
+            results += measure(program, work[program.name], uri, name, where, calls, rounds)
     Console(width=None if sys.stdout.isatty() else 130).print(table_of(results, name))
     wanted = [one.ratio("HAL code")[0] for one in results if one.program.name == "simple_mul" and one.cores != "all"]
     click.echo(
