@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from support import graphdefs, tensor_programs, varied_programs
+from support.soak import SOAK
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -254,12 +255,19 @@ STORED: tuple[ModuleCase, ...] = (
     *_varied(),
 )
 
+_LONG: Sequence[str] = (
+    "argsort",
+    "gcd_of_integers",
+    "hessian",
+    "permutation",
+    "rfft2",
+    "transformer_gradient",
+)
 JAX_NAMES: Sequence[str] = (
     "mlp",
     "cnn",
     "lstm",
     "transformer",
-    "transformer_gradient",
     "unet_step",
     "attention",
     "mlp_gradient",
@@ -270,24 +278,20 @@ JAX_NAMES: Sequence[str] = (
     "while_loop",
     "cond",
     "switch",
-    "hessian",
     "cumsum",
-    "argsort",
     "top_k",
     "bincount",
     "scatter_add",
     "fft",
-    "rfft2",
     "cholesky",
     "uniform",
     "normal",
-    "permutation",
     "booleans",
-    "gcd_of_integers",
     "var_of_rows",
     "erfinv",
     "products_in_float16",
     "products_in_uint16",
+    *(_LONG if SOAK else ()),
 )
 """Functions of ``jax_functions.FUNCTIONS``."""
 

@@ -6,6 +6,7 @@ results: then the results go into storages of the caller, which hold other bytes
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,6 +18,10 @@ from support.c_library import CLibrary
 from support.module_cases import ModuleCase
 
 import pumice
+from pumice.formats.element_type import ElementType
+from pumice.hal.buffer import Buffer
+from pumice.hal.buffer_view import BufferView
+from pumice.hal.programs.host_program import HostProgram
 
 Array: TypeAlias = npt.NDArray[Any]
 Results: TypeAlias = list[list[Array]]
@@ -68,6 +73,37 @@ def by_hal_code(
             [hal_code.call(program, *call) for call in calls],
             [hal_code.call_async(program, *call) for call in calls],
         )
+
+
+def by_hal_code_of_convention(case: ModuleCase, module: bytes, device: pumice.Device, like: Results) -> Results:
+    """As HAL code that takes and gives numbers, buffers without a type, or storages, as its methods declare."""
+    with hal_code.hal_program(module, device.hal) as program:
+        found = []
+        for (function, arguments), results in zip(case.calls, like, strict=True):
+            method = getattr(program, function)
+            declared = [
+                str(each.annotation)
+                for each in inspect.signature(method).parameters.values()
+                if each.kind is each.POSITIONAL_OR_KEYWORD
+            ]
+            storages = [program.to_device(hal_code.other_bits(result)) for result in results]
+            views = [program.to_device(argument) for argument in arguments]
+            numbers = [argument.item() if argument.ndim == 0 else None for argument in arguments]
+            values: list[Any] = [*zip(views, numbers, strict=True), *((storage, None) for storage in storages)]
+            given = method(*(_declared(kind, *value) for kind, value in zip(declared, values, strict=False)))
+            several = storages if len(declared) > len(arguments) else given if isinstance(given, tuple) else (given,)
+            found.append([_array_of(program, *pair) for pair in zip(several, results, strict=True)])
+        return found
+
+
+def _declared(kind: str, view: BufferView, number: object) -> object:
+    return view if kind == "BufferView" else view.buffer if kind == "Buffer" else number
+
+
+def _array_of(program: HostProgram, given: object, like: Array) -> Array:
+    if isinstance(given, Buffer):
+        given = BufferView(given, like.shape, ElementType.from_dtype(like.dtype))
+    return program.to_host(given) if isinstance(given, BufferView) else np.asarray(given, like.dtype)
 
 
 def by_c(case: ModuleCase, module: bytes, folder: Path, like: Results) -> tuple[Results, Results]:
