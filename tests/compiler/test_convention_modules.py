@@ -279,3 +279,32 @@ def test_the_peers_runtime_runs_them(tmp_path: Path) -> None:
     numbers = [float(line.partition("=")[2]) for line in shown.splitlines() if "]:" in line]
     signed = [0, 56, 144, -(1 << 15), -(1 << 31), -(1 << 41), -(1 << 63), 0x3800, 0xC040, 6.5, 0.2, 6]
     assert numbers == signed
+
+
+def test_the_command_line_refuses_what_is_no_convention(tmp_path: Path) -> None:
+    program, module = tmp_path / "x.mlir", tmp_path / "x.vmfb"
+    program.write_text(ARRAY)
+
+    def refused(*options: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, ["compile", str(program), "-o", str(module), *options])
+        assert not module.exists() and "Traceback" not in result.stderr
+        return result.exit_code, result.stderr
+
+    known = "expected one of the calling conventions default, outs, values, buffers"
+    for name in ("fast", "", "outs values", "outs,"):
+        status, said = refused("--calling-convention", name)
+        assert status == 2 and said.startswith(f"error: --calling-convention: {known}, got ")
+    for name in ("default", "outs"):
+        status, said = refused("--calling-convention", name)
+        place, line, caret = said.rstrip("\n").split("\n")
+        assert status == 1 and f'{program}:2:17: @main: argument 0, !my.array<"4, wide">, has no ABI' in place
+        assert line.strip() == ARRAY.split("\n")[1] and caret.index("^") == len("  func.func @main(")
+    stage = CliRunner().invoke(
+        main, ["compile", "-", "--compile-to", "ll_seq", "--calling-convention", "outs"], input=STEP
+    )
+    program.write_text(stage.stdout)
+    status, said = refused("--calling-convention", "values")
+    assert status == 1 and "expects the calling convention outs, which it was compiled with, got values" in said
+    module.touch()
+    assert CliRunner().invoke(main, ["compile", str(program), "-o", str(module)]).exit_code == 0
+    assert "iree.abi.output" in dumped(module.read_bytes(), "--json")
