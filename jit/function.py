@@ -47,7 +47,7 @@ class JitFunction:
         cache_size: int,
     ) -> None:
         functools.update_wrapper(self, function)
-        self._jax = jax.jit(
+        self._jax: Any = jax.jit(  # whose type lacks in_tree and clear_cache
             function,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
