@@ -92,9 +92,7 @@ class CallingConvention:
     ) -> None:
         if not callable(function):
             raise InvalidArgumentError(f"expected a function from a function's type to another, got {shown(function)}")
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InvalidArgumentError(f"expected a name of letters, digits, '_', '.' and '-', got {shown(name)}")
-        self.name = name
+        self.name = _checked(name)
         self._abis: Mapping[str, TypeAbi] = {} if types is None else types.abis
         self._steps: tuple[_Step, ...] = (functools.partial(_by_function, function, name),)
 
@@ -191,14 +189,28 @@ class CallingConvention:
         )
 
 
-def default_convention(types: TypeConverter | None = None) -> CallingConvention:
-    """Prepends the context; with a converter, also converts all arguments and results."""
-    return _converting(DEFAULT, types, False)
+def default_convention(types: TypeConverter | None = None, *, name: str = DEFAULT) -> CallingConvention:
+    """Prepends the context; with a converter, also converts all arguments and results.
+
+    Raises:
+        InvalidArgumentError: ``types`` is no converter, or the name is none.
+    """
+    return _converting(_checked(name), types, to_outs=False)
 
 
-def results_to_outs_convention(types: TypeConverter) -> CallingConvention:
-    """Prepends the context, converts all arguments and results, and appends the results to the arguments."""
-    return _converting("outs", types, True)
+def results_to_outs_convention(types: TypeConverter, *, name: str = "outs") -> CallingConvention:
+    """Prepends the context, converts all arguments and results, and appends the results to the arguments.
+
+    Raises: as for ``default_convention``.
+    """
+    return _converting(_checked(name), types, to_outs=True)
+
+
+def _checked(name: object) -> str:
+    """A name as it is given."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidArgumentError(f"expected a name of letters, digits, '_', '.' and '-', got {shown(name)}")
+    return name
 
 
 def _converting(name: str, types: TypeConverter | None, to_outs: bool) -> CallingConvention:

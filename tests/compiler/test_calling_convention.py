@@ -387,6 +387,7 @@ def test_wrong_conventions_are_refused_at_their_place(name: str) -> None:
         (lambda: named_convention(""), "got ''"),
         (lambda: CallingConvention(3), "expected a function from a function's type to another, got 3"),  # type: ignore
         (lambda: CallingConvention(lambda type: type, "a name"), "expected a name of letters, digits"),
+        (lambda: default_convention(name="values,outs"), "expected a name of letters, digits"),
         (lambda: default_convention(memrefs)(function_type(KERNEL)), "expected a TypeConverter, got <function"),  # type: ignore
         (lambda: default_convention()("tensor"), "expected the type of a function, got 'tensor'"),  # type: ignore
         (lambda: TypeConverter().add("memref"), "expected a function from a type to a type, got 'memref'"),  # type: ignore
