@@ -10,7 +10,7 @@ out is memory of a donated argument where the program allows it (donation.py), e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -67,20 +67,29 @@ class Output:
 class Outputs:
     """Where the results of a function go: what its calls have in common.
 
+    ``numbers`` are the results that callers get as numbers, though the program writes them into storages.
+
     Attributes:
         inputs: the arguments without storages.
         count: of all results.
         tensors: those that ``out=`` is for.
-        stored: those that the program writes into storages, and these.
+        stored: all that the program writes into storages, and these.
         is_returned: whether the program returns them; else it only writes them into storages.
     """
 
     def __init__(
-        self, signature: Signature, binders: Sequence[Binder], unbinders: Sequence[Binder], target: CallTarget
+        self,
+        signature: Signature,
+        binders: Sequence[Binder],
+        unbinders: Sequence[Binder],
+        numbers: Container[int],
+        target: CallTarget,
     ) -> None:
         self.signature = signature
         self.binders = binders
-        self.unbinders = unbinders
+        self.unbinders = [
+            target.devices.wrap_number if number in numbers else unbind for number, unbind in enumerate(unbinders)
+        ]
         self.target = target
         self.inputs = signature.inputs
         self._donated: dict[int | tuple[int | str, ...], tuple[int, ...]] = {}
@@ -88,8 +97,9 @@ class Outputs:
         self.is_returned = bool(signature.results)
         self.count = len(signature.results or storages)
         found = [_output(number, signature, storages.get(number)) for number in range(self.count)]
-        self.tensors = tuple([one for one in found if one is not None])
-        self.stored = tuple([(one, one.storage) for one in self.tensors if one.storage is not None])
+        tensors = [one for one in found if one is not None]
+        self.tensors = tuple([one for one in tensors if one.number not in numbers])
+        self.stored = tuple([(one, one.storage) for one in tensors if one.storage is not None])
 
     def contexts(self) -> Mapping[Any, DeviceContext]:
         """The device contexts of the session's programs, by device; none without the ``hal`` module."""

@@ -86,6 +86,13 @@ class SessionDevices:
             buffer = buffer.subspan(0, nbytes)
         return DeviceArray(device, buffer, view.shape, dtype, nbytes, shared=buffer)
 
+    def wrap_number(self, view: object) -> object:
+        """The one element of a buffer view, as a Python number."""
+        assert isinstance(view, BufferView)
+        array = self.wrap(view)
+        assert isinstance(array, DeviceArray)
+        return array.item()
+
     def close(self) -> None:
         """Closes the instance if it was made here, and with it the devices; idempotent."""
         self._is_closed = True

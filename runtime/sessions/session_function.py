@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...hal.fence import Fence
@@ -21,6 +21,7 @@ from .donation import Donate
 from .output_call import OutputCall
 from .outputs import Out, Outputs
 from .session_devices import CallTarget
+from .signature import Result
 
 
 class SessionFunction(BoundFunction):
@@ -164,14 +165,18 @@ class SessionFunction(BoundFunction):
     def outputs(self) -> Outputs:
         """Where its results go."""
         if self._outputs is None:
-            unbinders = self._unbinders
-            if not self.signature.results:
-                devices = self._target.devices
-                storages = [one for one in self.signature.arguments if one.storage is not None]
-                storages.sort(key=lambda one: one.storage or 0)
-                unbinders = tuple([result_unbinder(one, devices.wrap, devices.wrap_dense) for one in storages])
-            self._outputs = Outputs(self.signature, self._binders, unbinders, self._target)
+            self._outputs = self._make_outputs(self.signature.results)
         return self._outputs
+
+    def _make_outputs(self, results: Sequence[Result]) -> Outputs:
+        """``results`` are those that callers see: numbers among them may be in storages."""
+        signature, devices = self.signature, self._target.devices
+        unbinders: Sequence[Callable[[Any], Any]] = self._unbinders
+        numbers: set[int] = set()
+        if not signature.results:
+            unbinders = [result_unbinder(one, devices.wrap, devices.wrap_dense) for one in signature.storages]
+            numbers = {number for number, one in enumerate(results) if one.letter != "r"}
+        return Outputs(signature, self._binders, unbinders, numbers, self._target)
 
     def _writer_for(self, out: object) -> SessionFunction:
         """The function that takes storages for these results: this one, or ``NAME$async`` beside it."""
@@ -191,7 +196,10 @@ class SessionFunction(BoundFunction):
             found = SessionFunction(self._target, function.context.lookup(f"{function.full_name}$async"), function)
         except (NotFoundError, InvalidArgumentError):  # there is none, or one that only programs can call
             return None
-        return found if found.signature.writes(self.signature) else None
+        if not found.signature.writes(self.signature):
+            return None
+        found._outputs = found._make_outputs(self.signature.results)
+        return found
 
     def _omits_storages(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> bool:
         """Whether it takes storages, and none is among the arguments."""

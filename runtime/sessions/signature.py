@@ -171,20 +171,24 @@ class Signature:
         """The arguments without the storages of results."""
         return tuple([one for one in self.arguments if one.storage is None])
 
+    @property
+    def storages(self) -> tuple[Argument, ...]:
+        """The storages, in order of the results that they are for."""
+        found = [one for one in self.arguments if one.storage is not None]
+        return tuple(sorted(found, key=lambda one: one.storage or 0))
+
     def without_storages(self) -> Signature:
         """What callers see who leave the storages out: results that the program only writes are returned."""
-        storages = sorted((one for one in self.arguments if one.storage is not None), key=lambda one: one.storage or 0)
-        return replace(self, arguments=self.inputs, results=self.results or tuple(storages))
+        return replace(self, arguments=self.inputs, results=self.results or self.storages)
 
     def writes(self, other: Signature) -> bool:
         """Whether it is ``other`` with a storage for each result."""
-        storages = sorted((one for one in self.arguments if one.storage is not None), key=lambda one: one.storage or 0)
-        results = [Argument.of(one.name, one.letter, one.declared, 0) for one in other.results]
         return (
             self.is_async
             and not self.results
             and [one.key for one in self.inputs] == [one.key for one in other.arguments]
-            and [one.key for one in storages] == [one.key for one in results]
+            and len(self.storages) == len(other.results)
+            and all(_holds(storage, result) for storage, result in zip(self.storages, other.results, strict=True))
         )
 
     def place(
@@ -237,6 +241,13 @@ def make_signature(
     if not _has_storages(arguments, results):
         arguments = [replace(one, storage=None) for one in arguments]
     return Signature(name, tuple(arguments), tuple(results), convention, is_async, dict(attributes))
+
+
+def _holds(storage: Argument, result: Result) -> bool:
+    """Whether a storage is of a result's type, or has the number that the result is."""
+    if result.letter == "r":
+        return storage.key == Argument.of(result.name, "r", result.declared, 0).key
+    return storage.shape == () and bool(storage.dtypes) and storage.element_type is element_type_of(result.declared)
 
 
 def _has_storages(arguments: Sequence[Argument], results: Sequence[Result]) -> bool:

@@ -67,6 +67,20 @@ module @program {
 }
 """
 
+# By the convention ``values`` the rate and the last two results are numbers.
+STEP = """
+module @program {
+  func.func @step(%w: tensor<4xf32>, %rate: tensor<f32>) -> (tensor<4xf32>, tensor<f32>, tensor<i1>) {
+    %0 = stablehlo.broadcast_in_dim %rate, dims = [] : (tensor<f32>) -> tensor<4xf32>
+    %1 = stablehlo.multiply %w, %0 : tensor<4xf32>
+    %c = stablehlo.constant dense<0.5> : tensor<f32>
+    %2 = stablehlo.multiply %rate, %c : tensor<f32>
+    %3 = stablehlo.compare GT, %2, %c : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    return %1, %2, %3 : tensor<4xf32>, tensor<f32>, tensor<i1>
+  }
+}
+"""
+
 PEER = """
 module @peer {
   func.func @plain(%a: tensor<4xf32>) -> tensor<4xf32> {

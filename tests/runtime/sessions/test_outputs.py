@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from support.outputs import MOVES, PEER, SAME, SOURCE, arrays, compiled, counted
+from support.outputs import MOVES, PEER, SAME, SOURCE, STEP, arrays, compiled, counted
 from support.peer import compile_module
 from support.sessions import COUNTER, elements, module, with_program
 
@@ -389,3 +389,26 @@ def test_every_convention_takes_arrays_for_results(session: pumice.Session, conv
     b = device.asarray(X)
     np.testing.assert_array_equal(call(a, b, donate=1).numpy(), X * X)
     assert b.is_closed
+
+
+def test_numbers_stay_numbers_beside_arrays_in_place(session: pumice.Session) -> None:
+    targets = ("reference",) if session.device.uri == "reference" else ("vulkan",)
+    session.load(pumice.compile(STEP, targets=targets, calling_convention="values"))
+    device, call = session.device, session.lookup("program.step")
+    w, out = device.asarray(X), device.zeros(4)
+    call(w, 0.5)
+    before = device.hal.allocation_count
+    plain = call(w, 0.5)
+    allocations = device.hal.allocation_count - before
+    call(w, 0.5, out=out)
+    with counted(device, allocations=allocations - 1, copies=0):
+        found = call(w, 0.5, out=out)
+    assert found[0] is out and found[1:] == plain[1:] == (0.25, False)
+    assert [type(one) for one in found[1:]] == [float, bool]
+    np.testing.assert_array_equal(out.numpy(), plain[0].numpy())
+    place = w.buffer.descriptor
+    y, rate, _ = call(w, 0.5, donate="input0")
+    assert y.buffer.descriptor == place and w.is_closed and rate == 0.25
+    np.testing.assert_array_equal(y.numpy(), out.numpy())
+    with pytest.raises(InvalidArgumentError, match=r"out takes 1 array, for output0"):
+        call(X, 0.5, out=(out, out))
