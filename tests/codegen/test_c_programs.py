@@ -112,6 +112,28 @@ def _roots() -> list[str]:
     return ["/usr/share", "/usr/local/share", "/etc"]
 
 
+def test_memory_that_the_host_does_not_see(module: bytes, tmp_path: Path) -> None:
+    """As on a GPU with memory of its own, and caches that host and device do not share."""
+    shutil.copy(Path(__file__).parent / "application.c", tmp_path)
+    changes = (
+        (b"if (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) {", b"if (made->is_host && flags) {"),
+        (b"made->is_coherent = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;", b"made->is_coherent = !flags;"),
+    )
+    built = build(tmp_path, module, sources=("application.c",), changes=changes)
+    assert _ran([f"./{built.name}"], tmp_path, VK_INSTANCE_LAYERS=_LAYER) == "as the header says\n"
+
+
+@pytest.mark.slow
+def test_behaviour_is_defined(module: bytes, tmp_path: Path) -> None:
+    """By the compiler's sanitizers: no access out of bounds or after a free, no overflow, no misaligned pointer."""
+    shutil.copy(Path(__file__).parent / "application.c", tmp_path)
+    flags = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    built = build(tmp_path, module, flags=flags, sources=("application.c",))
+    for arguments in ([], ["device"]):
+        # Leaks are valgrind's: the driver is unloaded before the sanitizer looks for what it lost.
+        assert _ran([f"./{built.name}", *arguments], tmp_path, ASAN_OPTIONS="detect_leaks=0") == "as the header says\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["small", "device"])
 def test_nothing_leaks(application: Path, mode: str) -> None:
@@ -274,3 +296,39 @@ def test_names_are_the_files(module: bytes) -> None:
     assert sorted(files) == ["2-layer net.c", "2-layer net.h"]
     assert b"int p2_layer_net_mul(p2_layer_net_program *" in files["2-layer net.h"]
     assert b"NAME" not in re.sub(rb"PNAME|_NAME_|DEVICE_NAME", b"", files["2-layer net.h"])
+
+
+_NO_FEATURE = ((b"return value != VK_FALSE;", b"return value > VK_TRUE;"),)
+_WIDE = """
+func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
+  %0 = stablehlo.multiply %x, %x : tensor<4xi64>
+  return %0 : tensor<4xi64>
+}
+"""
+
+
+def test_features_are_enabled_and_missing_ones_named(tmp_path: Path) -> None:
+    module = pumice.compile(_WIDE.replace("i64", "f64"))
+    wide = np.array([1.5, -2, 1e200, 3])
+    (result,) = run(build(tmp_path, module), [wide])
+    np.testing.assert_array_equal(result, wide * wide)
+    failed = try_run(build(tmp_path, module, changes=_NO_FEATURE), [wide])
+    assert failed.returncode == 1
+    assert "shaderFloat64" in failed.stderr
+
+
+@pytest.mark.parametrize("changes", [(), _NO_FEATURE], ids=["with", "without"])
+def test_programs_choose_between_executables(tmp_path: Path, changes: tuple[tuple[bytes, bytes], ...]) -> None:
+    module = pumice.compile(_WIDE, targets=("vulkan:shaderInt64", "vulkan"))
+    values = np.array([3, -(1 << 30), 1 << 31, 0], np.int64)
+    (result,) = run(build(tmp_path, module, changes=changes), [values])
+    np.testing.assert_array_equal(result, values * values)
+
+
+def test_the_header_is_one_of_cpp_too(module: bytes, tmp_path: Path) -> None:
+    compiler = shutil.which("g++") or shutil.which("c++")
+    if compiler is None:
+        pytest.skip("needs a C++ compiler, such as g++")
+    (tmp_path / "program.h").write_bytes(c_files(module)["program.h"])
+    (tmp_path / "use.cpp").write_text('#include "program.h"\nint main() { return program_create(nullptr, nullptr); }\n')
+    _ran([compiler, *WARNINGS, "-c", "use.cpp"], tmp_path)

@@ -35,10 +35,18 @@ def build(
     *,
     flags: Sequence[str] = ("-O0",),
     sources: Sequence[str] = (),
+    changes: Sequence[tuple[bytes, bytes]] = (),
     **options: bool,
 ) -> Path:
-    """Builds a module's program, with warnings as errors; ``sources`` are other files than its own ``main``."""
+    """Builds a module's program, with warnings as errors.
+
+    ``sources`` are other files than its own ``main``; ``changes`` are made to its text, as if devices were others.
+    """
     for name, content in c_files(module, stem, main=not sources, **options).items():
+        if name == f"{stem}.c":
+            for old, new in changes:
+                assert old in content, old
+                content = content.replace(old, new)
         (folder / name).write_bytes(content)
     found = folder / stem
     files = [f"{stem}.c", *(sources or [f"{stem}_main.c"])]
