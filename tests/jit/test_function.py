@@ -307,6 +307,27 @@ def test_donated_arrays_are_closed_and_memory_of_the_host_is_not(choice) -> None
         function(second, second, rate=0.5)
 
 
+@pytest.mark.vulkan
+@pytest.mark.parametrize("uri", [None, "reference"])
+def test_a_step_takes_the_memory_of_what_is_donated(uri) -> None:
+    def descend(weights, x):
+        value, by = jax.value_and_grad(lambda weights: jnp.tanh(x @ weights["w"] + weights["b"]).sum())(weights)
+        return jax.tree.map(lambda one, by: one - 0.1 * by, weights, by), value
+
+    with pumice.open_device(uri) as device:
+        allocations = {}
+        for donated in (None, 0):
+            function = pumice.jit(descend, device=device, donate_argnums=donated)
+            weights = {"w": device.asarray(W), "b": device.asarray(W[0])}
+            weights, _ = function(weights, device.asarray(X))
+            before = device.hal.allocation_count, device.hal.copy_count
+            weights, _ = function(weights, device.asarray(X))
+            allocations[donated] = device.hal.allocation_count - before[0]
+            assert device.hal.copy_count == before[1]
+            function.clear_cache()
+        assert allocations[0] == allocations[None] - len(weights)
+
+
 def test_threads_share_the_executables() -> None:
     function = pumice.jit(lambda x: jnp.cumsum(x) * 2, device="reference", cache_size=2)
     failures: list[BaseException] = []
