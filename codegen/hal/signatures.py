@@ -87,7 +87,7 @@ def docstring(program: Program, function: Function, *, outs: bool, waiting: bool
     if is_async:
         lines = [f'"""Starts {first}; returns before it is done where nothing has to be decided on the host.', ""]
     else:
-        lines = [f'"""{first[2:-2]}: computes and waits.', ""]
+        lines = [f'"""Runs {first} and waits for it.', ""]
     entries = []
     for variable, declared in zip(function.arguments, declaration.arguments, strict=False):
         use = ", written" if variable.name in storages else ""

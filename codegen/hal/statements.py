@@ -160,7 +160,7 @@ class StatementWriter:
             if self._is_same(one):
                 self._same[one.results[0]] = text
                 continue
-            if len(text.text) <= _LONG and self._may_wait(one, block, at):
+            if self._may_wait(one, block, at) and (len(text.text) <= _LONG or one.operation == "call"):
                 self._pending[one.results[0]] = (one, text, frozenset(self._read))
                 continue
             self._before(one)
