@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,6 +73,8 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     before = _mode(target)
+    if before is not None and stat.S_ISDIR(before):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
     if before is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     part = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
@@ -106,6 +108,16 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
         direct = mode is not None and not stat.S_ISREG(mode)
         with target.open("wb") if direct else replacing(target, sync=True) as file:
             write(file)
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Writes files that take their names when the content of all is on the disk. Raises as `write_whole`."""
+    with contextlib.ExitStack() as stack:
+        for path, content in files.items():
+            stack.enter_context(writing_errors(path))
+            file = stack.enter_context(replacing(path, sync=True))
+            file.write(content)
+            file.flush()
 
 
 @contextlib.contextmanager

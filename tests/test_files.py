@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import pytest
 
-from pumice.files import cache_directory, replacing, write_whole
+from pumice.files import cache_directory, replacing, write_all, write_whole
 from pumice.status import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -50,6 +50,18 @@ def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path, error: BaseEx
         write_whole(path, write)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_several_files_are_written_or_none(tmp_path: Path) -> None:
+    one, two, folder = (tmp_path / name for name in ("one", "two", "folder"))
+    write_all({one: b"old", two: b"old"})
+    folder.mkdir()
+    with pytest.raises(PermissionDeniedError, match=r"folder cannot be written: Is a directory"):
+        write_all({one: b"new", folder: b"new", two: b"new"})
+    with pytest.raises(NotFoundError, match="there is no folder"):
+        write_all({one: b"new", tmp_path / "none" / "file": b"new"})
+    assert one.read_bytes() == two.read_bytes() == b"old"
+    assert sorted(tmp_path.iterdir()) == [folder, one, two]
 
 
 @pytest.mark.parametrize(

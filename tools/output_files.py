@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from ..files import write_whole, writing_errors
+from ..files import write_all, write_whole, writing_errors
 from ..status import PumiceError, UnavailableError
 from ..terminal import printable
 from .errors import describe
@@ -22,6 +22,15 @@ def store(path: Path, write: Callable[[BinaryIO], object], *, where: str, append
                 write(file)
         else:
             write_whole(path, write)
+    except PumiceError as error:
+        error.location = where
+        raise
+
+
+def store_all(files: Mapping[Path, bytes], *, where: str) -> None:
+    """Writes several files, or none. Errors are those of `write_all`, with ``where``, the option that names them."""
+    try:
+        write_all(files)
     except PumiceError as error:
         error.location = where
         raise

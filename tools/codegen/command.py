@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -39,7 +38,7 @@ def codegen(
     .pbtxt); - is stdin. What the code cannot do, such as calls of other modules, is refused, and nothing is written.
     """
     from ..errors import usage_error
-    from ..output_files import Outputs, store
+    from ..output_files import store_all
 
     if as_hal == as_c:
         raise usage_error("expected one of --hal and --c")
@@ -62,16 +61,7 @@ def codegen(
         from ...codegen.c.writer import write_c
 
         files = write_c(definition, path.stem, _name(module), main=main, cmake=cmake, data=data)
-    outputs = Outputs()
-    for name, content in files.items():
-        with outputs.storing():
-            if not outputs.failed:
-                store(path.parent / name, functools.partial(_put, content), where="--output")
-    outputs.finish()
-
-
-def _put(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
+    store_all({path.parent / name: content for name, content in files.items()}, where="--output")
 
 
 def _definition(module: str, functions: tuple[str, ...]) -> ModuleDef:

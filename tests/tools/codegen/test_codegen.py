@@ -86,6 +86,8 @@ def test_modules_are_taken_as_they_are(form: str, program: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        ((), "Missing option '-o' / '--output'"),
+        (("--hal",), "Missing option '-o' / '--output'"),
         (("-o", "a.py"), "expected one of --hal and --c"),
         (("--hal", "--c", "-o", "a.py"), "expected one of --hal and --c"),
         (("--hal", "--main", "-o", "a.py"), "--main goes with --c"),
@@ -111,9 +113,60 @@ def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [module]
 
 
-def test_a_file_that_is_no_module(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "got an empty file; compile it again"),
+        (b"no module", "it is cut short, or no module"),
+        (None, "there is none; check the path"),
+    ],
+)
+def test_files_that_are_no_modules(data: bytes | None, said: str, tmp_path: Path) -> None:
     path = tmp_path / "program.vmfb"
-    path.write_bytes(b"no module")
-    done = codegen("--hal", path, "-o", tmp_path / "written.py")
-    assert done.exit_code == 1 and "program.vmfb" in done.output
-    assert list(tmp_path.iterdir()) == [path]
+    if data is not None:
+        path.write_bytes(data)
+    before = list(tmp_path.iterdir())
+    for way, out in (("--hal", "written.py"), ("--c", "written.c")):
+        done = codegen(way, path, "-o", tmp_path / out)
+        assert done.exit_code == 1 and "program.vmfb: expected a module file, " in done.stderr and said in done.stderr
+    assert list(tmp_path.iterdir()) == before
+
+
+def test_a_module_that_is_cut_short(program: Path, tmp_path: Path) -> None:
+    module = tmp_path / "program.vmfb"
+    assert CliRunner().invoke(main, ["compile", str(program), "-o", str(module)]).exit_code == 0
+    data = module.read_bytes()
+    before = sorted(tmp_path.iterdir())
+    for length in range(16, len(data), len(data) // 7):
+        module.write_bytes(data[:length])
+        for way, out in (("--hal", "written.py"), ("--c", "written.c")):
+            done = codegen(way, module, "-o", tmp_path / out)
+            assert done.exit_code == 1 and "program.vmfb" in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_module_for_the_reference_device_has_no_c_program(program: Path, tmp_path: Path) -> None:
+    module = tmp_path / "program.vmfb"
+    command = ["compile", str(program), "--target", "reference", "-o", str(module)]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    before = sorted(tmp_path.iterdir())
+    done = codegen("--c", module, "-o", tmp_path / "written.c")
+    assert done.exit_code == 1 and "C programs are for Vulkan" in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+    assert codegen("--hal", module, "-o", tmp_path / "written.py").exit_code == 0
+
+
+@pytest.mark.parametrize("taken", ["a.c", "a.h", "a.data", "CMakeLists.txt"])
+def test_where_one_file_cannot_be_written_none_is(taken: str, program: Path, tmp_path: Path) -> None:
+    (tmp_path / taken).mkdir()
+    (tmp_path / "a_main.c").write_bytes(b"old")
+    before = sorted(tmp_path.iterdir())
+    done = codegen("--c", program, "-o", tmp_path / "a.c", "--main", "--cmake", "--data")
+    assert done.exit_code == 1 and f"{taken} cannot be written: Is a directory" in done.stderr
+    assert sorted(tmp_path.iterdir()) == before and (tmp_path / "a_main.c").read_bytes() == b"old"
+
+
+def test_a_folder_that_is_not_there(program: Path, tmp_path: Path) -> None:
+    done = codegen("--hal", program, "-o", tmp_path / "none" / "a.py")
+    assert done.exit_code == 1 and "a.py cannot be written: there is no folder" in done.stderr
+    assert list(tmp_path.iterdir()) == [program]
