@@ -6,6 +6,7 @@ array that was donated is closed, whether its memory was of use or not; if the c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
@@ -128,7 +129,8 @@ class Donation:
                 places.setdefault(part, []).append(index)
                 part = part.parent
         for position, array in self.arrays.items():
-            old, by = array.shared(), _donated_text(self._signature, position)
+            argument = self._signature.arguments[position]
+            old, by = array.shared(), _donated_text(self._signature.name, position, argument.name)
             used = places.get(old)
             if not used:
                 array.close_for(by)
@@ -143,18 +145,18 @@ class Donation:
         return results
 
 
-def _donated_text(signature: Signature, position: int) -> str:
+@functools.lru_cache(1024)
+def _donated_text(function: str, position: int, name: str) -> str:
     """What touching an array is answered with that was donated."""
-    name = signature.arguments[position].name
     return (
-        f"this array was donated to {signature.name} as argument {position} ({name}): its memory is the program's; use "
-        "a result of that call, or donate a copy()"
+        f"this array was donated to {function} as argument {position} ({name}): its memory is the program's; use a "
+        "result of that call, or donate a copy()"
     )
 
 
 def buffer_of(value: object) -> Buffer | None:
     """The buffer of an array or a view; ``None`` for other values."""
-    if type(value) is DeviceArray or isinstance(value, (DeviceArray, BufferView)):  # the usual one first
+    if isinstance(value, (BufferView, DeviceArray)):  # in this order it is fast for both
         return value.buffer
     return value if isinstance(value, Buffer) else None
 
