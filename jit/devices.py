@@ -10,13 +10,15 @@ from ..status import InvalidArgumentError
 _instance: Final = Instance()
 
 
+def check_device(wanted: object) -> None:
+    """Raises InvalidArgumentError for what is neither a URI nor a device, nor ``None``."""
+    if wanted is not None and not isinstance(wanted, str | Device):
+        raise InvalidArgumentError(f"device is a URI or an open pumice.Device, got {type(wanted).__name__}")
+
+
 def shared_device(wanted: str | Device | None) -> Device:
     """An open device as it is; that of a URI, opened once for all functions of the process.
 
-    Raises: as ``pumice.open_device``; InvalidArgumentError for what is neither.
+    Raises: as ``pumice.open_device``.
     """
-    if isinstance(wanted, Device):
-        return wanted
-    if wanted is not None and not isinstance(wanted, str):
-        raise InvalidArgumentError(f"device is a URI or an open pumice.Device, got {type(wanted).__name__}")
-    return _instance.device(wanted)
+    return wanted if isinstance(wanted, Device) else _instance.device(wanted)

@@ -16,7 +16,7 @@ from ..runtime import Device
 from ..runtime.profiling.profile import Profile
 from ..status import FailedPreconditionError, InvalidArgumentError, shown
 from .cache import CacheInfo, ExecutableCache
-from .devices import shared_device
+from .devices import check_device, shared_device
 from .leaves import TracedError, as_traced, leaf_key, leaf_spec
 from .parameters import Names, Nums, StaticParameters
 from .places import name_of, refuse
@@ -46,6 +46,7 @@ class JitFunction:
         device: str | Device | None,
         cache_size: int,
     ) -> None:
+        check_device(device)
         functools.update_wrapper(self, function)
         self._jax: Any = jax.jit(  # whose type lacks in_tree and clear_cache
             function,

@@ -55,6 +55,8 @@ def _other_key(leaf: Any) -> Hashable:
         return (leaf.shape, leaf.dtype, True) if _is_weak(leaf) else (leaf.shape, leaf.dtype)
     if isinstance(leaf, np.ndarray | np.generic):
         return _host_key(leaf)
+    if isinstance(leaf, _jax.ShapeDtypeStruct):
+        raise TypeError(f"expected an array, got {leaf}, which lower(…) takes")
     return type(leaf).__qualname__
 
 

@@ -358,10 +358,26 @@ def test_an_array_of_another_device_is_refused() -> None:
         function(other.asarray(X), W)
 
 
-@pytest.mark.parametrize("wrong", ["no such device", 3, np.float32])
-def test_a_device_that_is_none(wrong) -> None:
-    with pytest.raises((pumice.InvalidArgumentError, pumice.NotFoundError)):
-        _ = pumice.jit(step, device=wrong).device
+@pytest.mark.parametrize("wrong", [3, np.float32, pumice.Session()])
+def test_a_device_is_a_uri_or_open(wrong) -> None:
+    with pytest.raises(pumice.InvalidArgumentError, match="device is a URI or an open pumice.Device, got"):
+        pumice.jit(step, device=wrong)
+
+
+@pytest.mark.vulkan
+def test_a_device_that_is_not_there_is_told_when_it_is_opened() -> None:
+    function = pumice.jit(step, device="vulkan://no-such-device")
+    with pytest.raises(pumice.NotFoundError, match="no-such-device"):
+        function(X, W)
+
+
+def test_a_shape_is_lowered_and_not_called() -> None:
+    function = pumice.jit(step, device="reference")
+    shape = jax.ShapeDtypeStruct(X.shape, X.dtype)
+    with pytest.raises(TypeError, match=r"which lower\(…\) takes"):
+        function(shape, W)
+    with function.lower(shape, W).compile() as compiled, pytest.raises(TypeError, match=r"which lower\(…\) takes"):
+        compiled(shape, W)
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 2.0])
