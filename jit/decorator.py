@@ -74,8 +74,9 @@ def jit(
         cache_size: the most executables that are kept; the one that was not used for longest goes first.
 
     Raises:
-        UnavailableError: JAX is not installed.
-        InvalidArgumentError: a value of the wrong type.
+        UnavailableError: JAX is not installed, or is older than 0.6.
+        InvalidArgumentError: ``device`` or ``cache_size`` is of the wrong type.
+        TypeError, ValueError: what ``jax.jit`` says of the others.
     """
     try:
         from .function import JitFunction
@@ -83,7 +84,8 @@ def jit(
         if error.name is None or error.name.partition(".")[0] not in ("jax", "jaxlib"):
             raise
         raise UnavailableError(
-            f"pumice.jit needs the extra `jax`, which is not installed ({error}): pip install 'pumice[jax]'"
+            f"pumice.jit needs JAX 0.6 or later, the extra `jax`, which cannot be imported ({error}): "
+            "pip install 'pumice[jax]'"
         ) from None
 
     def decorate(function: Callable[..., object]) -> JitFunction:
