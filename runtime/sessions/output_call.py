@@ -111,7 +111,8 @@ class OutputCall:
         if outputs.is_returned:
             for output in outputs.tensors:
                 if output.number in targets:
-                    outputs.check_result(output, targets[output.number], found[output.number])
+                    number = output.number
+                    outputs.check_result(output, targets[number], found[number], self._views.get(number))
         if self._copied:
             self._copy(found)
         for target in targets.values():

@@ -232,8 +232,8 @@ class Outputs:
                         f"leave out= out and donate the argument (donate={index})"
                     )
 
-    def check_result(self, output: Output, target: Target, found: object) -> None:
-        """Checks what the program returned against the array that it is for."""
+    def check_result(self, output: Output, target: Target, found: object, view: BufferView | None) -> None:
+        """Checks what the program returned against the array that it is for, and the storage that it was given."""
         tensor, shape = output.tensor, target.shape
         if isinstance(found, BufferView):
             kind = found.element_type
@@ -245,13 +245,20 @@ class Outputs:
         else:
             same = isinstance(found, Buffer) and found.size == target.buffer.size
         source = buffer_of(found)
-        if same and source is not None and (output.storage is not None or source.device is target.buffer.device):
-            return
+        if same and source is not None:
+            if view is None and source.device is target.buffer.device:
+                return
+            if view is not None and (source.overlaps(view.buffer) or not source.size):
+                return
         text = type(found).__name__
         if isinstance(found, BufferView):
             text = f"{format_shape_and_type(found.shape, found.element_type)} on {found.buffer.device.name}"
-        written = "; its first bytes were written" if output.storage is not None else "; nothing was written"
-        raise InvalidArgumentError(self._wrong(output, target, f"the program's result is {text}{written}"))
+        written = "nothing was written"
+        if view is not None:
+            written = (
+                "its first bytes were written" if not same else "it is not in the storage that the program was given"
+            )
+        raise InvalidArgumentError(self._wrong(output, target, f"the program's result is {text}; {written}"))
 
 
 def _output(number: int, signature: Signature, storage: Argument | None) -> Output | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.flat import SOAK, hold_flat
+from support.outputs import compiled
 from support.peer import compile_module
 
 import pumice
@@ -98,6 +99,28 @@ def test_calls_of_a_classifier_are_flat() -> None:
             if step % 100 == 0:
                 for result, same in zip(results, expected, strict=True):
                     np.testing.assert_array_equal(np.asarray(result), same)
+
+        _stays_flat(session, call, 5_000 if SOAK else 300)
+
+
+@pytest.mark.parametrize("staging", [False, True], ids=["mapped", "staging"])
+def test_results_in_the_callers_arrays_and_donations_are_flat(staging: bool) -> None:
+    a, b = np.arange(4, dtype=np.float32), np.float32([1, -1, 1, -1])
+    with pumice.open_device(staging=staging) as device, pumice.Session(device) as session:
+        session.load(compiled())
+        multiply, moved = session.lookup("program.mul"), [device.asarray(a)]
+        sign, whole = device.asarray(b), device.zeros(128)
+
+        def call(step: int) -> None:
+            out = whole[step % 7 : step % 7 + 4]  # in place, or through a copy
+            multiply(a, sign, out=out)
+            moved[0] = multiply(moved[0], sign, donate=0)
+            session.call("program.tanh", device.asarray(a), donate=0)
+            with pytest.raises(pumice.InvalidArgumentError):
+                multiply(moved[0], sign, donate=0, out=moved[0])
+            if step % 100 == 0:
+                np.testing.assert_array_equal(out.numpy(), a * b)
+                np.testing.assert_array_equal(np.abs(moved[0].numpy()), a)
 
         _stays_flat(session, call, 5_000 if SOAK else 300)
 

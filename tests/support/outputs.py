@@ -154,6 +154,12 @@ MOVES = (
         "!hal.buffer_view, !hal.buffer_view, !hal.buffer_view",
     )
     + function(
+        "elsewhere",
+        "sync func @elsewhere(%x: tensor<4xf32>, %y: tensor<4xf32> {iree.abi.output = 0 : index}) -> "
+        "(%z: tensor<4xf32>)",
+        arguments="%r0: !hal.buffer_view, %r1: !hal.buffer_view",
+    )
+    + function(
         "fails",
         "sync func @fails(%x: tensor<4xf32>, %y: tensor<4xf32> {iree.abi.output = 0 : index}) -> ()",
         '  %i0 = vm.const.i32 9\n  vm.fail %i0, "not today"',

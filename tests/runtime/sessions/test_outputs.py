@@ -362,6 +362,8 @@ def test_functions_without_tensors_have_no_out(session: pumice.Session) -> None:
     with pytest.raises(InvalidArgumentError, match="no tensor among its results that out= could take"):
         session.call("numbers.next", out=session.device.zeros(4))
     out = session.device.zeros(4)
+    with pytest.raises(InvalidArgumentError, match="it is not in the storage that the program was given"):
+        session.call("program.elsewhere", X, out=out)
     with pytest.raises(PumiceError, match="not today"):
         session.call("program.fails", X, out=out)
     assert not out.numpy().any()
