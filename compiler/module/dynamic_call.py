@@ -141,7 +141,12 @@ class DynamicCall:
         return str(self._plan.arguments[place.argument].type.lengths[place.axis])[1:-1]
 
     def record(
-        self, text: FunctionText, lengths: Lengths, recorders: Sequence[FunctionText], commands: Mapping[int, str]
+        self,
+        text: FunctionText,
+        lengths: Lengths,
+        recorders: Sequence[FunctionText],
+        commands: Mapping[int, str],
+        kept: str,
     ) -> None:
         """Puts command buffers for a call's lengths into registers, recorded anew if those of the last call differ.
 
@@ -150,9 +155,10 @@ class DynamicCall:
             lengths: of the call.
             recorders: functions that record a command buffer each.
             commands: registers by the recorders' numbers.
+            kept: the register of the list of lengths and command buffers.
         """
         compare, known, record, go_on = (text.new_label() for _ in range(4))
-        kept, some, same = text.reference(), text.integer(), text.integer()
+        some, same = text.integer(), text.integer()
         text.line(f"{kept} = vm.global.load.ref @{self._name}.recorded : {_LIST}")
         text.line(f"{some} = vm.cmp.nz.ref {kept}")
         text.line(f"vm.cond_br {some}, {compare}(), {record}()")
@@ -165,21 +171,20 @@ class DynamicCall:
             text.line(f"{same} = vm.and.i32 {same}, {equal}")
         text.line(f"vm.cond_br {same}, {known}(), {record}()")
         text.label(record)
-        count = text.i32(len(self.symbols) + len(recorders))
+        count = text.i32(len(self.symbols) + len(commands))
         text.line(f"{kept} = vm.list.alloc {count} : {_LIST}")
         text.line(f"vm.list.resize {kept}, {count}")
         for number, symbol in enumerate(self.symbols):
             text.line(f"vm.list.set.i64 {kept}, {text.i32(number)}, {lengths.register(symbol)}")
-        for number, recorder in enumerate(recorders):
+        for place, number in enumerate(commands, len(self.symbols)):
             recorded = text.reference()
-            text.line(f"{recorded} = vm.call @{recorder.name}({kept})")
-            text.line(f"vm.list.set.ref {kept}, {text.i32(len(self.symbols) + number)}, {recorded}")
+            text.line(f"{recorded} = vm.call @{recorders[number].name}({kept})")
+            text.line(f"vm.list.set.ref {kept}, {text.i32(place)}, {recorded}")
         text.line(f"vm.global.store.ref {kept}, @{self._name}.recorded : {_LIST}")
         text.line(f"vm.br {known}()")
         text.label(known)
-        for number in range(len(recorders)):
-            place = text.i32(len(self.symbols) + number)
-            text.line(f"{commands[number]} = vm.list.get.ref {kept}, {place} : !hal.command_buffer")
+        for place, register in enumerate(commands.values(), len(self.symbols)):
+            text.line(f"{register} = vm.list.get.ref {kept}, {text.i32(place)} : !hal.command_buffer")
         text.line(f"vm.br {go_on}()")
         text.label(go_on)
 

@@ -75,7 +75,7 @@ def emit_module(
     init = _initializer(writers, list(choices.values()), rodata)
     every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
     used = sorted({each for text in every for each in text.imports})
-    recordings = [writer.recording_global(index) for writer in writers for index in range(len(writer.recorders))]
+    recordings = [writer.recording_global(index) for writer in writers for index in writer.recorded_at_load]
     globals_ = ["device", *holders.values(), *recordings, *(["constants"] if rodata.pool else [])]
     lines = [
         f"vm.module @{name}",
@@ -139,9 +139,9 @@ def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], 
     if rodata.pool:
         _upload(text, device, rodata)
     for writer in writers:
-        for index, recorder in enumerate(writer.recorders if writer.is_recorded_at_load else ()):
+        for index in writer.recorded_at_load:
             commands = text.reference()
-            text.line(f"{commands} = vm.call @{recorder.name}()")
+            text.line(f"{commands} = vm.call @{writer.recorders[index].name}()")
             text.store_global(commands, writer.recording_global(index), "hal.command_buffer")
     text.line("vm.return")
     return text

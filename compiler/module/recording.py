@@ -6,6 +6,7 @@ Their buffers are slots, which a call binds: constants, the arena, flags that th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from ..codegen.kernel import Kernel, Workload
 from ..ir.printer import line_text
@@ -17,6 +18,8 @@ from .dynamic_call import DynamicCall
 from .function_text import FunctionText
 from .lengths import Lengths
 from .rodata import Rodata
+
+_ONE_SHOT: Final = 1
 
 
 class Recorder:
@@ -33,6 +36,8 @@ class Recorder:
 
     Attributes:
         functions: made so far; each gives a command buffer.
+        one_shot: numbers of those whose command buffers are recorded for each submission. They only copy: a device may
+            replay what it made of such commands for the buffers of an earlier call (IREE 3.13, Vulkan: native replays).
         slots: numbers of the slots by name.
     """
 
@@ -55,6 +60,7 @@ class Recorder:
         self._source = source
         self._functions: dict[str, tuple[str, str]] = {}
         self.functions: list[FunctionText] = []
+        self.one_shot: set[int] = set()
         slots = ["constants"] if plan.constants or plan.tables else []
         slots += ["arena"] if plan.plan.size or plan.plan.slots else []
         slots += ["flags"] if plan.flags else []
@@ -82,11 +88,14 @@ class Recorder:
         text = FunctionText(f"{self._name}.record.{len(self.functions)}", "r" if self._call.symbols else "", "r")
         self.functions.append(text)
         device = text.load_global("device", "hal.device")
-        modes = [text.i32(0), text.i32(3), text.i64(-1), text.i32(len(self.slots))]
+        entries = dict.fromkeys(step.entry for step in walk(steps) if isinstance(step, Dispatch))
+        if not entries:
+            self.one_shot.add(len(self.functions) - 1)
+        modes = [text.i32(_ONE_SHOT if not entries else 0), text.i32(3), text.i64(-1), text.i32(len(self.slots))]
         commands = text.reference_of("hal.command_buffer.create", [device, *modes])
         null = text.null()
         self._functions = {}
-        for entry in dict.fromkeys(step.entry for step in walk(steps) if isinstance(step, Dispatch)):
+        for entry in entries:
             self._functions[entry] = self._look_up(text, entry)
         lengths = self._call.load(text)
         self._prepare(lengths, steps)

@@ -97,6 +97,7 @@ class SequenceWriter:
         self._device, self._last = "", self._wait
         self._lengths = Lengths(self._text, plan.plan, {})
         self._commands: dict[int, str] = {}
+        self._kept = self._text.reference() if self._call.symbols else ""
 
     @property
     def recorders(self) -> Sequence[FunctionText]:
@@ -104,9 +105,10 @@ class SequenceWriter:
         return self._recorder.functions
 
     @property
-    def is_recorded_at_load(self) -> bool:
-        """Whether command buffers are the same for all calls."""
-        return not self._call.symbols
+    def recorded_at_load(self) -> Sequence[int]:
+        """Numbers of the recorders whose command buffers are the same for all calls."""
+        one_shot = range(len(self.recorders)) if self._call.symbols else self._recorder.one_shot
+        return [index for index in range(len(self.recorders)) if index not in one_shot]
 
     @property
     def globals(self) -> Sequence[str]:
@@ -126,7 +128,7 @@ class SequenceWriter:
         is_signalled = self._steps(plan.steps, "" if owned else self._signal)
         if self._call.symbols:
             with text.inserted(start):
-                self._call.record(text, self._lengths, self._recorder.functions, self._commands)
+                self._call.record(text, self._lengths, self._recorder.functions, self._commands, self._kept)
         text.at(self._place)
         for name in owned:
             fence = self._signal if name == owned[-1] else new_fence(text, self._device)
@@ -332,7 +334,10 @@ class SequenceWriter:
     def _submit(self, index: int, signal: str = "") -> None:
         """Submits a command buffer after what was submitted last; what comes next waits unless a fence is given."""
         text = self._text
-        if self._call.symbols:
+        if index in self._recorder.one_shot:
+            commands = text.reference()
+            text.line(f"{commands} = vm.call @{self._recorder.functions[index].name}({self._kept})")
+        elif self._call.symbols:
             if index not in self._commands:
                 self._commands[index] = text.reference()
             commands = self._commands[index]
