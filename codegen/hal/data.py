@@ -36,7 +36,7 @@ class DataTable:
             lines = [f'_FILE: Final = memoryview(Path(__file__).with_name("{self.file}").read_bytes())']
             lines.append("_DATA: Final = {")
             for ordinal, start in self._places().items():
-                lines.append(f"    {ordinal}: _FILE[{start} : {start + len(self._rodata[ordinal])}],")
+                lines.append(f"    {ordinal}: _FILE[{start}:{start + len(self._rodata[ordinal])}],")
             return [*lines, "}"]
         lines = ["_DATA: Final = {"]
         for ordinal in sorted(self._used):

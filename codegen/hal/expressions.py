@@ -12,7 +12,14 @@ from ...vm.translation.operations import EXPRESSIONS
 from ...vm.translation.ranges import FULL, Range, fits, result_range
 from ..program.ir import Constant, Instruction, Value, Variable
 
-_OPPOSITES: Final = ((" == ", " != "), (" != ", " == "), (" is not ", " is "), (" is ", " is not "), (" < ", " >= "))
+_OPPOSITES: Final = (
+    (" == ", " != "),
+    (" != ", " == "),
+    (" is not ", " is "),
+    (" is ", " is not "),
+    (" < ", " >= "),
+    (" > ", " <= "),
+)
 _MASKS: Final = {32: "0xFFFFFFFF", 64: "0xFFFFFFFFFFFFFFFF"}
 
 
@@ -84,8 +91,12 @@ def expression(
             return logical
     found = _range(mnemonic, bounds) if _is_integer(mnemonic) else None
     simple = _simpler(mnemonic, operands, bounds)
-    texts = [one.operand() for one in operands]
-    text = (simple or template.text).format(*texts)
+    if mnemonic.startswith(("cmp.eq.i", "cmp.ne.i")) and isinstance(instruction.operands[0], Constant):
+        operands = operands[::-1]
+    shape = simple or template.text
+    whole = shape == "{0}" or re.fullmatch(r"\w+\([^()]*\)", shape) is not None  # operands need no parentheses
+    texts = [one.number() if whole else one.operand() for one in operands]
+    text = shape.format(*texts)
     if template.condition:
         return Text(
             text, False, condition=True, bounds=(0, 1), opposite=_opposite(mnemonic, simple or template.text, texts)
@@ -96,7 +107,7 @@ def expression(
             _note(text, used)
             return Text(f"round_f32({text})")
         _note(text, used)
-        return Text(text, text.endswith(")") and "(" in text.split(" ")[0])
+        return Text(text, whole and shape != "{0}")
     if template.wrap and not (found is not None and fits(found, template.wrap)):
         if _counts(instruction, counters):
             return Text(text, False, bounds=(0, FULL[kind][1]))
@@ -104,8 +115,7 @@ def expression(
         _note(text, used)
         return Text(f"wrap{template.wrap}({text})", bounds=FULL[kind])
     _note(text, used)
-    same = (simple or template.text) == "{0}"
-    return Text(text, operands[0].atom if same else False, bounds=found or FULL.get(kind))
+    return Text(text, operands[0].atom if shape == "{0}" else whole, bounds=found or FULL.get(kind))
 
 
 def _opposite(mnemonic: str, template: str, texts: Sequence[str]) -> str | None:
@@ -117,7 +127,7 @@ def _opposite(mnemonic: str, template: str, texts: Sequence[str]) -> str | None:
         (" is ", " is not "),
         (" < ", " >= "),
     ):
-        if template.count(sign) == 1 and not (sign == " < " and ".f" in mnemonic) and "not (" not in template:
+        if template.count(sign) == 1 and not (sign in (" < ", " > ") and ".f" in mnemonic) and "not (" not in template:
             return template.replace(sign, other).format(*texts)
     return None
 
@@ -183,8 +193,10 @@ def _simpler(mnemonic: str, operands: Sequence[Text], bounds: Sequence[Range]) -
     if not bits:
         return "{0}" if mnemonic == "ext.i32.i64.u" and bounds[0][0] >= 0 else None
     sides = [f"{{{at}}}" if low >= 0 else f"({{{at}}} & {_MASKS[bits]})" for at, (low, _) in enumerate(bounds)]
-    if name == "cmp" and mnemonic.endswith(".u"):
-        return f"{sides[0]} < {sides[1]}"
+    if name == "cmp" and ".lt." in mnemonic:
+        left, right = sides if mnemonic.endswith(".u") else ("{0}", "{1}")
+        constant_first = bounds[0][0] == bounds[0][1] and operands[0].text.isdecimal()
+        return f"{right} > {left}" if constant_first else f"{left} < {right}"
     if name in ("div", "rem") and bounds[1][0] > 0:
         sign = "//" if name == "div" else "%"
         if mnemonic.endswith(".u") and (bounds[0][0] >= 0 or bounds[1][0] > 1):
@@ -194,8 +206,7 @@ def _simpler(mnemonic: str, operands: Sequence[Text], bounds: Sequence[Range]) -
     if name in ("shl", "shr") and bounds[1][0] >= 0 and bounds[1][1] < bits:
         if name == "shl":
             return "{0} << {1}"
-        if mnemonic.endswith(".s") or bounds[0][0] >= 0:
-            return "{0} >> {1}"
+        return "{0} >> {1}" if mnemonic.endswith(".s") or bounds[0][0] >= 0 else f"({{0}} & {_MASKS[bits]}) >> {{1}}"
     if name in ("min", "max") and (mnemonic.endswith(".s") or all(low >= 0 for low, _ in bounds)):
         return f"{name}({{0}}, {{1}})"
     if mnemonic.startswith("ext.i32.i64.u") and bounds[0][0] >= 0:

@@ -111,8 +111,9 @@ def docstring(program: Program, function: Function, *, outs: bool, waiting: bool
 
 
 def _described(declared: DeclaredValue) -> str:
-    if declared.kind is ValueKind.TENSOR and declared.shape is not None:
+    if declared.kind is not ValueKind.SCALAR and declared.element_type is not None and declared.shape is not None:
         lengths = ", ".join("any" if one is None else str(one) for one in declared.shape)
         comma = "," if len(declared.shape) == 1 else ""
-        return f"{declared.element_type} of shape ({lengths}{comma})"
+        bare = "" if declared.kind is ValueKind.TENSOR else "a buffer of "
+        return f"{bare}{declared.element_type} of shape ({lengths}{comma})"
     return declared.type_text

@@ -37,6 +37,7 @@ def simplify_function(program: Program, function: Function, formats: Sequence[st
     while True:
         changed = _fold(program, function, formats)
         changed |= _fold_copies(function)
+        changed |= _fold_within(function)
         changed |= _fold_branches(function)
         changed |= thread(function)
         changed |= _remove_unreachable(function)
@@ -166,6 +167,28 @@ def _without_passing(instructions: list[Instruction]) -> list[Instruction]:
                 continue
         kept.append(one)
     return kept
+
+
+def _fold_within(function: Function) -> bool:
+    """Reads a constant in place of a variable that its block sets to it before."""
+    changed = False
+    for block in function.blocks:
+        known: dict[Variable, Value] = {}
+        for one in block.instructions:
+            used = {value: known[value] for value in one.values() if isinstance(value, Variable) and value in known}
+            if used:
+                one.substitute(used)
+                changed = True
+            for variable in one.results:
+                known.pop(variable, None)
+            if one.operation == "assign" and isinstance(one.operands[0], Constant):
+                known[one.results[0]] = one.operands[0]
+        for edge in block.edges:
+            for at, (target, source) in enumerate(edge.copies):
+                if isinstance(source, Variable) and source in known:
+                    edge.copies[at] = (target, known[source])
+                    changed = True
+    return changed
 
 
 def _fold_copies(function: Function) -> bool:
