@@ -172,6 +172,27 @@ def test_module_for_both_devices(device: Device) -> None:
                 assert np.array_equal(hal_code.call(program, "simple_mul", [X, Y])[0], X * Y)
 
 
+@pytest.mark.vulkan
+def test_it_runs_where_kernels_have_memory_of_their_own(any_device: Device) -> None:
+    with hal_program(compiled(LOOP), any_device) as program:
+        end, count = hal_code.call(program, "collatz", [np.array(27, np.int32)])
+        assert (int(end), int(count)) == (1, 111)
+
+
+@pytest.mark.vulkan
+def test_calls_leave_nothing(device: Device) -> None:
+    with hal_program(compiled(LOOP), device) as program:
+        argument, results = program.to_device(np.array(6, np.int32)), []
+        for _ in range(20):
+            program.collatz(argument)
+        before = pumice.live_objects()
+        for _ in range(60):
+            results = program.collatz(argument)
+        # How many calls' command pools are in use at once depends on the machine.
+        assert all(count <= before.get(kind, 0) + 4 for kind, count in pumice.live_objects().items())
+        assert int(program.to_host(results[1])) == 8
+
+
 # -- errors ------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pumice.codegen.hal.module_writer import HalCode, write_hal
+from pumice.codegen.program.naming import identifier
 from pumice.hal.buffer_view import BufferView
 from pumice.hal.device import Device
 from pumice.hal.programs.fence import HalFence
@@ -50,7 +51,7 @@ def call(
 ) -> list[Array]:
     """Calls a function: into new memory, or into storages of the shapes and dtypes of ``like`` with other contents."""
     views = [_argument(program, argument) for argument in arguments]
-    method = getattr(program, function)
+    method = getattr(program, identifier(function))  # ``and`` is ``and_``
     if like is None:
         return [_array(program, one) for one in _several(method(*views))]
     storages = [program.to_device(other_bits(one)) for one in like]
