@@ -25,6 +25,7 @@ class Buffer(Closing):
         owners: of the memory of a program's buffer, as the program counts them; ``None`` for others.
         imported: whether the memory is the host's own (``Device.import_buffer``).
         moved_by: what took its memory over (``moved``), for messages; else empty.
+        is_claimed: whether a call under way is to take its memory over.
     """
 
     device: LogicalDevice
@@ -39,6 +40,7 @@ class Buffer(Closing):
     owners: int | None = None
     imported: bool = False
     moved_by: str = ""
+    is_claimed: bool = False
     _closed: bool
 
     @property
@@ -98,6 +100,9 @@ class Buffer(Closing):
 
         What it was shared from is closed too, and subspans with them. Work under way goes on. ``by`` is what touching
         them is answered with.
+
+        Raises:
+            ClosedError: it was closed.
         """
 
     @abstractmethod

@@ -93,6 +93,7 @@ class Buffer(AnyBuffer):
         return self._derived(self.memory, self.offset, origin=self, imported=self.imported)
 
     def moved(self, by: str) -> Buffer:
+        self.check_range(0, self.size, "moved")
         buffer: Buffer | None = self
         while buffer is not None:
             buffer._closed = True

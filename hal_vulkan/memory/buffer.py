@@ -195,8 +195,9 @@ class Buffer(AnyBuffer):
         return SharedBuffer(self)
 
     def moved(self, by: str) -> Buffer:
+        self.check_range(0, self.size, "moved")
         new = Buffer.__new__(Buffer)
-        new.__dict__.update(self.__dict__)
+        new.__dict__.update(self.__dict__, is_claimed=False)
         self._give_up(by)
         return new
 
@@ -275,10 +276,12 @@ class SharedBuffer(Buffer):
         self._origin = buffer
 
     def moved(self, by: str) -> SharedBuffer:
+        self.check_range(0, self.size, "moved")
+        origin = self._origin.moved(by)
         new = SharedBuffer.__new__(SharedBuffer)
-        new.__dict__.update(self.__dict__)
+        new.__dict__.update(self.__dict__, is_claimed=False)
+        new._origin = origin
         self._give_up(by)
-        new._origin = self._origin.moved(by)
         return new
 
     def close(self) -> None:

@@ -88,6 +88,7 @@ class ProgramBuffer(Buffer):
         return new
 
     def moved(self, by: str) -> ProgramBuffer:
+        self.check_range(0, self.size, "moved")
         self._give_up(by)
         return self.successor()
 

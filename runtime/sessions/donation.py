@@ -1,7 +1,7 @@
 """Donated arguments of one call: arrays whose memory the program may take for its results (``donate=``).
 
-Calling sequence: made, which checks them → ``owner_for`` for each result without memory → the call → ``finish``. An
-array that was donated is closed, whether its memory was of use or not; if the call fails it stays open.
+Calling sequence: made, which checks them → ``claim`` → ``match`` → the call → ``finish`` → ``release``. An array that
+was donated is closed, whether its memory was of use or not; if the call fails it stays open.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class Donation:
     ) -> None:
         self._signature = signature
         self.arrays: dict[int, DeviceArray] = {}
+        self._claimed: list[Buffer] = []
         buffers = [buffer_of(value) for value in values]
         for number in numbers:
             array = values[number]
@@ -81,6 +82,23 @@ class Donation:
                 raise FailedPreconditionError(
                     f"{self._signature.name}: with donate= it cannot wait for a fence of another device; await it first"
                 )
+
+    def claim(self) -> None:
+        """Refuses arrays whose memory another call under way is to take; ``release`` has to follow."""
+        for position, array in self.arrays.items():
+            buffer = array.shared()
+            with array.device.mark_lock:
+                if buffer.is_claimed:
+                    raise FailedPreconditionError(
+                        self._wrong(self._signature.arguments[position], "it is donated to a call that is under way")
+                    )
+                buffer.is_claimed = True
+            self._claimed.append(buffer)
+
+    def release(self) -> None:
+        """Gives up claims; idempotent."""
+        while self._claimed:
+            self._claimed.pop().is_claimed = False
 
     def match(self, storages: Sequence[tuple[Argument, int | None]]) -> dict[int, Buffer]:
         """The memory of donated arrays for storages without any, by position: for as many as possible.

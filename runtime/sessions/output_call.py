@@ -1,7 +1,7 @@
 """One call whose results go into arrays of the caller, or whose arguments are donated.
 
 Calling sequence: made, which checks all that is known before → ``bind`` → the function, with ``done`` as its signal
-fence → ``finish``. An error before the function runs leaves everything as it was.
+fence → ``finish`` → ``end``. An error before the function runs leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -83,6 +83,7 @@ class OutputCall:
             bound[position] = binders[position](value)
         donated: dict[int, Buffer] = {}
         if self._donation is not None:
+            self._donation.claim()
             missing = [(storage, one.nbytes) for one, storage in outputs.stored if one.number not in targets]
             donated = self._donation.match(missing)
         for output, storage in outputs.stored:
@@ -127,6 +128,11 @@ class OutputCall:
             for number, (value, unbind) in enumerate(zip(found, outputs.unbinders, strict=True))
         ]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def end(self) -> None:
+        """Has to follow, whether the call succeeded or not; idempotent."""
+        if self._donation is not None:
+            self._donation.release()
 
     def results(self, result: Any) -> Any:
         """``finish`` for callers who take the VM's values: those that the program returned, or its storages."""

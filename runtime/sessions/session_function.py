@@ -109,7 +109,10 @@ class SessionFunction(BoundFunction):
             self._check_fences(wait, signal)
             writer = self._writer_for(out)
             call = OutputCall(writer.outputs, arguments, named, out, donate, wait, signal)
-            return writer._perform(call.bind, call.finish, timeout, wait, call.done)
+            try:
+                return writer._perform(call.bind, call.finish, timeout, wait, call.done)
+            finally:
+                call.end()
         if target.observer is not None:
             return self._perform(
                 functools.partial(self._bind_all, arguments, named), self._results, timeout, wait, signal
@@ -281,6 +284,10 @@ class SessionFunction(BoundFunction):
                 if record is not None:
                     record.bind_end = now()
 
+        def end() -> None:
+            if call is not None:
+                call.end()
+
         def convert(outputs: tuple[Any, ...]) -> Any:
             if record is not None:
                 record.convert_begin = now()
@@ -299,6 +306,7 @@ class SessionFunction(BoundFunction):
             settle=(lambda _: done) if is_waited_for else None,
             convert=convert,
             observer=record,
+            on_end=end if into else None,
         )
 
     async def call_async(

@@ -33,7 +33,7 @@ class Invocation(Latch):
         error: its error; ``None`` while it is not done, and if it did not fail.
     """
 
-    __slots__ = ("_convert", "_observer", "_run", "error", "outputs")
+    __slots__ = ("_convert", "_observer", "_on_end", "_run", "error", "outputs")
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,6 +42,7 @@ class Invocation(Latch):
         self.error: Exception | None = None
         self._convert: Callable[[Any], Any] | None = None
         self._observer: InvocationObserver | None = None
+        self._on_end: Callable[[], None] | None = None
 
     @classmethod
     def create(
@@ -83,6 +84,7 @@ class Invocation(Latch):
         settle: Callable[[Any], WaitSource | None] | None = None,
         convert: Callable[[Any], Any] | None = None,
         observer: InvocationObserver | None = None,
+        on_end: Callable[[], None] | None = None,
     ) -> Invocation:
         """``create`` for the runtime.
 
@@ -90,6 +92,7 @@ class Invocation(Latch):
             values: makes the VM's values when the invocation begins.
             settle: gives the source that results of the VM have to wait for.
             convert: makes the caller's results of the VM's.
+            on_end: called when it has ended, well or not, before anybody is told.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
@@ -104,6 +107,7 @@ class Invocation(Latch):
         context.check_open()
         self._convert = convert
         self._observer = observer
+        self._on_end = on_end
         run = AsyncInvocation(
             loop or context.loop, context, function, values, policy, timeout, self._ended, settle, observer
         )
@@ -120,6 +124,9 @@ class Invocation(Latch):
         self.outputs = outputs if error is None else None
         self.error = error
         self._run = self._convert = None
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            on_end()
         observer, self._observer = self._observer, None
         if observer is not None:
             observer.ended(error)

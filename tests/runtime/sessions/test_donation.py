@@ -14,6 +14,7 @@ from support.sessions import ASYNC, allocations, identity, with_program
 import pumice
 from pumice.hal.programs.fence import HalFence
 from pumice.runtime.arrays.array import DeviceArray
+from pumice.runtime.sessions.output_call import OutputCall
 from pumice.status import ClosedError, FailedPreconditionError, InvalidArgumentError, PumiceError
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("on_both")]
@@ -243,3 +244,47 @@ def test_a_thousand_steps_leave_memory_where_it_was(session: pumice.Session) -> 
         weight = call(weight, one, donate=0)
     assert allocations() == live
     np.testing.assert_array_equal(weight.numpy(), X)
+
+
+def test_calls_that_overlap_cannot_take_the_same_memory(moves: pumice.Session) -> None:
+    device, call = moves.device, moves.lookup("program.one")
+    x = device.asarray(X)
+    alias = call(x)  # the program returned its argument: the same memory
+    outputs = call._writer_for(None).outputs
+    calls = [OutputCall(outputs, (one,), {}, None, 0, None, None) for one in (x, x, alias)]
+    calls[0].bind()
+    for one in calls[1:]:
+        with pytest.raises(FailedPreconditionError, match="it is donated to a call that is under way"):
+            one.bind()
+        one.end()
+    with pytest.raises(FailedPreconditionError, match="under way"):
+        call(x, donate=0)
+    calls[0].end()
+    y = call(x, donate=0)
+    np.testing.assert_array_equal(call(y, donate=0).numpy(), X)
+    # Closed while a call is under way: its result has no memory.
+    x = device.asarray(X)
+    late = OutputCall(outputs, (x,), {}, None, 0, None, None)
+    late.bind()
+    x.close()
+    with pytest.raises(ClosedError):
+        late.finish(None)
+    late.end()
+
+
+def test_failed_calls_give_their_claims_up(session: pumice.Session) -> None:
+    with_program(session, ASYNC)
+    x = session.device.asarray(X)
+    for _ in range(2):
+        with pytest.raises(pumice.UnavailableError):
+            session.call("program.fails", x, donate=0)
+        with pytest.raises(pumice.UnavailableError):
+            session.submit("program.fails", x, donate=0).result(60)
+        with pytest.raises(pumice.DeadlineExceededError):
+            session.submit("program.never", x, donate=0, timeout=0.01).result(60)
+        running = session.submit("program.never", x, donate=0)
+        running.cancel()
+        with pytest.raises(pumice.CancelledError):
+            running.result(60)
+    session.call("program.pass", x, donate=0)
+    assert x.is_closed
