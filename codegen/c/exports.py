@@ -71,8 +71,11 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
                 "needs; compile the program with them"
             )
         symbol = re.sub(r"\W", "_", base)
-        while symbol in taken or symbol.startswith("buffer_") or symbol.endswith("_async"):
-            symbol += "_"
+        # The header's own names are `buffer_…` and those in it; `…_async` is a function's second one.
+        if symbol.startswith("buffer_") or symbol.endswith("_async"):
+            symbol = f"call_{symbol}_"
+        while symbol in taken:
+            symbol = f"call_{symbol}"
         taken.add(symbol)
         source = _source_types(module.signatures[function.ordinal].attributes.get(_SOURCE))
         found.append(_export(base, symbol, (program.exports.get(base + _ASYNC), function), source))

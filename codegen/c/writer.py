@@ -13,7 +13,7 @@ from ...vm.bytecode.module_def import ModuleDef
 from ..program.ir import Constant, Function, Program, Rodata, Value, Variable
 from ..program.reader import program_of
 from ..program.simplify import simplify_function
-from .executables import Executables, words_text
+from .executables import FEATURES, Executables, words_text
 from .exports import element_of, exports_of
 from .function import FunctionWriter
 from .interface import InterfaceWriter
@@ -102,7 +102,10 @@ class CProgram:
     def _function_names(self) -> dict[int, str]:
         names: dict[int, str] = {}
         for ordinal, function in self._program.functions.items():
-            wanted = name = f"run_{function.name}" if function.exported or not function.name else function.name
+            is_named = not function.exported and function.name
+            wanted = name = function.name if is_named else f"run_{function.name}"
+            if ordinal in self._program.initializers:
+                wanted = name = "initializer"
             number = 1
             while name in names.values() or name in reserved():
                 name, number = f"{wanted}_{number}", number + 1
@@ -288,13 +291,13 @@ class CProgram:
     # -- beside the program ----------------------------------------------------------------------------
 
     def _header(self) -> str:
-        features = list(self._executables.features)
-        listed = "".join(f"\n     * {name}" for name in features) or "\n     * nothing else"
+        enabled = [name for name in self._executables.features if not FEATURES[name].startswith("properties.")]
+        listed = ",\n     * ".join(["timelineSemaphore", *enabled])
         beside = ""
         if self._is_data_beside:
             beside = f"    const char *data_path;   /* of {self._stem}.data, which is its default */"
         text = template("header.h").replace("MAX_RANK_VALUE", str(self._interface.max_rank))
-        text = text.replace("FEATURE_LIST", listed + ". ").replace("DATA_OPTION\n", f"{beside}\n" if beside else "")
+        text = text.replace("FEATURE_LIST", listed).replace("DATA_OPTION\n", f"{beside}\n" if beside else "")
         text = text.replace("FUNCTION_DECLARATIONS\n", self._interface.declarations() + "\n\n")
         return text.replace("SOURCE", self._source, 1)
 

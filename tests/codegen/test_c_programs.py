@@ -346,3 +346,16 @@ def test_the_header_is_one_of_cpp_too(module: bytes, tmp_path: Path) -> None:
     (tmp_path / "program.h").write_bytes(c_files(module)["program.h"])
     (tmp_path / "use.cpp").write_text('#include "program.h"\nint main() { return program_create(nullptr, nullptr); }\n')
     _ran([compiler, *WARNINGS, "-c", "use.cpp"], tmp_path)
+
+
+def test_functions_may_have_any_name(tmp_path: Path) -> None:
+    names = ("buffer", "buffer_write", "create", "call_create", "x_async", "x", "divide", "main", "status")
+    text = "".join(
+        f"func.func @{name}(%for: tensor<4xf32>) -> tensor<4xf32> {{\n"
+        f"  %c = stablehlo.constant dense<{number}.0> : tensor<4xf32>\n"
+        "  %0 = stablehlo.add %for, %c : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+        for number, name in enumerate(names)
+    )
+    program = build(tmp_path, pumice.compile(text), "int")
+    for number, name in enumerate(names):
+        np.testing.assert_array_equal(run(program, [_LEFT], name)[0], _LEFT + number)

@@ -63,7 +63,7 @@ typedef struct NAME_buffer NAME_buffer;
 /* What NAME_create takes; zeros, or no options, mean a device of the program's own. */
 typedef struct NAME_options {
     /* The application's: an instance; with a physical device; with a device and a queue of the family, which computes.
-     * They outlive the program. A device is one of Vulkan 1.2 with the feature timelineSemaphore, and:FEATURE_LIST */
+     * They outlive the program. The device is one of Vulkan 1.2 and has these features enabled: FEATURE_LIST. */
     VkInstance instance;
     VkPhysicalDevice physical_device;
     VkDevice device;
