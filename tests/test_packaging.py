@@ -91,11 +91,13 @@ def test_every_folder_with_an_init_is_listed_as_a_package() -> None:
     assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == packages
 
 
-def test_the_wheel_holds_the_shaders_with_their_sources(names: set[str]) -> None:
-    kinds = {".comp", ".glsl", ".spv", ".json"}
-    shaders = {path.relative_to(ROOT).as_posix() for path in (ROOT / "shaders").rglob("*") if path.suffix in kinds}
-    assert any(name.endswith(".comp") for name in shaders) and any(name.endswith(".spv") for name in shaders)
-    assert {f"pumice/{name}" for name in shaders} <= names
+def test_the_wheel_holds_the_data_of_its_packages(names: set[str]) -> None:
+    folders = [path.parent for path in ROOT.glob("*/__init__.py")]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".py"]
+    data = {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}
+    kinds = {PurePosixPath(name).suffix for name in data}
+    assert kinds >= {".comp", ".spv", ".json", ".toml", ".c", ".h"}
+    assert {f"pumice/{name}" for name in data if not name.endswith((".md", ".pyc"))} <= names
 
 
 def test_the_wheel_is_typed_and_licensed(wheel: zipfile.ZipFile, names: set[str]) -> None:
