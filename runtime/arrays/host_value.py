@@ -1,0 +1,100 @@
+"""What NumPy, DLPack, JAX and Python's numbers see of an array on a device."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from ...hal.buffer import Buffer
+
+
+class HostValue:
+    """The base of ``DeviceArray``: its contents as values of the host.
+
+    Attributes:
+        buffer, shape, size: see ``DeviceArray``.
+    """
+
+    __slots__ = ()
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of elements."""
+
+    @abstractmethod
+    def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
+        """A copy of the contents."""
+
+    @abstractmethod
+    def map(self) -> np.ndarray:
+        """The memory itself."""
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a DeviceArray cannot become a NumPy array without a copy; x.map() is the memory itself")
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: object = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A DLPack capsule of host memory: the device's own where the host sees it and no copy is asked for.
+
+        Raises:
+            BufferError: another device type than the CPU is asked for, or a dtype that DLPack does not know.
+        """
+        if dl_device is not None and tuple(dl_device) != (1, 0):
+            raise BufferError(f"a DeviceArray is exported as CPU memory (1, 0), not as DLPack device {dl_device}")
+        if self.buffer.host_visible and not copy:
+            array = self.map()
+        elif copy is False:
+            raise BufferError("this array's memory is not visible to the host; export it with copy=True")
+        else:
+            array = self.numpy()
+        del stream
+        if max_version is None or np.lib.NumpyVersion(np.__version__) < "2.1.0":
+            return array.__dlpack__()
+        return array.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __jax_array__(self) -> object:
+        """A copy as an array of JAX, whose functions ask for it: of a function that is traced it becomes a constant."""
+        import jax.numpy  # JAX called this
+
+        return jax.numpy.asarray(self.numpy())
+
+    def tolist(self) -> object:
+        """The contents as nested lists of Python numbers."""
+        return self.numpy().tolist()
+
+    def item(self) -> object:
+        """The one element as a Python number."""
+        return self.numpy().item()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError("the truth value of an array of several elements, or of none, is ambiguous; use x.numpy()")
+        return bool(self.item())
+
+    def __format__(self, format_spec: str) -> str:
+        """An array without axes is formatted as its number: ``f"{loss:.3f}"``."""
+        return super().__format__(format_spec) if self.shape else format(self.item(), format_spec)
+
+    def __float__(self) -> float:
+        return float(self.numpy().item())
+
+    def __int__(self) -> int:
+        return int(self.numpy().item())
