@@ -33,7 +33,8 @@ def _hold_flat(device: pumice.Device, call: Callable[[int], object]) -> None:
         gc.collect()
         device.hal.trim()
 
-    block()
+    for step in range(10):
+        call(step)
     idle()
     before = allocator.statistics()
     hold_flat(block, idle)
@@ -104,16 +105,14 @@ def test_a_function_retraced_for_fifty_shapes_keeps_as_many_programs_as_it_may()
 
     def function(x: object) -> object:
         traced.append(x.shape)
-        return (x * 2).sum(0), x + 1
+        return x + 1
 
     with pumice.open_device() as device:
         compiled = pumice.jit(function, device=device, cache_size=4)
         live: list[dict[str, int]] = []
         for length in range(1, 51):
             x = np.arange(length * 3, dtype=np.float32).reshape(length, 3)
-            total, more = compiled(x)
-            np.testing.assert_array_equal(total.numpy(), x.sum(0) * 2)
-            np.testing.assert_array_equal(more.numpy(), x + 1)
+            np.testing.assert_array_equal(compiled(x).numpy(), x + 1)
             assert compiled.cache_info().currsize <= 4
             gc.collect()
             device.hal.trim()
