@@ -63,6 +63,15 @@ func.func @main(%x: tensor<0x3xf32>) -> (tensor<0x3xf32>, tensor<3xf32>) {
   return %0, %1 : tensor<0x3xf32>, tensor<3xf32>
 }
 """
+CHECKED = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.add %x, %x : tensor<4xf32>
+  %1 = stablehlo.add %y, %y : tensor<4xf32>
+  stablehlo.custom_call @check.expect_almost_eq(%0, %1) {has_side_effect = true} : (tensor<4xf32>, tensor<4xf32>) -> ()
+  %2 = stablehlo.add %0, %1 : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+"""
 NOTHING = "func.func @main(%x: tensor<2xf32>) { return }"
 SLICED = """
 func.func @main(%x: tensor<?x2xf32>, %n: tensor<i32>) -> tensor<?x2xf32> {
@@ -255,6 +264,27 @@ def test_what_fails_before_fails_what_follows(session: pumice.Session) -> None:
         with pytest.raises(PumiceError, match="lost"):
             session.call(f"{module}.main$async", *arguments, *given, wait=wait, signal=signal)
             after.wait(1, 10)
+
+
+def test_a_check_that_fails_leaves_the_signal_fence(session: pumice.Session) -> None:
+    checks = pumice.NativeModule("check")
+    failures = [PumiceError("not equal")]
+
+    @checks.function("expect_almost_eq", "0rrrff_v")
+    def expect_almost_eq(device: object, one: object, other: object, atol: float, rtol: float) -> None:
+        if failures:
+            raise failures.pop()
+
+    session.append_module(checks)
+    module = loaded(session, CHECKED)
+    (storage,) = storages(session, [floats(4)])
+    after = pumice.Fence([(session.device.hal.create_semaphore(), 1)])
+    with pytest.raises(PumiceError, match="not equal"):
+        session.call(f"{module}.main$async", floats(4), floats(4), storage, signal=after, timeout=60)
+    assert not after.query()
+    session.call(f"{module}.main$async", floats(4), floats(4), storage, signal=after, timeout=60)
+    after.wait(60)
+    np.testing.assert_array_equal(storage.numpy(), 4 * floats(4))
 
 
 @pytest.mark.peer

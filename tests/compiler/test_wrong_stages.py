@@ -21,6 +21,14 @@ _TOKEN = re.compile(r"%[A-Za-z0-9_#]+|@[A-Za-z0-9_]+|[A-Za-z_][A-Za-z0-9_.]*|-?[
 LOOP = walkthrough.loop_program(walkthrough.PAGE.read_text(encoding="utf-8"))
 
 
+BYTES = """
+func.func @main(%x: tensor<5xi8>) -> tensor<5xi8> {
+  %0 = stablehlo.add %x, %x : tensor<5xi8>
+  return %0 : tensor<5xi8>
+}
+"""
+
+
 def stages_of(text: str, with_locations: bool = False) -> Mapping[str, str]:
     """A program's text at each stage."""
     found: dict[str, str] = {}
@@ -49,6 +57,8 @@ WRONG = [
     ("ll_seq", "offset = 256", "offset = 512", "an offset of whole words such that it ends in memref<512xi8>"),
     ("ll_seq", '"iree_ll_seq.alloc_flag"', '"iree_ll_seq.alloc_heap"', "a buffer of iree_ll_seq.alloc_flag"),
     ("ll_seq", "iree_ll_seq.repeat", "iree_ll_seq.rep", "syntax of iree_ll_seq.rep is not known"),
+    ("ll_seq", "iree_ll_seq.return %1", "iree_ll_seq.return %arg0", "to return each buffer of iree_ll_seq.alloc_heap"),
+    ("ll_seq of bytes", "](%2, %2)", "](%2, %0)", "to write a result that ends within a word by a copy"),
     ("targets", "workgroup_count = array<i64: 1, 1, 1>", "workgroup_count = array<i64: 1, 1>", "three numbers"),
     ("targets", "{size = 16 : i64, write}", "{size = 64 : i64, write}", "bytes at least"),
     ("targets", "iree.executable(SPIRV)", "iree.executable(Unspecified)", "the target SPIRV or Reference"),
@@ -57,7 +67,8 @@ WRONG = [
 
 @pytest.mark.parametrize(("stage", "old", "new", "message"), WRONG)
 def test_what_no_pass_makes_is_refused_with_its_place(stage: str, old: str, new: str, message: str) -> None:
-    program = LOOP if stage == "ll_seq" else POWERS
+    stage, _, which = stage.partition(" of ")
+    program = BYTES if which else LOOP if stage == "ll_seq" else POWERS
     text = stages_of(program)[stage]
     assert old in text
     with pytest.raises(CompileError, match=message) as caught:
