@@ -419,3 +419,26 @@ def test_numbers_stay_numbers_beside_arrays_in_place(session: pumice.Session) ->
     np.testing.assert_array_equal(y.numpy(), out.numpy())
     with pytest.raises(InvalidArgumentError, match=r"out takes 1 array, for output0"):
         call(X, 0.5, out=(out, out))
+
+
+def test_results_of_native_functions_are_copied(session: pumice.Session) -> None:
+    native = pumice.NativeModule("native")
+
+    @native.function("same", "0r_ri")
+    def same(view: object) -> tuple[object, int]:
+        return view, 3
+
+    session.append_module(native)
+    device = session.device
+    x, out = device.asarray(X), device.zeros(4)
+    with counted(device, allocations=0, copies=1):
+        found = session.call("native.same", x, out=out)
+    assert found[0] is out and found[1] == 3
+    np.testing.assert_array_equal(out.numpy(), X)
+    for wrong in (device.zeros(5), device.zeros(4, np.int32)):
+        with pytest.raises(InvalidArgumentError, match="the program's result is 4xf32 on .*; nothing was written"):
+            session.call("native.same", x, out=wrong)
+        assert not wrong.numpy().any()
+    y, _ = session.call("native.same", x, donate=0)
+    assert x.is_closed
+    np.testing.assert_array_equal(y.numpy(), X)
