@@ -2,5 +2,6 @@
 
 Imports: `codegen.program`, `formats`, `hal.memory`, `vm.translation`, and the ground files at the root.
 
-Read: `lift`, `expressions`, `names`, `calls`, `statements`, `structure`, `signatures`, `data`, `module_writer`.
+Read: `lift`; `data`, `names`, `module`, `expressions`; `operands`, `command_calls`, `queue_calls`, `calls`; `lines`,
+`statements`, `structure`; `functions`, `signatures`, `module_writer`.
 """

@@ -12,13 +12,14 @@ from ...vm.bytecode.module_def import ModuleDef
 from ..program.ir import Function, Program
 from ..program.naming import identifier
 from ..program.reader import program_of
-from .calls import Module, method_name
+from .calls import method_name
 from .data import DataTable
 from .functions import source_of
 from .lift import lift
+from .lines import broken
+from .module import Module
 from .names import CLASSES, HOMES, annotation, flags_text
 from .signatures import docstring, heading, sync_with_outs
-from .statements import broken
 from .structure import write_body
 
 _FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "pumice-reference")

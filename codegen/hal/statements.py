@@ -10,11 +10,12 @@ from ...vm.translation.operations import EXPRESSIONS
 from ...vm.translation.ranges import FULL
 from ..program.folding import is_pure
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Rodata, Value, Variable
-from .calls import CallTexts, Module
+from .calls import CallTexts
 from .expressions import Text, constant, expression
+from .lines import WIDTH, broken
+from .module import Module
 from .names import annotation
 
-_WIDTH: Final = 112  # without the indentation of a method's body
 _LONG: Final = 70  # a longer value is a statement of its own
 _ZEROS: Final = {"i": "0", "I": "0", "f": "0.0", "F": "0.0"}
 _LETTERS: Final = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
@@ -60,12 +61,12 @@ class StatementWriter:
         """Adds a ``raise`` of a failure with a status and the literal of a message, broken where it is long."""
         indent = "    " * self.indent
         call = f"raise {self.module.use('failure')}"
-        if len(indent) + len(call) + len(status) + len(message) < _WIDTH - 4:
+        if len(indent) + len(call) + len(status) + len(message) < WIDTH - 4:
             self.line(f"{call}({status}, {message})")
             return
         parts = []
         quote, rest = message[0], message[1:-1]
-        width = _WIDTH - len(indent) - 7
+        width = WIDTH - len(indent) - 7
         while rest:
             end = len(rest)
             if end > width:
@@ -90,7 +91,7 @@ class StatementWriter:
     def locate(self, location: str | None) -> None:
         """Adds a comment with a place in the source program, if it is another one than before."""
         if location is not None and location != self._location:
-            self.line(f"# {location}"[:_WIDTH])
+            self.line(f"# {location}"[:WIDTH])
         if location is not None:
             self._location = location
 
@@ -345,75 +346,3 @@ class StatementWriter:
         kind = (items.type or "") if isinstance(items, Variable) else ""
         inner = kind.partition("<")[2].rstrip(">")
         return "0.0" if inner.startswith("f") else "0" if inner.startswith("i") else "None"
-
-
-def broken(indent: str, text: str) -> list[str]:
-    """A statement in lines that are not too long: broken at the commas of its outermost call."""
-    if len(indent) + len(text) <= _WIDTH or text.startswith(("#", "if ", "while ", "elif ")):
-        return [indent + text]
-    start = _opening(text)
-    if start is None or not text.endswith(text[start].translate(str.maketrans("([{", ")]}"))):
-        return [indent + text]
-    called = text[start] == "[" or text[start - 1 : start].isidentifier()
-    parts = _parts(text[start + 1 : -1])
-    if not called and len(parts) == 1:  # an expression in parentheses
-        return [indent + text]
-    inner = indent + "    "
-    if not parts:
-        target, found, value = text.partition(" = ")
-        return [f"{indent}{target} = (", inner + value, f"{indent})"] if found else [indent + text]
-    lines = [indent + text[: start + 1]]
-    joined = ", ".join(parts)
-    if len(inner) + len(joined) <= _WIDTH and not (len(parts) == 1 and text[start] == "("):
-        lines.append(inner + joined)
-    else:
-        for part in parts:
-            lines += broken(inner, f"{part},") if len(inner) + len(part) <= _WIDTH - 1 else _with_comma(inner, part)
-    return [*lines, indent + text[-1]]
-
-
-def _with_comma(indent: str, part: str) -> list[str]:
-    lines = broken(indent, part)
-    return [*lines[:-1], f"{lines[-1]},"]
-
-
-def _opening(text: str) -> int | None:
-    """The bracket that the last character closes."""
-    depth = 0
-    quote = ""
-    stack: list[int] = []
-    for position, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and text[position - 1] != "\\" else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "([{":
-            stack.append(position)
-            depth += 1
-        elif character in ")]}":
-            found = stack.pop()
-            if position == len(text) - 1:
-                return found
-    return None
-
-
-def _parts(text: str) -> list[str]:
-    """The texts between the commas of a level."""
-    parts = []
-    depth = 0
-    quote = ""
-    start = 0
-    for position, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and text[position - 1] != "\\" else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "([{":
-            depth += 1
-        elif character in ")]}":
-            depth -= 1
-        elif character == "," and not depth:
-            parts.append(text[start:position].strip())
-            start = position + 1
-    last = text[start:].strip()
-    return [*parts, last] if last else parts

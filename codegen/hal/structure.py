@@ -12,8 +12,9 @@ from typing import Final, NamedTuple
 from ...vm.translation.control_flow import Graph, Placement, UnstructuredError
 from ..program.counters import find_counters
 from ..program.ir import Block, Edge, Function, Value, Variable
-from .calls import Module, quoted
 from .expressions import Text
+from .module import Module
+from .operands import quoted
 from .statements import StatementWriter
 
 _MAX_INDENT: Final = 15

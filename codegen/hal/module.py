@@ -1,0 +1,38 @@
+"""What the functions of a program share while they are written."""
+
+from __future__ import annotations
+
+import enum
+
+from ..program.ir import Constant, Program, Value
+from .data import DataTable
+from .names import Attributes, flags_name
+
+
+class Module:
+    """What all functions of a program share while they are written.
+
+    Attributes:
+        used: names that the written code imports, or that are defined for it.
+        flags: constants of flags by name.
+    """
+
+    def __init__(self, program: Program, data: DataTable) -> None:
+        self.program = program
+        self.data = data
+        self.attributes = Attributes(program)
+        self.used: set[str] = set()
+        self.flags: dict[str, tuple[int, type[enum.IntFlag]]] = {}
+
+    def use(self, name: str) -> str:
+        """Notes an imported name, and returns it."""
+        self.used.add(name)
+        return name
+
+    def flag(self, value: Value, kind: type[enum.IntFlag]) -> str | None:
+        """The constant of flags that are known."""
+        if not isinstance(value, Constant):
+            return None
+        name = flags_name(int(value.number), kind)
+        self.flags[name] = (int(value.number), kind)
+        return name
