@@ -44,14 +44,14 @@ class CallTexts(CommandCalls, QueueCalls):
     def buffer_assert(self, one: Instruction) -> Text:
         buffer, message, _, length, memory, usage = one.operands
         return Text(
-            f"{self.module.use('check_compatible')}({self.arg(buffer)}, {self.text(message)}, {self.arg(length)}, "
+            f"check_compatible({self.arg(buffer)}, {self.text(message)}, {self.arg(length)}, "
             f"{self.flags(memory, MemoryTypeFlags)}, {self.flags(usage, BufferUsage)})"
         )
 
     def view_assert(self, one: Instruction) -> Text:
         view, message, element, encoding, shape = one.operands
         return Text(
-            f"{self.module.use('check_view')}({self.arg(view)}, {self.text(message)}, {self.element(element)}, "
+            f"check_view({self.arg(view)}, {self.text(message)}, {self.element(element)}, "
             f"{self.shape(shape)}{self.encoding(encoding)})"
         )
 
@@ -59,7 +59,7 @@ class CallTexts(CommandCalls, QueueCalls):
         buffer, offset, length, element, encoding, shape = one.operands
         start = "" if offset == Constant("I", 0) else f", offset={self.arg(offset)}"
         return Text(
-            f"{self.module.use('create_view')}({self.arg(buffer)}, {self.element(element)}, {self.shape(shape)}"
+            f"create_view({self.arg(buffer)}, {self.element(element)}, {self.shape(shape)}"
             f"{start}, length={self.arg(length)}{self.encoding(encoding)})"
         )
 
@@ -69,15 +69,15 @@ class CallTexts(CommandCalls, QueueCalls):
     def trace(self, one: Instruction) -> Text:
         key, views = one.operands
         texts = [self.arg(row) for row in self.rows(views) if not isinstance(row, tuple)]
-        return Text(f"{self.module.use('trace_views')}(self.context, {self.text(key)}, [{', '.join(texts)}])")
+        return Text(f"trace_views(self.context, {self.text(key)}, [{', '.join(texts)}])")
 
     def load(self, one: Instruction) -> Text:
         buffer, offset, size = (self.arg(each) for each in one.operands)
-        return Text(f"{self.module.use('load_word')}(self.context, {buffer}, offset={offset}, size={size})")
+        return Text(f"load_word(self.context, {buffer}, offset={offset}, size={size})")
 
     def store(self, one: Instruction) -> Text:
         value, buffer, offset, size = (self.arg(each) for each in one.operands)
-        return Text(f"{self.module.use('store_word')}(self.context, {value}, {buffer}, offset={offset}, size={size})")
+        return Text(f"store_word(self.context, {value}, {buffer}, offset={offset}, size={size})")
 
 
 def method_name(function: Function) -> str:

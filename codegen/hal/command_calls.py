@@ -49,7 +49,6 @@ class CommandCalls(OperandTexts):
         commands = self.arg(one.operands[0])
         source, start, target, offset, size, at = one.operands[1:7]
         place = self._range(commands, at, target, offset, size, True)
-        self.module.use("HalFile")
         data = f'HalFile({self.data(source)}).range({self.arg(start)}, {self.arg(size)}, "update_buffer")'
         return Text(f"{commands}.update({place}, {data}.tobytes())")
 
@@ -72,7 +71,7 @@ class CommandCalls(OperandTexts):
                     parts.append(f"offset={self.arg(offset)}")
                 if size != Constant("I", -1):
                     parts.append(f"size={self.arg(size)}")
-                texts.append(f"{self.module.use('slot')}({', '.join(parts)})")
+                texts.append(f"slot({', '.join(parts)})")
             else:
                 texts.append(f"(0, {', '.join(self.arg(each) for each in row[1:])})")
         return f"[{', '.join(texts)}]"

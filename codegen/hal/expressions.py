@@ -74,13 +74,8 @@ def constant(value: Constant) -> Text:
     return Text(repr(number), number >= 0, bounds=(number, number))
 
 
-def expression(
-    instruction: Instruction, operands: Sequence[Text], used: set[str], counters: Mapping[Variable, Value]
-) -> Text:
-    """The value of an operation of the VM's tables; names of functions that it calls are added to ``used``.
-
-    ``counters`` are variables that a loop counts up below a bound.
-    """
+def expression(instruction: Instruction, operands: Sequence[Text], counters: Mapping[Variable, Value]) -> Text:
+    """The value of an operation of the VM's tables; ``counters`` are variables that a loop counts up below a bound."""
     mnemonic = instruction.operation
     kind = instruction.results[0].kind
     template = EXPRESSIONS[mnemonic]
@@ -103,18 +98,12 @@ def expression(
         )
     if kind in "fF":
         if template.single:
-            used.add("round_f32")
-            _note(text, used)
             return Text(f"round_f32({text})")
-        _note(text, used)
         return Text(text, whole and shape != "{0}")
     if template.wrap and not (found is not None and fits(found, template.wrap)):
         if _counts(instruction, counters):
             return Text(text, False, bounds=(0, FULL[kind][1]))
-        used.add(f"wrap{template.wrap}")
-        _note(text, used)
         return Text(f"wrap{template.wrap}({text})", bounds=FULL[kind])
-    _note(text, used)
     return Text(text, operands[0].atom if shape == "{0}" else whole, bounds=found or FULL.get(kind))
 
 
@@ -148,11 +137,6 @@ def _is_integer(mnemonic: str) -> bool:
 def _counts(instruction: Instruction, counters: Mapping[Variable, Value]) -> bool:
     first = instruction.operands[0]
     return instruction.results[0] in counters and first is instruction.results[0]
-
-
-def _note(text: str, used: set[str]) -> None:
-    """Notes the functions that an expression calls."""
-    used.update(re.findall(r"(?<![\w.])([a-z]\w*)\(", text))
 
 
 def _logical(mnemonic: str, instruction: Instruction, operands: Sequence[Text]) -> Text | None:

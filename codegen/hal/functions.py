@@ -37,9 +37,9 @@ def _defined(node: ast.stmt) -> list[str]:
     return []
 
 
-def is_function(name: str) -> bool:
-    """Whether a name is one of these functions."""
-    return name in _definitions()
+def function_names() -> frozenset[str]:
+    """The names of all functions and of what they use."""
+    return frozenset(_definitions())
 
 
 def source_of(names: Iterable[str]) -> tuple[list[str], set[str]]:

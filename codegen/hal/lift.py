@@ -13,6 +13,7 @@ from typing import Final
 from ..program.ir import NULL, Constant, Function, Instruction, Program, Rodata, Value, Variable
 from ..program.naming import name_variables
 from ..program.simplify import count, simplify_function, substitute
+from .functions import function_names
 from .names import HOMES
 
 FENCES: Final = 2
@@ -24,7 +25,8 @@ _SURE_QUERIES: Final = frozenset({"hal.executable.format", "hal.device.id"})
 
 
 # What the written code calls by these names.
-_TAKEN: Final = frozenset({*dir(builtins), "case", "target", *(name for home in HOMES.values() for name in home)})
+_IMPORTED: Final = frozenset(name for home in HOMES.values() for name in home)
+_TAKEN: Final = frozenset({*dir(builtins), *function_names(), *_IMPORTED, "case", "target"})
 
 
 def lift(program: Program) -> None:

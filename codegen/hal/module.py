@@ -13,7 +13,6 @@ class Module:
     """What all functions of a program share while they are written.
 
     Attributes:
-        used: names that the written code imports, or that are defined for it.
         flags: constants of flags by name.
     """
 
@@ -21,13 +20,7 @@ class Module:
         self.program = program
         self.data = data
         self.attributes = Attributes(program)
-        self.used: set[str] = set()
         self.flags: dict[str, tuple[int, type[enum.IntFlag]]] = {}
-
-    def use(self, name: str) -> str:
-        """Notes an imported name, and returns it."""
-        self.used.add(name)
-        return name
 
     def flag(self, value: Value, kind: type[enum.IntFlag]) -> str | None:
         """The constant of flags that are known."""

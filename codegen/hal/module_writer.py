@@ -78,7 +78,7 @@ class _ModuleWriter:
         body = self._class()
         flags = sorted(self.module.flags.items())
         constants = [f"{name}: Final = int({flags_text(value, kind) or hex(value)})" for name, (value, kind) in flags]
-        functions, imported = source_of(sorted(self.module.used))
+        functions, imported = source_of(_names("\n".join(body)))
         tail = [line for source in functions for line in ("", "", *source.splitlines())]
         data = self.data.lines()
         text = "\n".join([*body, *tail])
@@ -121,7 +121,7 @@ class _ModuleWriter:
         return "..."
 
     def _imports(self, text: str, imported: set[str], data: bool) -> list[str]:
-        used = {one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}
+        used = _names(text)
         lines = ["from __future__ import annotations", ""]
         for name in ("math", "struct"):
             if name in imported:
@@ -226,7 +226,7 @@ class _ModuleWriter:
             comma = ", " if arguments else ""
             body = [
                 "if out is not None:",
-                f"    done = {self.module.use('HalFence')}(self.device)",
+                "    done = HalFence(self.device)",
                 f"    self.{method_name(called)}({arguments}{comma}{storages}, signal=done)",
                 "    done.wait_until()",
                 "    return out",
@@ -243,7 +243,7 @@ class _ModuleWriter:
         """A synchronous method that calls an asynchronous one and waits."""
         arguments = ", ".join(one.name for one in function.arguments[:-2])
         call = f"self.{method_name(function)}({arguments}{', ' if arguments else ''}signal=done)"
-        body = [f"done = {self.module.use('HalFence')}(self.device)"]
+        body = ["done = HalFence(self.device)"]
         body += [f"results = {call}" if function.results else call, "done.wait_until()"]
         body += ["return results"] if function.results else []
         text = docstring(self.program, function, outs=False, waiting=True)
@@ -257,8 +257,13 @@ class _ModuleWriter:
         names = []
         for variable, given in zip(function.arguments[-2:], ("wait", "signal"), strict=True):
             if variable.uses:
-                names.append(f"{variable.name} = {self.module.use('fence_of')}({given})")
+                names.append(f"{variable.name} = fence_of({given})")
         return [*names, *body]
+
+
+def _names(text: str) -> set[str]:
+    """The names that a source reads."""
+    return {one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}
 
 
 def _import_order(name: str) -> tuple[int, str]:

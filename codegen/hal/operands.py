@@ -81,7 +81,6 @@ class OperandTexts:
     def element(self, operand: Operand) -> str:
         """An element type."""
         if isinstance(operand, Constant):
-            self.module.use("ElementType")
             return element_name(int(operand.number))
         return self.arg(operand)
 
@@ -95,11 +94,11 @@ class OperandTexts:
         if isinstance(pattern, Constant) and isinstance(width, Constant) and width.number in (1, 2, 4):
             number, size = int(pattern.number), int(width.number)
             return repr((number & ((1 << 8 * size) - 1)).to_bytes(size, "little")).replace("'", '"')
-        return f"{self.module.use('pattern_of')}({self.arg(pattern)}, {self.arg(width)})"
+        return f"pattern_of({self.arg(pattern)}, {self.arg(width)})"
 
     def plain(self, name: str) -> Callable[[Instruction], Text]:
         """A call of a function with the same operands."""
-        return lambda one: Text(f"{self.module.use(name)}({', '.join(self.arg(each) for each in one.operands)})")
+        return lambda one: Text(f"{name}({', '.join(self.arg(each) for each in one.operands)})")
 
     def method(self, name: str) -> Callable[[Instruction], Text]:
         """A call of a method of the first operand, without arguments."""

@@ -35,14 +35,13 @@ class QueueCalls(OperandTexts):
     def import_memory(self, one: Instruction) -> Text:
         _, attempt, _, memory, usage, source, offset, size = one.operands
         return Text(
-            f"{self.module.use('import_memory')}(self.device, self.context.allocator, {self.data(source)}, "
+            f"import_memory(self.device, self.context.allocator, {self.data(source)}, "
             f"{self.arg(offset)}, {self.arg(size)}, {self.flags(memory, MemoryTypeFlags)}, "
             f"{self.flags(usage, BufferUsage)}, attempt=bool({self.arg(attempt)}))"
         )
 
     def file(self, one: Instruction) -> Text:
         buffer, offset, size = one.operands[3:6]
-        self.module.use("HalFile")
         start, length = self.arg(offset), self.arg(size)
         text = f"HalFile({self.data(buffer)}{'' if isinstance(buffer, Rodata) else '.toreadonly()'})"
         if (
@@ -62,16 +61,14 @@ class QueueCalls(OperandTexts):
             assert isinstance(row, tuple)
             texts.append(f"({', '.join(self.arg(each) for each in row)})")
         table = f", bindings=[{', '.join(texts)}]" if texts else ""
-        return Text(
-            f"{self.module.use('queue_execute')}(self.context, {self.arg(one.operands[4])}{table}{self.fences(one)})"
-        )
+        return Text(f"queue_execute(self.context, {self.arg(one.operands[4])}{table}{self.fences(one)})")
 
     def execute(self, one: Instruction) -> Text:
         commands = one.operands[4]
         if isinstance(commands, tuple):
             texts = [self.arg(row) for row in commands if not isinstance(row, tuple)]
-            return Text(f"{self.module.use('queue_execute_all')}(self.context, [{', '.join(texts)}]{self.fences(one)})")
-        return Text(f"{self.module.use('queue_execute')}(self.context, {self.arg(commands)}{self.fences(one)})")
+            return Text(f"queue_execute_all(self.context, [{', '.join(texts)}]{self.fences(one)})")
+        return Text(f"queue_execute(self.context, {self.arg(commands)}{self.fences(one)})")
 
     def queue(self, name: str) -> Callable[[Instruction], Text]:
         """A transfer whose operands are the function's."""
@@ -83,18 +80,18 @@ class QueueCalls(OperandTexts):
                 texts = [self.arg(buffer), self.arg(offset), self.arg(size), self.pattern(pattern, width)]
             else:
                 texts = [self.data(each) if isinstance(each, Rodata) else self.arg(each) for each in operands]
-            return Text(f"{self.module.use(name)}(self.context, {', '.join(texts)}{self.fences(one)})")
+            return Text(f"{name}(self.context, {', '.join(texts)}{self.fences(one)})")
 
         return write
 
     # -- fences --------------------------------------------------------------------------------------
 
     def fence_create(self, one: Instruction) -> Text:
-        return Text(f"{self.module.use('HalFence')}(self.device)")
+        return Text("HalFence(self.device)")
 
     def fence_join(self, one: Instruction) -> Text:
         texts = [self.arg(row) for row in self.rows(one.operands[-1])]
-        return Text(f"{self.module.use('join')}([{', '.join(texts)}])")
+        return Text(f"join([{', '.join(texts)}])")
 
     def fence_await(self, one: Instruction) -> Text:
         fences = [row for row in self.rows(one.operands[-1]) if not isinstance(row, tuple)]
@@ -104,7 +101,7 @@ class QueueCalls(OperandTexts):
         texts = ", ".join(self.arg(fence) for fence in fences)
         forever = isinstance(timeout, Constant) and timeout.number == -1
         limit = "" if forever else f", milliseconds={self.arg(timeout)}"
-        return Text(f"{self.module.use('await_fences')}([{texts}]{limit})")
+        return Text(f"await_fences([{texts}]{limit})")
 
     def is_fence(self, variable: Variable) -> bool:
         """Whether a fence is never null."""

@@ -60,7 +60,7 @@ class StatementWriter:
     def raised(self, status: str, message: str) -> None:
         """Adds a ``raise`` of a failure with a status and the literal of a message, broken where it is long."""
         indent = "    " * self.indent
-        call = f"raise {self.module.use('failure')}"
+        call = "raise failure"
         if len(indent) + len(call) + len(status) + len(message) < WIDTH - 4:
             self.line(f"{call}({status}, {message})")
             return
@@ -258,7 +258,7 @@ class StatementWriter:
         template = EXPRESSIONS[operation]
         if template.atomic:
             operands = [self._atom(text) for text in operands]
-        return expression(one, operands, self.module.used, self.counters)
+        return expression(one, operands, self.counters)
 
     def _atom(self, text: Text) -> Text:
         """A text that may occur twice."""
@@ -279,7 +279,7 @@ class StatementWriter:
         if not known.uses:
             one.results = (answer,)
             return Text(f"{text.text} or 0", False, bounds=FULL["I"], truth=text.text)
-        return Text(f"{self.module.use('answer_of')}({text.text})")
+        return Text(f"answer_of({text.text})")
 
     def _release(self, one: Instruction, block: Block, at: int) -> None:
         """Lets go of a buffer behind its last use."""
@@ -317,7 +317,6 @@ class StatementWriter:
 
     def _host(self, one: Instruction) -> Text:
         texts = [self.text_of(self._value(one, position)).number() for position in range(len(one.operands))]
-        use = self.module.use
         noun, verb, *kind = one.operation.split(".")
         joined = ", ".join(texts)
         bounds = FULL.get(one.results[0].kind) if one.results else None
@@ -325,8 +324,8 @@ class StatementWriter:
             if verb in ("alloc", "reserve", "size"):
                 return Text("[]" if verb == "alloc" else f"len({texts[0]})", bounds=bounds)
             if verb == "resize":
-                return Text(f"{use('resize')}({joined}, {self._zero(one)})")
-            return Text(f"{use('get' if verb == 'get' else 'put')}({joined})", bounds=bounds)
+                return Text(f"resize({joined}, {self._zero(one)})")
+            return Text(f"{'get' if verb == 'get' else 'put'}({joined})", bounds=bounds)
         letter = ""
         if kind:
             letter = _LETTERS[kind[0]]
@@ -334,11 +333,11 @@ class StatementWriter:
         if verb == "length":
             return Text(f"{texts[0]}.nbytes", bounds=bounds)
         if verb in ("load", "store", "fill"):
-            return Text(f'{use(verb)}("{letter}", {joined})', bounds=bounds)
+            return Text(f'{verb}("{letter}", {joined})', bounds=bounds)
         if verb in ("alloc", "clone"):  # memory of the host has the alignment that anything needs
-            return Text(f"{use('new_bytes' if verb == 'alloc' else 'clone_bytes')}({', '.join(texts[:-1])})")
+            return Text(f"{'new_bytes' if verb == 'alloc' else 'clone_bytes'}({', '.join(texts[:-1])})")
         if verb in ("copy", "compare"):
-            return Text(f"{use(f'{verb}_bytes')}({joined})", bounds=bounds)
+            return Text(f"{verb}_bytes({joined})", bounds=bounds)
         raise self.calls.refused(f"the operation {one.operation}", one)
 
     def _zero(self, one: Instruction) -> str:
