@@ -294,6 +294,7 @@ int main(int argc, char **argv)
         }
         refusals(program);
         program_destroy(program);
+        if (argc > 1) own_device();
     }
     puts("as the header says");
     return 0;

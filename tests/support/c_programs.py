@@ -22,6 +22,14 @@ _SECONDS = 120
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 
+def has_headers() -> bool:
+    """Whether the compiler finds Vulkan's headers."""
+    if COMPILER is None:
+        return False
+    source = b"#include <vulkan/vulkan.h>\n"
+    return not subprocess.run([COMPILER, "-E", "-"], input=source, capture_output=True, check=False).returncode
+
+
 def c_files(module: bytes, stem: str = "program", **options: bool) -> dict[str, bytes]:
     """The files of a module's C program."""
     with ModuleArchive.from_bytes(module, f"{stem}.vmfb") as archive:
