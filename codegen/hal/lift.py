@@ -14,7 +14,7 @@ from ..program.ir import NULL, Constant, Function, Instruction, Program, Rodata,
 from ..program.naming import name_variables
 from ..program.simplify import count, simplify_function, substitute
 from .functions import function_names
-from .names import HOMES
+from .names import IMPORTED
 
 FENCES: Final = 2
 """The operand of queue operations that is the wait fence; the signal fence is behind it."""
@@ -25,8 +25,7 @@ _SURE_QUERIES: Final = frozenset({"hal.executable.format", "hal.device.id"})
 
 
 # What the written code calls by these names.
-_IMPORTED: Final = frozenset(name for home in HOMES.values() for name in home)
-_TAKEN: Final = frozenset({*dir(builtins), *function_names(), *_IMPORTED, "case", "target"})
+_TAKEN: Final = frozenset({*dir(builtins), *function_names(), *IMPORTED, "case", "target"})
 
 
 def lift(program: Program) -> None:

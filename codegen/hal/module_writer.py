@@ -10,7 +10,7 @@ from typing import Final
 from ...status import UnimplementedError
 from ...vm.bytecode.module_def import ModuleDef
 from ..program.ir import Function, Program
-from ..program.naming import identifier
+from ..program.naming import identifier, method_of
 from ..program.reader import program_of
 from .calls import method_name
 from .data import DataTable
@@ -18,7 +18,7 @@ from .functions import source_of
 from .lift import lift
 from .lines import broken
 from .module import Module
-from .names import CLASSES, HOMES, annotation, flags_text
+from .names import CLASSES, HOMES, IMPORTED, annotation, flags_text
 from .signatures import docstring, heading, sync_with_outs
 from .structure import write_body
 
@@ -161,7 +161,7 @@ class _ModuleWriter:
     # -- the class -----------------------------------------------------------------------------------
 
     def _class(self) -> list[str]:
-        methods: list[list[str]] = [self._load()]
+        methods: list[list[str]] = []
         order = sorted(
             (one for one in self.program.functions.values() if one.ordinal not in self.program.initializers),
             key=lambda one: (one.exported, not self._is_sync(one) if one.exported else False, one.ordinal),
@@ -180,10 +180,21 @@ class _ModuleWriter:
         declared += [f"    {name}: {annotation(kind, None)}" for (kind, _), name in sorted(attributes.numbers.items())]
         if declared:
             lines += ["", *declared]
-        for method in methods:
+        for method in (self._load(), *methods, *self._aliases()):
             if method:
                 lines += ["", *[f"    {line}" if line else "" for line in method]]
         return lines
+
+    def _aliases(self) -> list[list[str]]:
+        """Other names that the module exports functions by."""
+        taken = {one.name for one in self.program.functions.values()}
+        found = []
+        for export, function in self.program.exports.items():
+            name = method_of(export, function)
+            if name not in taken:
+                taken.add(name)
+                found.append([f"{name} = {method_name(function)}"])
+        return found
 
     @staticmethod
     def _is_sync(function: Function) -> bool:
@@ -194,9 +205,6 @@ class _ModuleWriter:
         for ordinal in self.program.initializers:
             function = self.program.functions[ordinal]
             bodies += write_body(self.module, function)
-        for function in self.program.functions.values():
-            if function.ordinal not in self.program.initializers:
-                self._body(function)
         attributes = self.module.attributes
         kept = [attributes.names[one] for one in sorted(attributes.kept) if one in attributes.names]
         start = [f"self.{name} = None" for name in kept]
@@ -280,4 +288,7 @@ def _class_name(program: Program, name: str) -> str:
     base = program.name if program.name not in ("module", "") else re.split(r"[\\/]", name)[-1].partition(".")[0]
     words = re.split(r"_+", identifier(base).strip("_"))
     found = "".join(word[:1].upper() + word[1:] for word in words)
-    return found if found.isidentifier() else f"Program{found}"
+    if not found.isidentifier():
+        return f"Program{found}"
+    imported = {*IMPORTED, *(kind for kind, _ in CLASSES.values()), "Any", "Final", "Path"}
+    return f"{found}Program" if found in imported else found

@@ -45,6 +45,7 @@ HOMES: Final[Mapping[str, Sequence[str]]] = {
         *("is_terminal", "preserve", "rank_of", "trace_views"),
     ),
 }
+IMPORTED: Final = frozenset(name for home in HOMES.values() for name in home)
 _NUMBERS: Final = {"i": "int", "I": "int", "f": "float", "F": "float"}
 
 

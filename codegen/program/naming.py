@@ -73,7 +73,7 @@ def name_functions(program: Program) -> None:
     names = Names(_PUBLIC)
     for export, function in program.exports.items():
         if function.name == export:
-            function.name = names.unique(identifier(_method(export, function)))
+            function.name = names.unique(method_of(export, function))
     names = Names({*_INTERNAL, *[function.name for function in program.functions.values()]})
     for function in program.functions.values():
         if function.exported:
@@ -84,10 +84,10 @@ def name_functions(program: Program) -> None:
             function.name = names.unique(_subject(program, function) or f"function_{function.ordinal}")
 
 
-def _method(export: str, function: Function) -> str:
-    """``f_async`` for what the module exports as ``f$async``, and for an asynchronous ``f``."""
+def method_of(export: str, function: Function) -> str:
+    """The name of an export: ``f_async`` for what the module exports as ``f$async``, and for an asynchronous ``f``."""
     is_async = function.declaration is not None and function.declaration.is_async
-    return f"{export}_async" if is_async and not export.endswith("$async") else export
+    return identifier(f"{export}_async" if is_async and not export.endswith("$async") else export)
 
 
 def _subject(program: Program, function: Function) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from pumice.status import (
     UnimplementedError,
 )
 from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.module_def import ExportDef
 from pumice.vm.bytecode.writer import write_module
 
 MUL = """
@@ -274,6 +276,24 @@ def test_a_closed_program_says_so(device: Device) -> None:
 def test_a_device_without_the_format_is_refused() -> None:
     with ReferenceDevice() as reference, pytest.raises(NotFoundError, match="vulkan-spirv-fb"):
         hal_program(compiled(), reference)
+
+
+ALIAS = """
+vm.module @final version 0
+vm.export @one
+vm.func @one(%i0: i32) -> (i32) {
+^bb0:
+  vm.return %i0
+}
+"""
+
+
+def test_names_of_classes_and_of_functions_with_two() -> None:
+    module = assemble(ALIAS)
+    module = replace(module, exports=(*module.exports, ExportDef("other", module.exports[0].ordinal)))
+    with ReferenceDevice() as reference, hal_program(write_module(module), reference) as program:
+        assert type(program).__name__ == "FinalProgram"
+        assert program.one(3) == program.other(3) == 3
 
 
 CUSTOM = """
