@@ -65,6 +65,8 @@ def _tested(function: Function, header: Block, known: dict[Variable, Value]) -> 
     for block in function.blocks:
         if block is not header and any(value in inside for one in block.instructions for value in one.values()):
             return None
+        if any(source in inside for edge in block.edges for _, source in edge.copies):
+            return None
     values = dict(known)
     for one in header.instructions[:-1]:
         if len(one.results) != 1 or not one.operation.startswith("cmp."):
