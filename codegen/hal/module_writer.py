@@ -19,7 +19,7 @@ from .lift import lift
 from .lines import broken
 from .module import Module
 from .names import CLASSES, HOMES, IMPORTED, annotation, flags_text
-from .signatures import docstring, heading, sync_with_outs
+from .signatures import docstring, heading, reuses_of, sync_with_outs
 from .structure import write_body
 
 _FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "pumice-reference")
@@ -232,8 +232,11 @@ class _ModuleWriter:
             arguments = ", ".join(one.name for one in function.arguments)
             storages = "out" if len(function.results) == 1 else "*out"
             comma = ", " if arguments else ""
+            given = "[out]" if len(function.results) == 1 else "out"
+            check = f"check_apart({given}, [{arguments}], {reuses_of(called)})"
             body = [
                 "if out is not None:",
+                *broken("    ", check),
                 "    done = HalFence(self.device)",
                 f"    self.{method_name(called)}({arguments}{comma}{storages}, signal=done)",
                 "    done.wait_until()",

@@ -41,8 +41,8 @@ HOMES: Final[Mapping[str, Sequence[str]]] = {
         *("queue_update", "queue_write", "store_word"),
     ),
     "hal.programs.views": (
-        *("check_compatible", "check_view", "create_view", "dim_of", "discard", "element_type_of", "encoding_of"),
-        *("is_terminal", "preserve", "rank_of", "trace_views"),
+        *("check_apart", "check_compatible", "check_view", "create_view", "dim_of", "discard", "element_type_of"),
+        *("encoding_of", "is_terminal", "preserve", "rank_of", "trace_views"),
     ),
 }
 IMPORTED: Final = frozenset(name for home in HOMES.values() for name in home)

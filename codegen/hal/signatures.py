@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ..program.ir import Function, Program, Variable
 from ..program.naming import identifier
@@ -9,6 +11,7 @@ from .calls import method_name
 from .names import annotation
 
 _OUTPUT = "iree.abi.output"
+_REUSES = "pumice.abi.reuses"
 
 
 def outputs_of(function: Function) -> list[tuple[int, Variable]]:
@@ -40,6 +43,18 @@ def sync_with_outs(program: Program, function: Function) -> Function | None:
         if whole and kinds == {"hal.buffer_view"}:
             return other
     return None
+
+
+def reuses_of(function: Function) -> list[list[int]]:
+    """For each storage the positions of the arguments whose memory it may be."""
+    if function.declaration is None:
+        return []
+    texts = [
+        declared.attributes.get(_REUSES, "")
+        for declared in function.declaration.arguments
+        if _OUTPUT in declared.attributes
+    ]
+    return [[int(number) for number in re.findall(r"\d+", text.partition(":")[0])] for text in texts]
 
 
 def heading(function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
@@ -96,7 +111,9 @@ def docstring(program: Program, function: Function, *, outs: bool, waiting: bool
         entries.append("    wait: what it starts after: (semaphore, payload) pairs, or a fence.")
         entries.append("    signal: what is reached when the results are there; nothing is signalled if this raises.")
     if outs:
-        entries.append("    out: where to write instead of into new memory; overlaps with no argument that is read.")
+        entries.append(
+            "    out: where to write instead of into new memory; shares none with an argument that is read later."
+        )
     if entries:
         lines += ["Args:", *entries, ""]
     if declaration.results:

@@ -161,6 +161,31 @@ def check_view(view: Ref, name: str, element_type: int, shape: tuple[int, ...], 
             )
 
 
+def check_apart(storages: Sequence[Ref], inputs: Sequence[Ref], reuses: Sequence[Sequence[int]]) -> None:
+    """Raises where a storage for a result shares memory with another one, or with an input.
+
+    Args:
+        storages, inputs: views; other values have no memory.
+        reuses: for each storage the inputs whose memory it may be, all of it.
+    """
+    for number, storage in enumerate(storages):
+        if not isinstance(storage, BufferView):
+            continue  # told by what checks its type
+        buffer = storage.buffer
+        for position, view in enumerate(inputs):
+            if not isinstance(view, BufferView) or not view.buffer.overlaps(buffer):
+                continue
+            if position in reuses[number] and (view.buffer.offset, view.buffer.size) == (buffer.offset, buffer.size):
+                continue
+            raise InvalidArgumentError(
+                f"out for result {number} shares memory with argument {position}, which the program may read later; "
+                "give another buffer"
+            )
+        for other in storages[:number]:
+            if isinstance(other, BufferView) and other.buffer.overlaps(buffer):
+                raise InvalidArgumentError(f"out for result {number} shares memory with that for another result")
+
+
 def _rank(shape: tuple[int, ...]) -> str:
     return f"{len(shape)}{'' if shape else ' (scalar)'}"
 

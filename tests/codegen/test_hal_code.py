@@ -311,3 +311,27 @@ vm.func @run(%i0: i32) -> (i32) {
 def test_calls_of_other_modules_are_refused() -> None:
     with pytest.raises(UnimplementedError, match="function run of module custom calls other.double.*module other"):
         hal_code.hal_code(write_module(assemble(CUSTOM)))
+
+
+@pytest.mark.vulkan
+def test_storages_share_no_memory_that_is_read_later(device: Device) -> None:
+    """Arguments may be overwritten by what reads and writes the same elements, not by a product of matrices."""
+    text = """
+    func.func @main(%x: tensor<2x2xf32>, %y: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+      %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+        : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+      %1 = stablehlo.add %y, %y : tensor<2x2xf32>
+      return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+    }
+    """
+    array = np.array([[1, 2], [3, 4]], np.float32)
+    with hal_program(pumice.compile(text), device) as program:
+        x, y, other = (program.to_device(array) for _ in range(3))
+        with pytest.raises(InvalidArgumentError, match="out for result 0 shares memory with argument 0, which"):
+            program.main(x, y, out=(x, other))  # type: ignore[attr-defined]
+        with pytest.raises(InvalidArgumentError, match="out for result 1 shares memory with that for another result"):
+            program.main(x, y, out=(other, other))  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(program.to_host(other), array)
+        assert program.main(x, y, out=(other, y)) == (other, y)  # type: ignore[attr-defined]
+        np.testing.assert_array_equal(program.to_host(other), array @ array)
+        np.testing.assert_array_equal(program.to_host(y), array + array)
