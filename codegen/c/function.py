@@ -174,6 +174,8 @@ class FunctionWriter:
         if one.operation == "cond_br":
             condition = self.value(one.operands[0])
             yes, no = (self._jump(edge, index) for edge in block.edges)
+            if yes and no and block.edges[0].target == index + 1:
+                return [f"if ({condition}) {{", *_indented(yes), "} else {", *_indented(no), "}"]
             if not yes:
                 yes, no, condition = no, yes, f"!{condition}"
             return [*([f"if ({condition}) {{", *_indented(yes), "}"] if yes else []), *no]
@@ -396,12 +398,12 @@ class FunctionWriter:
             return [
                 "{",
                 f"    {kind} held = 0;",
-                f"    TRY(bytes_read(p, {values[0]}, {values[1]}, &held, sizeof held));",
+                f"    TRY(bytes_load(p, {values[0]}, {values[1]}, &held, sizeof held));",
                 f"    {result[1:]} = held;",
                 "}",
             ]
         call = (
-            f"bytes_write(p, {values[0]}, {values[1]}, "
+            f"bytes_store(p, {values[0]}, {values[1]}, "
             if verb == "store"
             else f"bytes_fill(p, {', '.join(values[:3])}, "
         )

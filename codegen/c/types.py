@@ -70,7 +70,6 @@ KEYWORDS: Final = frozenset(
     ]
 )
 """Names that variables must not have."""
-"""Names that variables must not have."""
 
 
 def c_type(variable: Variable) -> str | None:

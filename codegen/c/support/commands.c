@@ -41,6 +41,7 @@ typedef struct recording {
     VkCommandBuffer handle;
     VkDescriptorPool pool;
     bound *table;
+    object *staged; /* host memory that its fills copy from */
     uint64_t value; /* point of the timeline after which the device is done with it */
     uint64_t turn;  /* when it ran last */
     struct recording *next;
@@ -61,9 +62,19 @@ typedef struct commands {
     uint64_t turn;
 } commands;
 
+static void staged_release(NAME_program *p, recording *unused)
+{
+    while (unused->staged) {
+        object *each = unused->staged;
+        unused->staged = each->next;
+        release(p, each);
+    }
+}
+
 static void recording_free(NAME_program *p, recording *unused)
 {
     if (!unused) return;
+    staged_release(p, unused);
     if (unused->pool) vkDestroyDescriptorPool(p->device, unused->pool, NULL);
     if (unused->handle) vkFreeCommandBuffers(p->device, p->pool, 1, &unused->handle);
     free(unused->table);
@@ -251,7 +262,7 @@ static int resolve(NAME_program *p, const binding *wanted, const binding *table,
     offset += wanted->offset;
     uint64_t length = wanted->length == UINT64_MAX ? size - wanted->offset : wanted->length;
     /* Kernels read and write whole words, for which buffers have room. */
-    if (is_descriptor) length = round_up(length ? length : 1, 4);
+    if (is_descriptor && length <= room) length = round_up(length ? length : 1, 4);
     if (wanted->offset > room || length > room - wanted->offset) goto outside;
     if (!is_descriptor && length > size - wanted->offset) goto outside;
     result->buffer = found->handle;
@@ -344,11 +355,13 @@ static int record_copy(NAME_program *p, const commands *source, const command *e
     if (status != OK || !to.range) return status;
     const VkBufferCopy region = {.srcOffset = from.offset, .dstOffset = to.offset, .size = to.range};
     if (from.range < to.range) return fail(p, OUT_OF_RANGE, "a copy reads less than it writes");
+    if (from.buffer == to.buffer && from.offset == to.offset) return OK; /* a result in the memory of its argument */
     vkCmdCopyBuffer(target->handle, from.buffer, to.buffer, 1, &region);
     return OK;
 }
 
-static int record_fill(NAME_program *p, commands *source, const command *each, const binding *table, recording *target)
+static int record_fill(NAME_program *p, const commands *source, const command *each, const binding *table,
+                       recording *target)
 {
     VkDescriptorBufferInfo to;
     buffer *staged = NULL;
@@ -361,20 +374,22 @@ static int record_fill(NAME_program *p, commands *source, const command *each, c
         vkCmdFillBuffer(target->handle, to.buffer, to.offset, to.range, pattern);
         return OK;
     }
-    /* Vulkan fills whole words: other ranges are copied from host memory, which the commands keep. */
+    /* Vulkan fills whole words: other ranges are copied from host memory, which the recording keeps. */
     TRY(buffer_new(p, to.range, true, &staged));
     TRY(wait_until(p, staged->last_use));
     for (uint64_t index = 0; index < to.range; index++) staged->mapped[index] = (uint8_t)(pattern >> 8 * (index % 4));
     TRY(buffer_sync(p, staged, false));
-    TRY(commands_bind(p, source, &(const binding){.buffer = staged, .length = to.range}, 1));
     const VkBufferCopy region = {.dstOffset = to.offset, .size = to.range};
     vkCmdCopyBuffer(target->handle, staged->handle, to.buffer, 1, &region);
+    staged->header.next = target->staged;
+    target->staged = &staged->header;
+    staged = NULL;
 done:
     release(p, staged);
     return status;
 }
 
-static int record(NAME_program *p, commands *source, const binding *table, recording *target)
+static int record(NAME_program *p, const commands *source, const binding *table, recording *target)
 {
     int status = OK;
     const VkCommandBufferBeginInfo begin = {
@@ -473,6 +488,7 @@ static int recording_find(NAME_program *p, commands *source, const binding *tabl
     }
     if (*place) {
         TRY(wait_until(p, (*place)->value));
+        staged_release(p, *place);
         if ((*place)->pool) vkResetDescriptorPool(p->device, (*place)->pool, 0);
     } else {
         TRY(recording_new(p, source, place));
@@ -511,6 +527,7 @@ static int queue_execute(NAME_program *p, const fence *wait, fence *signal, comm
     for (uint32_t index = 0; index < run->binding_count; index++) {
         if (run->bindings[index].buffer) root_of(run->bindings[index].buffer)->last_use = p->submitted;
     }
+    for (object *each = found->staged; each; each = each->next) as_buffer(each)->last_use = p->submitted;
 done:
     return status;
 }

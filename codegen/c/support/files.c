@@ -15,6 +15,7 @@ static void file_destroy(NAME_program *p, object *unused)
 static int file_create(NAME_program *p, bytes *source, int64_t offset, int64_t size, file **result)
 {
     uint8_t *data = NULL;
+    if (size == -1 && source && offset >= 0) size = (int64_t)source->size - offset;
     int status = bytes_at(p, source, offset, size, &data);
     if (status != OK) return status;
     file *made = calloc(1, sizeof *made);
@@ -23,7 +24,7 @@ static int file_create(NAME_program *p, bytes *source, int64_t offset, int64_t s
     made->header.destroy = file_destroy;
     made->source = retain(source);
     made->data = data;
-    made->size = size == -1 ? source->size - (uint64_t)offset : (uint64_t)size;
+    made->size = (uint64_t)size;
     REPLACE(*result, made);
     return OK;
 }
@@ -47,10 +48,10 @@ static int buffer_import(NAME_program *p, const bytes *source, int64_t offset, i
     int status = OK;
     uint8_t *data = NULL;
     buffer *made = NULL;
+    if (size == -1 && source && offset >= 0) size = (int64_t)source->size - offset;
     TRY(bytes_at(p, source, offset, size, &data));
-    const uint64_t length = size == -1 ? source->size - (uint64_t)offset : (uint64_t)size;
-    TRY(buffer_new(p, length, false, &made));
-    TRY(buffer_write(p, made, 0, data, length));
+    TRY(buffer_new(p, (uint64_t)size, false, &made));
+    TRY(buffer_write(p, made, 0, data, (uint64_t)size));
     REPLACE(*result, made);
     made = NULL;
 done:

@@ -15,7 +15,7 @@ static int list_resize(NAME_program *p, list *target, int32_t count)
 {
     if (!target || count < 0) return fail(p, INVALID_ARGUMENT, "a list cannot have %" PRId32 " elements", count);
     const uint32_t wanted = (uint32_t)count;
-    for (uint32_t index = wanted; index < target->count; index++) release(p, target->items[index].reference);
+    while (target->count > wanted) release(p, target->items[--target->count].reference);
     struct item *moved = realloc(target->items, (wanted ? wanted : 1) * sizeof *moved);
     if (!moved) return fail(p, RESOURCE_EXHAUSTED, "out of memory");
     target->items = moved;

@@ -201,27 +201,39 @@ done:
 /* The same with a limit in milliseconds; the result says whether it was kept. */
 static int fence_await_for(NAME_program *p, int32_t timeout, fence *const *fences, uint32_t count, int32_t *result)
 {
+    int status = OK;
+    fence *all = NULL;
+    VkSemaphore handles[MAX_SEMAPHORES + 1];
+    uint64_t values[MAX_SEMAPHORES + 1];
     *result = OK;
     if (timeout == -1) return fence_await(p, fences, count);
-    for (uint32_t index = 0; index < count; index++) {
-        if (!fences[index]) continue;
-        int status = fence_query(p, fences[index], result);
-        if (status != OK) return status;
-        if (*result == DEFERRED) {
-            const VkSemaphoreWaitInfo info = {
-                .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
-                .semaphoreCount = 1,
-                .pSemaphores = &p->timeline,
-                .pValues = &fences[index]->value,
-            };
-            VkResult waited = vkWaitSemaphores(p->device, &info, (uint64_t)(uint32_t)timeout * 1000000);
-            *result = waited == VK_TIMEOUT ? DEADLINE_EXCEEDED : OK;
-            if (waited != VK_TIMEOUT) status = check(p, waited, "vkWaitSemaphores");
-            if (status != OK) return status;
-        }
-        if (*result != OK) return OK;
+    TRY(fence_join(p, fences, count, &all));
+    if (!all) return OK;
+    if (all->point_count > MAX_SEMAPHORES) {
+        status = fail(p, RESOURCE_EXHAUSTED, "expected at most %d semaphores", MAX_SEMAPHORES);
+        goto done;
     }
-    return OK;
+    handles[0] = p->timeline;
+    values[0] = all->value;
+    for (uint32_t index = 0; index < all->point_count; index++) {
+        handles[index + 1] = all->points[index].handle;
+        values[index + 1] = all->points[index].value;
+    }
+    const VkSemaphoreWaitInfo info = {
+        .sType = VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO,
+        .semaphoreCount = all->point_count + 1,
+        .pSemaphores = handles,
+        .pValues = values,
+    };
+    const VkResult waited = vkWaitSemaphores(p->device, &info, (uint64_t)(uint32_t)timeout * 1000000);
+    if (waited == VK_TIMEOUT) {
+        *result = DEADLINE_EXCEEDED;
+    } else {
+        TRY(check(p, waited, "vkWaitSemaphores"));
+    }
+done:
+    release(p, all);
+    return status;
 }
 
 static bool is_host_memory(int32_t memory_types)

@@ -135,7 +135,7 @@ static int scalar_read(NAME_program *p, const NAME_type *type, const NAME_tensor
 static int scalar_write(NAME_program *p, const NAME_type *type, const void *value, NAME_tensor *given)
 {
     int status = OK;
-    if (!given->data && !given->buffer) TRY(buffer_new(p, 4, false, &given->buffer));
+    if (!given->data && !given->buffer) TRY(buffer_new(p, type->bits / 8, false, &given->buffer));
     if (given->buffer) return buffer_write(p, given->buffer, given->offset, value, type->bits / 8);
     memcpy(given->data, value, type->bits / 8);
 done:
