@@ -1,16 +1,19 @@
-"""Random programs give the same as HAL code as by the virtual machine: operations, loops, tables, calls, lists, bytes.
+"""Random programs give what the virtual machine gives, as HAL code and in C: operations, loops, calls, lists, bytes.
 
 They need no device; programs that read registers as other types than were written are refused, and counted.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from support import hal_code
+from support import c_programs, hal_code
 from support.random_programs import Shape, random_program
 from support.soak import rounds
 
 from pumice.hal_reference.device import Device
+from pumice.install_hints import install_hint
 from pumice.status import UnimplementedError
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble
@@ -44,3 +47,21 @@ def test_random_programs_give_the_same(shape: str) -> None:
     assert all(
         "as another type" in one or "global.load.indirect" in one or "global.store.indirect" in one for one in refused
     )
+
+
+@pytest.mark.vulkan  # C programs open a device before they run
+@pytest.mark.skipif(c_programs.COMPILER is None, reason=f"needs a C compiler: {install_hint('c-compiler')}")
+def test_random_programs_give_the_same_in_c(tmp_path: Path) -> None:
+    built = 0
+    for seed in range(rounds(15, 200)):
+        definition = assemble(c_programs.with_declarations(random_program(seed, SHAPES["random"])))
+        context = Context([BytecodeModule(definition)])
+        try:
+            # Code that compares a number with itself is not what a compiler writes.
+            program = c_programs.build(tmp_path, write_module(definition), flags=("-O0", "-Wno-tautological-compare"))
+        except UnimplementedError:
+            continue
+        built += 1
+        found = c_programs.run(program, (), "main")
+        assert [int(one) for one in found] == list(context.invoke(context.lookup("random.main"), ())), f"seed {seed}"
+    assert built > 5

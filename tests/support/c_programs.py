@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -34,6 +35,16 @@ def c_files(module: bytes, stem: str = "program", **options: bool) -> dict[str, 
     """The files of a module's C program."""
     with ModuleArchive.from_bytes(module, f"{stem}.vmfb") as archive:
         return write_c(read_module(archive), stem, f"{stem}.vmfb", **options)
+
+
+def with_declarations(assembly: str) -> str:
+    """A program in VM assembly whose functions without arguments say their types, which C functions need."""
+
+    def declared(match: re.Match[str]) -> str:
+        results = ", ".join(f"%output{index}: {kind}" for index, kind in enumerate(re.findall(r"\w+", match[2])))
+        return f'{match[1]} attributes {{iree.abi.declaration = "sync func @function() -> ({results})"}} {{'
+
+    return re.sub(r"(vm\.func @\w+\(\) -> \(([^)]*)\)) \{", declared, assembly)
 
 
 def build(
