@@ -105,7 +105,8 @@ _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
         "windows": "KhronosGroup.VulkanSDK",
     },
     "cmake": {"debian": "cmake", "fedora": "cmake", "arch": "cmake", "macos": "cmake", "windows": "Kitware.CMake"},
-    "valgrind": {"debian": "valgrind", "fedora": "valgrind", "arch": "valgrind"},
+    # Valgrind needs the symbols of the dynamic loader, which Debian strips.
+    "valgrind": {"debian": "valgrind libc6-dbg", "fedora": "valgrind", "arch": "valgrind"},
 }
 
 _LINUX_DRIVER_NOTE: Final = (
