@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.c_programs import COMPILER, WARNINGS, build, c_files, has_headers, run, try_run
+from support.c_programs import CANNOT_BUILD, COMPILER, WARNINGS, build, c_files, run, try_run
 
 import pumice
 from pumice.install_hints import install_hint
@@ -19,11 +19,7 @@ from pumice.status import PumiceError
 
 pytestmark = [
     pytest.mark.vulkan,
-    pytest.mark.skipif(COMPILER is None, reason=f"needs a C compiler: {install_hint('c-compiler')}"),
-    pytest.mark.skipif(
-        not has_headers(),
-        reason=f"needs Vulkan's headers: {install_hint('vulkan-headers')}",
-    ),
+    pytest.mark.skipif(bool(CANNOT_BUILD), reason=CANNOT_BUILD),
 ]
 
 SOURCE = """

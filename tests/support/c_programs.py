@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pumice.codegen.c import write_c
+from pumice.install_hints import install_hint
 from pumice.vm.bytecode.archive import ModuleArchive
 from pumice.vm.bytecode.reader import read_module
 
@@ -23,12 +24,17 @@ _SECONDS = 120
 COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 
-def has_headers() -> bool:
-    """Whether the compiler finds Vulkan's headers."""
+def _lacking() -> str:
     if COMPILER is None:
-        return False
-    source = b"#include <vulkan/vulkan.h>\n"
-    return not subprocess.run([COMPILER, "-E", "-"], input=source, capture_output=True, check=False).returncode
+        return f"needs a C compiler. {install_hint('c-compiler')}"
+    source = b"#include <stdlib.h>\n#include <vulkan/vulkan.h>\n"
+    if subprocess.run([COMPILER, "-E", "-"], input=source, capture_output=True, check=False).returncode:
+        return f"needs Vulkan's headers. {install_hint('vulkan-headers')}"
+    return ""
+
+
+CANNOT_BUILD = _lacking()
+"""Why C programs cannot be built here, or nothing."""
 
 
 def c_files(module: bytes, stem: str = "program", **options: bool) -> dict[str, bytes]:
