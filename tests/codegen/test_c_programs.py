@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
@@ -246,10 +247,13 @@ def test_wrong_files_are_refused(program: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["missing.npy", "missing.npy"], "missing.npy: No such file"),
+        (["missing.npy", "missing.npy", "-o", "o.npy"], "missing.npy: No such file"),
         (["-f", "none"], "no function none"),
         (["--wrong", "1"], "no such option"),
+        (["--wrong"], "no such option"),
+        (["--wrong=1"], "--wrong: there is no such option"),
         (["-o"], "expected a value"),
+        (["good.npy", "good.npy"], "expected -o OUT.npy"),
         (["--repeat", "many"], "expected a number of calls"),
     ],
 )
@@ -260,6 +264,22 @@ def test_wrong_command_lines_are_refused(program: Path, arguments: list[str], me
     failed = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=60, check=False)
     assert failed.returncode in (1, 2)
     assert message in failed.stderr
+
+
+def test_what_is_no_file_is_written_directly(program: Path) -> None:
+    """A device or a link that a result is written to stays one."""
+    np.save(program.parent / "x.npy", _LEFT)
+    link, target = program.parent / "link", program.parent / "target.npy"
+    link.symlink_to(target)
+    _ran([f"./{program.name}", "-f", "reversed", "x.npy", f"--output={link}"], program.parent)
+    assert link.is_symlink()
+    np.testing.assert_array_equal(np.load(target), _LEFT[::-1])
+    link.unlink()
+    os.mkfifo(link)
+    with subprocess.Popen([f"./{program.name}", "-f", "reversed", "x.npy", "-o", str(link)], cwd=program.parent) as done:
+        np.testing.assert_array_equal(np.load(io.BytesIO(link.read_bytes())), _LEFT[::-1])
+        assert done.wait(60) == 0
+    assert link.is_fifo()
 
 
 @pytest.mark.parametrize("convention", ["outs", "values", "buffers", "outs,values"])

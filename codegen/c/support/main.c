@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum { MAX_HEADER = 1 << 16 };
@@ -156,7 +157,14 @@ static bool read_file(const char *path, const NAME_type *type, NAME_tensor *tens
     return is_read;
 }
 
-/* Writes an .npy file: whole, or not at all. */
+/* Whether a path is a device, a pipe or a link, such as /dev/stdout: a file would take its place. */
+static bool is_special(const char *path)
+{
+    struct stat found;
+    return lstat(path, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
+}
+
+/* Writes an .npy file: whole, or not at all; what is special is written directly. */
 static bool write_file(const char *path, const NAME_type *type, const NAME_tensor *tensor, const void *data,
                        uint64_t size)
 {
@@ -172,10 +180,11 @@ static bool write_file(const char *path, const NAME_type *type, const NAME_tenso
     const unsigned char start[] = {
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 0xFF), (unsigned char)(padded >> 8),
     };
+    const bool direct = is_special(path);
     const size_t room = strlen(path) + 8;
     char *draft = malloc(room);
     if (!draft) return complain("out of memory");
-    snprintf(draft, room, "%s.part", path);
+    snprintf(draft, room, "%s%s", path, direct ? "" : ".part");
     FILE *file = fopen(draft, "wb");
     bool is_written = file != NULL;
     if (file) {
@@ -183,11 +192,11 @@ static bool write_file(const char *path, const NAME_type *type, const NAME_tenso
             && fprintf(file, "%-*s\n", (int)padded - 1, header) == (int)padded
             && fwrite(data, 1, (size_t)size, file) == size;
         if (fclose(file) != 0) is_written = false;
-        if (is_written) is_written = rename(draft, path) == 0;
+        if (is_written && !direct) is_written = rename(draft, path) == 0;
     }
     if (!is_written) {
         complain("%s: %s", path, strerror(errno));
-        remove(draft);
+        if (!direct) remove(draft);
     }
     free(draft);
     return is_written;
@@ -323,11 +332,9 @@ DATA_DEFAULT
             argv[1 + given++] = argv[index];
             continue;
         }
-        if (index + 1 == argc) {
-            complain("%s: expected a value behind it; -h shows the options", each);
-            return 2;
-        }
-        char *value = argv[++index];
+        char *equals = each[1] == '-' ? strchr(argv[index], '=') : NULL;
+        const char *value = equals ? equals + 1 : argv[index + 1];
+        if (equals) *equals = 0;
         if (!strcmp(each, "-o") || !strcmp(each, "--output")) {
             output = value;
         } else if (!strcmp(each, "-f") || !strcmp(each, "--function")) {
@@ -336,9 +343,9 @@ DATA_DEFAULT
             options.device_name = value;
 DATA_ARGUMENT
         } else if (!strcmp(each, "--repeat")) {
-            char *end;
-            repeat = strtol(value, &end, 10);
-            if (*end || repeat < 1 || repeat > 100000000) {
+            char *end = NULL;
+            repeat = value ? strtol(value, &end, 10) : 0;
+            if (value && (*end || repeat < 1 || repeat > 100000000)) {
                 complain("--repeat: expected a number of calls, got %s", value);
                 return 2;
             }
@@ -346,6 +353,11 @@ DATA_ARGUMENT
             complain("%s: there is no such option; -h shows those there are", each);
             return 2;
         }
+        if (!value) {
+            complain("%s: expected a value behind it; -h shows the options", each);
+            return 2;
+        }
+        if (!equals) index++;
     }
     if (wanted) {
         function = NULL;
@@ -360,6 +372,10 @@ DATA_ARGUMENT
     if (given != function->input_count) {
         complain("%s takes %" PRIu32 " files, got %" PRIu32 "; -h shows its arguments", function->name,
                  function->input_count, given);
+        return 2;
+    }
+    if (!output && !repeat && function->output_count) {
+        complain("expected -o OUT.npy for what %s computes, or --repeat N; -h shows the options", function->name);
         return 2;
     }
     return run(function, &options, argv + 1, output, repeat) ? 0 : 1;
