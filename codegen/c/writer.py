@@ -24,6 +24,7 @@ FORMATS: Final = ("vulkan-spirv-fb",)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _TEXTS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)
 _MAX_SEMAPHORES: Final = 16
+CMAKE_MARK: Final = "# Written by pumice."  # the first line of a CMakeLists.txt
 _DATA_ALIGNMENT: Final = 16
 _DATA_MAGIC: Final = b"PUMICE01"
 
@@ -35,7 +36,8 @@ def write_c(
 
     Args:
         module: the program.
-        stem: names the files, and is the prefix of all names in C; characters that these cannot have become ``_``.
+        stem: names the files, in ``#include`` too, and is the prefix of all names in C; characters that these
+            cannot have become ``_``.
         source: names the module in comments.
         main: with ``stem_main.c``, a program that runs the functions on ``.npy`` files.
         cmake: with ``CMakeLists.txt``.
@@ -318,6 +320,7 @@ class CProgram:
 
     def _cmake(self, main: bool) -> str:
         lines = [
+            CMAKE_MARK,
             "cmake_minimum_required(VERSION 3.16)",
             f"project({self._prefix} C)",
             "set(CMAKE_C_STANDARD 11)",
@@ -327,7 +330,7 @@ class CProgram:
             "  set(CMAKE_BUILD_TYPE Release)",
             "endif()",
             "find_package(Vulkan REQUIRED)",
-            f"add_library({self._prefix}_program STATIC {self._stem}.c {self._stem}.h)",
+            f'add_library({self._prefix}_program STATIC "{self._stem}.c" "{self._stem}.h")',
             f"target_include_directories({self._prefix}_program PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})",
             f"target_link_libraries({self._prefix}_program PUBLIC Vulkan::Vulkan)",
             "if(UNIX)",
@@ -336,12 +339,12 @@ class CProgram:
         ]
         if main:
             lines += [
-                f"add_executable({self._prefix} {self._stem}_main.c)",
+                f'add_executable({self._prefix} "{self._stem}_main.c")',
                 f"target_link_libraries({self._prefix} PRIVATE {self._prefix}_program)",
             ]
             if self._is_data_beside:
                 lines.append(
-                    f"configure_file({self._stem}.data ${{CMAKE_CURRENT_BINARY_DIR}}/{self._stem}.data COPYONLY)"
+                    f'configure_file("{self._stem}.data" "${{CMAKE_CURRENT_BINARY_DIR}}/{self._stem}.data" COPYONLY)'
                 )
         return "\n".join(lines) + "\n"
 

@@ -159,12 +159,12 @@ def test_cmake_builds_it(module: bytes, tmp_path: Path) -> None:
     cmake = shutil.which("cmake")
     if cmake is None:
         pytest.skip(f"needs CMake: {install_hint('cmake')}")
-    for name, content in c_files(module, main=True, cmake=True, data=True).items():
+    for name, content in c_files(module, "my program", main=True, cmake=True, data=True).items():
         (tmp_path / name).write_bytes(content)
     flags = " ".join(WARNINGS)
     _ran([cmake, "-S", ".", "-B", "built", f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_BUILD_TYPE=Debug"], tmp_path)
     _ran([cmake, "--build", "built"], tmp_path)
-    (result,) = run(tmp_path / "built" / "program", [_LEFT, _RIGHT], "mul")
+    (result,) = run(tmp_path / "built" / "my_program", [_LEFT, _RIGHT], "mul")
     np.testing.assert_array_equal(result, _LEFT * _RIGHT)
 
 
@@ -276,7 +276,9 @@ def test_what_is_no_file_is_written_directly(program: Path) -> None:
     np.testing.assert_array_equal(np.load(target), _LEFT[::-1])
     link.unlink()
     os.mkfifo(link)
-    with subprocess.Popen([f"./{program.name}", "-f", "reversed", "x.npy", "-o", str(link)], cwd=program.parent) as done:
+    with subprocess.Popen(
+        [f"./{program.name}", "-f", "reversed", "x.npy", "-o", str(link)], cwd=program.parent
+    ) as done:
         np.testing.assert_array_equal(np.load(io.BytesIO(link.read_bytes())), _LEFT[::-1])
         assert done.wait(60) == 0
     assert link.is_fifo()

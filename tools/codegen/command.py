@@ -48,6 +48,8 @@ def codegen(
     path = Path(output)
     if path.suffix != suffix or not path.stem:
         raise usage_error(f"--output: expected a name that ends in {suffix}, got {shorten(output)}")
+    if as_c and (not path.stem.isprintable() or any(character in path.stem for character in '"\\;$')):
+        raise usage_error(f'--output: expected a name without " \\ ; $ and line breaks, got {shorten(repr(output))}')
     definition = _definition(module, function)
     if as_hal:
         from ...codegen.hal.module_writer import write_hal
@@ -60,8 +62,19 @@ def codegen(
     else:
         from ...codegen.c.writer import write_c
 
+        if cmake:
+            _check_cmake(path.with_name("CMakeLists.txt"))
         files = write_c(definition, path.stem, _name(module), main=main, cmake=cmake, data=data)
     store_all({path.parent / name: content for name, content in files.items()}, where="--output")
+
+
+def _check_cmake(path: Path) -> None:
+    """Refuses to write over a file that the user did not name, unless pumice wrote it."""
+    from ...codegen.c.writer import CMAKE_MARK
+    from ..errors import usage_error
+
+    if path.is_file() and not path.read_bytes().startswith(CMAKE_MARK.encode()):
+        raise usage_error(f"--cmake: {path} is there, and not of pumice; choose another folder, or leave out --cmake")
 
 
 def _definition(module: str, functions: tuple[str, ...]) -> ModuleDef:

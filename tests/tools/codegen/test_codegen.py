@@ -94,6 +94,10 @@ def test_modules_are_taken_as_they_are(form: str, program: Path, tmp_path: Path)
         (("--hal", "--cmake", "-o", "a.py"), "--cmake goes with --c"),
         (("--hal", "-o", "a.c"), "ends in .py, got a.c"),
         (("--c", "-o", "a.py"), "ends in .c, got a.py"),
+        (("--c", "-o", 'b"c.c'), "expected a name without"),
+        (("--c", "-o", "b\\c.c"), "expected a name without"),
+        (("--c", "-o", "b\nc.c"), "expected a name without"),
+        (("--c", "-o", "b;c.c"), "expected a name without"),
         (("--hal", "-o", "a.py", "--function", "triple"), "exports no function 'triple'; exported are: double"),
     ],
 )
@@ -164,6 +168,17 @@ def test_where_one_file_cannot_be_written_none_is(taken: str, program: Path, tmp
     done = codegen("--c", program, "-o", tmp_path / "a.c", "--main", "--cmake", "--data")
     assert done.exit_code == 1 and f"{taken} cannot be written: Is a directory" in done.stderr
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "a_main.c").read_bytes() == b"old"
+
+
+def test_the_build_of_others_is_left_alone(program: Path, tmp_path: Path) -> None:
+    out, cmake = tmp_path / "a.c", tmp_path / "CMakeLists.txt"
+    for _ in range(2):  # its own is written again
+        assert codegen("--c", program, "-o", out, "--cmake").exit_code == 0
+    out.unlink()
+    cmake.write_text("project(application C)\n", encoding="utf-8")
+    done = codegen("--c", program, "-o", out, "--cmake")
+    assert done.exit_code == 2 and "not of pumice" in done.stderr.replace("\n", " ")
+    assert cmake.read_text(encoding="utf-8") == "project(application C)\n" and not out.exists()
 
 
 def test_a_folder_that_is_not_there(program: Path, tmp_path: Path) -> None:
