@@ -4,5 +4,5 @@ Imports: `bytecode` and the ground files at the root.
 
 Read: `translator`; `basic_block`, `register_types`, `module_analysis`, `analysis`, `ranges`; `operations`, `numerics`,
 `float_numerics`; `source`, `values`, `operation_writer`, `call_writer`, `parallel_copy`, `flow`, `control_flow`,
-`blocks`, `structure`.
+`tree`, `blocks`, `structure`.
 """

@@ -1,38 +1,31 @@
 """Writes the nodes of a function's graph: the instructions of a block, its terminator, and the branches that leave it.
 
 Node 0 of the graph is where the variant starts; node n + 1 is block n. The target of a branch is written inside it
-(*inline*) or is a *label* behind the statement; structure.py decides which, and writes the jump to a label.
+(*inline*) or is a *label* behind the statement; tree.py decides which, and writes the jump to a label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
-from .control_flow import Graph, Placement, UnstructuredError
+from .control_flow import Graph
 from .flow import Flow
 from .parallel_copy import CopyWriter
+from .tree import Place, TreeWriter
 from .values import Fact, Text
 
 _MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are searched
 
 
-class Place(NamedTuple):
-    """Where control goes from a place in the source."""
-
-    labels: tuple[int, ...] = ()  # by falling off the end of the statement, in order
-    header: int = -1  # by ``continue``
-    behind: tuple[int, ...] = ()  # by ``break``, in order
-
-
-class NodeWriter(CopyWriter):
+class NodeWriter(CopyWriter, TreeWriter):
     """Writes nodes of the variant that starts at ``entry``: blocks with their terminators."""
 
     def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int) -> None:
-        super().__init__(analysis)
+        CopyWriter.__init__(self, analysis)
         self.entry = entry
         self.flow = flow
         self._root: Block | None = None
@@ -44,11 +37,7 @@ class NodeWriter(CopyWriter):
                 self._root = block
                 if self._cut(block, entry) is not None or block.index in flow.failing:
                     self._root_edges = []
-        self.graph = Graph(self._successors)
-        self._placement: Placement | None = None  # ``None`` in a dispatch loop
-        self._inline: frozenset[int] | set[int] = frozenset()
-        self._entered: set[int] = set()  # headers of loops whose ``while`` is written
-        self._guarded: set[int] = set()  # labels that are entered by their number
+        TreeWriter.__init__(self, Graph(self._successors))
         self._guesses: dict[int, list[str]] = {}  # for each header names that are guessed not to become negative
         self.refuted: set[tuple[int, str]] = set()  # guesses that did not hold; with any the source is wrong
 
@@ -58,47 +47,6 @@ class NodeWriter(CopyWriter):
     def _cut(self, block: Block, start: int) -> int | None:
         """The first call from ``start`` on that always suspends."""
         return next((index for index in self.flow.cuts.get(block.index, ()) if index >= start), None)
-
-    # -- labels --------------------------------------------------------------------------------------
-
-    def _is_inline(self, target: int) -> bool:
-        """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
-        return target in self._inline and target not in self._entered
-
-    def _falls(self, edge: Edge, place: Place) -> bool:
-        """Whether control may come out behind the statement that a branch is in."""
-        if self._placement is None:
-            return True
-        target = edge.target + 1
-        if self._is_inline(target):
-            return not self._placement.whole_targets[target].isdisjoint(place.labels)
-        return target in place.labels
-
-    def _jump(self, target: int, place: Place) -> None:
-        """Goes to a label, by falling off the end of the statement or out of the loop."""
-        if self._placement is None:
-            self.line(f"b = {target}")
-            return
-        for name in self._guesses.get(target, ()):
-            if self.bounds.get(name, (-1, 0))[0] < 0:
-                self.refuted.add((target, name))
-        if target in place.labels:
-            self._number(target, place.labels)
-        elif target == place.header:
-            self.line("continue")
-        elif target in place.behind:
-            self._number(target, place.behind)
-            self.line("break")
-        else:
-            raise UnstructuredError
-
-    def _number(self, target: int, labels: tuple[int, ...]) -> None:
-        if any(label in self._guarded for label in labels[: labels.index(target) + 1]):
-            self.line(f"b = {target}")
-
-    def write_inline(self, node: int, place: Place) -> None:
-        """Writes a node and the nodes that it dominates inside a branch."""
-        raise NotImplementedError
 
     # -- nodes ---------------------------------------------------------------------------------------
 
@@ -227,7 +175,7 @@ class NodeWriter(CopyWriter):
 
     def _branch(self, test: Text, yes: Edge, no: Edge, place: Place) -> int | None:
         text, fact, holds = test.text, test.fact, True
-        yes_falls, no_falls = self._falls(yes, place), self._falls(no, place)
+        yes_falls, no_falls = self._falls(yes.target + 1, place), self._falls(no.target + 1, place)
         if yes_falls and not no_falls:
             text, yes, no, holds = _negated(test), no, yes, False
             yes_falls, no_falls = no_falls, yes_falls

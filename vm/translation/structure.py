@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from .analysis import FunctionAnalysis
-from .blocks import NodeWriter, Place
-from .control_flow import Placement, UnstructuredError
+from .blocks import NodeWriter
 from .flow import Flow
 from .ranges import FULL, Range
+from .tree import Place
 
-_MAX_INDENT: Final = 60  # CPython accepts 100 levels; deeper nesting is written as a dispatch loop
 _MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 
 
@@ -25,6 +24,9 @@ class StructureWriter(NodeWriter):
     ``refuted`` are guesses not to make, as pairs of header and name; with ``None`` it makes no guess at all.
     """
 
+    variable = "b"
+    max_indent = 60  # CPython accepts 100 levels
+
     def __init__(
         self, analysis: FunctionAnalysis, flow: Flow, entry: int, refuted: frozenset[tuple[int, str]] | None = None
     ) -> None:
@@ -33,61 +35,7 @@ class StructureWriter(NodeWriter):
         self._not_guessed = refuted
         self._written_in: dict[int, int] | None = None
 
-    def write(self, ends: frozenset[int]) -> None:
-        """Writes the variant with statements, ``ends`` at each branch to them; may raise UnstructuredError."""
-        self._placement = Placement(self.graph, ends)
-        self._inline = self._placement.inline
-        self._tree(0, Place())
-
-    # -- structure -----------------------------------------------------------------------------------
-
-    def _ordered(self, nodes: Sequence[int]) -> list[int]:
-        return sorted(nodes, key=self.graph.rank.__getitem__)
-
-    def _tree(self, node: int, place: Place, outside: Place | None = None) -> None:
-        """Writes a node and the nodes that it dominates.
-
-        ``outside`` is the place around the loop whose ``while`` was just written, and whose header the node is.
-        """
-        placement = self._placement
-        assert placement is not None
-        if self.indent > _MAX_INDENT:
-            raise UnstructuredError
-        waiting: list[int] = []
-        current: int | None = node
-        while current is not None:
-            here, current = current, None
-            if here in self.graph.headers and outside is None:
-                behind = self._ordered(placement.after_loop.get(here, ()))
-                self._enter_loop(here, behind)
-                waiting = behind + waiting
-                around = place._replace(labels=(*waiting, *place.labels))
-                self._guard(behind, placement.loop_targets(here), around)
-                self._entered.add(here)
-                with self.suite("while True:"):
-                    self._tree(here, Place((here,), here, around.labels), around)
-            else:
-                after = self._ordered(placement.after.get(here, ()))
-                waiting = after + waiting
-                around = place._replace(labels=(*waiting, *place.labels))
-                self._guard(after, placement.statement_targets[here], around)
-                for label in after:
-                    self._known_at[label] = self.known()
-                current = self.node(here, around, None if after else outside)
-                outside = None
-                if current is not None:
-                    continue
-            while waiting:
-                label = waiting.pop(0)
-                self.recall(self._known_at[label])
-                if label in self._guarded:
-                    with self.suite(f"if b == {label}:"):
-                        self._tree(label, place._replace(labels=(*waiting, *place.labels)))
-                else:
-                    current = label
-                    break
-
-    def _enter_loop(self, header: int, behind: Sequence[int]) -> None:
+    def enter_loop(self, header: int, behind: Sequence[int]) -> None:
         """Forgets bounds of names that the loop changes, but guesses that names that are not negative stay so.
 
         Counters and indices do, and sums and products of them then often need no wrapping. Each branch back to the
@@ -117,18 +65,18 @@ class StructureWriter(NodeWriter):
                         self._written_in[header] = self._written_in.get(header, 0) | self.analysis.written[node - 1]
         return self._written_in
 
-    def _guard(self, labels: Sequence[int], targets: frozenset[int], place: Place) -> None:
-        """Numbers the labels of a statement that may leave for several."""
-        if labels and sum(one in targets for one in place.labels) > 1:
-            self._guarded.update(labels)
+    def await_label(self, label: int) -> None:
+        self._known_at[label] = self.known()
 
-    def write_inline(self, node: int, place: Place) -> None:
+    def enter_label(self, label: int) -> None:
+        self.recall(self._known_at[label])
+
+    def _jump(self, target: int, place: Place) -> None:
         if self._placement is not None:
-            self._tree(node, place)
-            return
-        current: int | None = node
-        while current is not None:
-            current = self.node(current, place)
+            for name in self._guesses.get(target, ()):
+                if self.bounds.get(name, (-1, 0))[0] < 0:
+                    self.refuted.add((target, name))
+        super()._jump(target, place)
 
     # -- a dispatch loop -----------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ class Translator:
             try:
                 while True:
                     writer = StructureWriter(self.analysis, self._flow, entry, refuted)
-                    writer.write(ends)
+                    writer.write_tree(ends)
                     if not writer.refuted:
                         return writer
                     refuted = frozenset(writer.refuted) if refuted == frozenset() else None

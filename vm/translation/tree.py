@@ -1,0 +1,172 @@
+"""Writes the nodes of a graph as nested statements of Python, with a label wherever branches meet.
+
+A label is written behind the statement that its branches leave; if a statement may leave for several labels, a variable
+says for which (Ramsey, Beyond Relooper, 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import ClassVar, NamedTuple
+
+from .control_flow import Graph, Placement, UnstructuredError
+
+
+class Place(NamedTuple):
+    """Where control goes from a place in the source."""
+
+    labels: tuple[int, ...] = ()  # by falling off the end of the statement, in order
+    header: int = -1  # by ``continue``
+    behind: tuple[int, ...] = ()  # by ``break``, in order
+
+
+class TreeWriter:
+    """Writes the statements around nodes; subclasses write the nodes, and lines.
+
+    Calling sequence: made → ``write_tree``, or nodes are written inside a loop over their numbers.
+
+    Attributes:
+        graph: of the function.
+        indent: the level of the next line.
+        variable: its name, which says for which label a statement was left.
+        max_indent: deeper nesting is left to a loop over numbers.
+    """
+
+    variable: ClassVar[str]
+    max_indent: ClassVar[int]
+    indent: int
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._placement: Placement | None = None  # ``None`` in a loop over numbers
+        self._inline: Collection[int] = frozenset()
+        self._entered: set[int] = set()  # headers of loops whose ``while`` is written
+        self._guarded: set[int] = set()  # labels that are entered by their number
+
+    # -- what subclasses write -----------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        """Adds a line."""
+        raise NotImplementedError
+
+    def suite(self, header: str) -> AbstractContextManager[None]:
+        """Adds a header and indents the lines written inside."""
+        raise NotImplementedError
+
+    def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
+        """Writes a node; returns the node to continue with at the same level, if there is one."""
+        raise NotImplementedError
+
+    def enter_loop(self, header: int, behind: Sequence[int]) -> None:
+        """Called before a loop is written, and the labels behind it."""
+
+    def await_label(self, label: int) -> None:
+        """Called before the statement that a label is written behind."""
+
+    def enter_label(self, label: int) -> None:
+        """Called before a label is written."""
+
+    # -- statements ----------------------------------------------------------------------------------
+
+    def write_tree(self, ends: frozenset[int]) -> None:
+        """Writes all nodes, ``ends`` at each branch to them; may raise UnstructuredError."""
+        self._placement = Placement(self.graph, ends)
+        self._inline = self._placement.inline
+        self._tree(0, Place())
+
+    def _tree(self, node: int, place: Place, outside: Place | None = None) -> None:
+        """Writes a node and the nodes that it dominates.
+
+        ``outside`` is the place around the loop whose ``while`` was just written, and whose header the node is.
+        """
+        placement = self._placement
+        assert placement is not None
+        if self.indent > self.max_indent:
+            raise UnstructuredError
+        waiting: list[int] = []
+        current: int | None = node
+        while current is not None:
+            here, current = current, None
+            if here in self.graph.headers and outside is None:
+                behind = self._ordered(placement.after_loop.get(here, ()))
+                self.enter_loop(here, behind)
+                waiting = behind + waiting
+                around = place._replace(labels=(*waiting, *place.labels))
+                self._guard(behind, placement.loop_targets(here), around)
+                self._entered.add(here)
+                with self.suite("while True:"):
+                    self._tree(here, Place((here,), here, around.labels), around)
+            else:
+                after = self._ordered(placement.after.get(here, ()))
+                waiting = after + waiting
+                around = place._replace(labels=(*waiting, *place.labels))
+                self._guard(after, placement.statement_targets[here], around)
+                for label in after:
+                    self.await_label(label)
+                current = self.node(here, around, None if after else outside)
+                outside = None
+                if current is not None:
+                    continue
+            while waiting:
+                label = waiting.pop(0)
+                self.enter_label(label)
+                if label in self._guarded:
+                    with self.suite(f"if {self.variable} == {label}:"):
+                        self._tree(label, place._replace(labels=(*waiting, *place.labels)))
+                else:
+                    current = label
+                    break
+
+    def _ordered(self, nodes: Collection[int]) -> list[int]:
+        return sorted(nodes, key=self.graph.rank.__getitem__)
+
+    def _guard(self, labels: Sequence[int], targets: frozenset[int], place: Place) -> None:
+        """Numbers the labels of a statement that may leave for several."""
+        if labels and sum(one in targets for one in place.labels) > 1:
+            self._guarded.update(labels)
+
+    def write_inline(self, node: int, place: Place) -> None:
+        """Writes a node and the nodes that it dominates inside a branch."""
+        if self._placement is not None:
+            self._tree(node, place)
+            return
+        current: int | None = node
+        while current is not None:
+            current = self.node(current, place)
+
+    # -- labels --------------------------------------------------------------------------------------
+
+    def _is_inline(self, target: int) -> bool:
+        """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
+        return target in self._inline and target not in self._entered
+
+    def _falls(self, target: int, place: Place) -> bool:
+        """Whether control may come out behind the statement that a branch to ``target`` is in."""
+        if self._placement is None:
+            return True
+        if self._is_inline(target):
+            return not self._placement.whole_targets[target].isdisjoint(place.labels)
+        return target in place.labels
+
+    def _jump(self, target: int, place: Place) -> None:
+        """Goes to a label, by falling off the end of the statement or out of the loop."""
+        if self._placement is None:
+            self.line(f"{self.variable} = {target}")
+        elif target in place.labels:
+            self._number(target, place.labels)
+        elif target == place.header:
+            self.line("continue")
+        elif target in place.behind:
+            self._number(target, place.behind)
+            self.line("break")
+        else:
+            raise UnstructuredError
+
+    def _is_numbered(self, target: int, labels: tuple[int, ...]) -> bool:
+        """Whether control gets to a label by its number."""
+        return any(label in self._guarded for label in labels[: labels.index(target) + 1])
+
+    def _number(self, target: int, labels: tuple[int, ...]) -> None:
+        if self._is_numbered(target, labels):
+            self.line(f"{self.variable} = {target}")
