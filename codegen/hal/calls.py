@@ -22,7 +22,7 @@ class CallTexts(CommandCalls, QueueCalls):
         name = str(one.callee)
         writer = _WRITERS.get(name)
         if writer is None:
-            raise self.refused(name, one)
+            raise self.refused(one)
         return writer(self, one)
 
     # -- functions of the program --------------------------------------------------------------------

@@ -27,11 +27,14 @@ class OperandTexts:
         self.function = function
         self._text_of = text_of
 
-    def refused(self, name: str, one: Instruction) -> UnimplementedError:
-        """The error for an import that HAL code has nothing for."""
-        why = next((text for prefix, text in _NOT_WRITTEN.items() if name.startswith(prefix)), None)
-        if why is None:
-            why = f"it is a function of the module {name.partition('.')[0]}, which is none that HAL code can call"
+    def refused(self, one: Instruction) -> UnimplementedError:
+        """The error for an import or an operation that HAL code has nothing for."""
+        if one.operation == "call":
+            name = str(one.callee)
+            other = f"it is a function of the module {name.partition('.')[0]}, which is none that HAL code can call"
+            why = next((text for prefix, text in _NOT_WRITTEN.items() if name.startswith(prefix)), other)
+        else:
+            name, why = f"the operation {one.operation}", "HAL code has nothing for it"
         place = f" at {one.location}" if one.location else ""
         return UnimplementedError(
             f"function {self.function.name} of module {self.module.program.name} calls {name}{place}: {why}. Run the "

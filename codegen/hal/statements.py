@@ -298,7 +298,7 @@ class StatementWriter:
         parts = one.operation.split(".")
         kind = parts[-1]
         if "indirect" in parts:
-            raise self.calls.refused(f"the operation {one.operation}", one)
+            raise self.calls.refused(one)
         if kind == "ref":
             name = self.module.attributes.names.get(one.ordinal)
             if name is None:  # the device
@@ -338,7 +338,7 @@ class StatementWriter:
             return Text(f"{'new_bytes' if verb == 'alloc' else 'clone_bytes'}({', '.join(texts[:-1])})")
         if verb in ("copy", "compare"):
             return Text(f"{verb}_bytes({joined})", bounds=bounds)
-        raise self.calls.refused(f"the operation {one.operation}", one)
+        raise self.calls.refused(one)
 
     def _zero(self, one: Instruction) -> str:
         items = one.operands[0]

@@ -10,7 +10,7 @@ import pytest
 from support import c_programs, hal_code
 
 from pumice.hal_reference.device import Device
-from pumice.status import PumiceError
+from pumice.status import PumiceError, UnimplementedError
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.archive import ModuleArchive
@@ -109,3 +109,9 @@ def test_c_gives_the_same(module: bytes, tmp_path: Path) -> None:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
         assert (done.returncode == 0) == (outcome == "done"), f"{name}: {done.stderr}"
         assert done.returncode in (0, 1) and bool(done.stderr) == bool(done.returncode)
+
+
+def test_what_hal_code_has_nothing_for_is_named() -> None:
+    text = (ASSEMBLY / "buffers.vmasm").read_text(encoding="utf-8")
+    with pytest.raises(UnimplementedError, match=r"hash .* operation buffer\.hash: HAL code has nothing"):
+        hal_code.hal_code(write_module(assemble(text)))
