@@ -8,19 +8,20 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import click
 import numpy as np
 import numpy.typing as npt
+
+from pumice.closing import Closing
 
 Times = npt.NDArray[np.float64]
 
 _RESAMPLES: Final = 2000
 
 
-class TimedProcess:
+class TimedProcess(Closing):
     """A process that says ``ready`` and then answers each line with a line of numbers. Use it as a context manager.
 
     Args:
@@ -58,14 +59,6 @@ class TimedProcess:
     def close(self) -> None:
         """Ends the process by ending its input."""
         self._process.communicate()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def ratio(ours: Sequence[Times], theirs: Sequence[Times]) -> tuple[float, float, float]:

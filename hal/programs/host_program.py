@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ...closing import Closing
 from ...formats.element_type import ElementType
 from ...status import ClosedError, DeadlineExceededError, PumiceError, StatusCode, error_for
 from ..buffer_view import BufferView
@@ -25,7 +25,7 @@ Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | Non
 """Timeline semaphores at payloads to wait for, or to signal; or a fence; none for ``None`` and ``()``."""
 
 
-class HostProgram:
+class HostProgram(Closing):
     """A program on a device.
 
     Calling sequence: ``create`` → ``to_device`` → methods → ``to_host`` → ``close``, or the end of a ``with`` block.
@@ -97,14 +97,6 @@ class HostProgram:
             if "_table" in vars(self):
                 raise AttributeError(f"{type(self).__name__} has no attribute {name!r}", name=name, obj=self)
             raise ClosedError(f"this program ({type(self).__name__}) was closed")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _record(self, *, binding_capacity: int = 0, one_shot: bool = False) -> ProgramCommandBuffer:
         """A command buffer that is being recorded."""

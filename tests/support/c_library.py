@@ -6,17 +6,18 @@ import ctypes
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from support.c_programs import build
 
+from pumice.closing import Closing
+
 Array: TypeAlias = npt.NDArray[Any]
 
 
-class CLibrary:
+class CLibrary(Closing):
     """A program on a device of its own. Use it as a context manager.
 
     Args:
@@ -102,14 +103,6 @@ class CLibrary:
     def close(self) -> None:
         """Destroys the program."""
         self._library.program_destroy(self._program)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _tensor_of(max_rank: int) -> type[ctypes.Structure]:
