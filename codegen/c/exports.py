@@ -12,10 +12,10 @@ from ...status import UnimplementedError
 from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration, ValueKind, parse_declaration
 from ...vm.bytecode.module_def import ModuleDef
 from ..program.ir import Function, Program
+from ..program.storages import result_of
 from .support import template
 
 _ASYNC = "$async"
-_OUTPUT = "iree.abi.output"
 _REUSES = "pumice.abi.reuses"
 _SOURCE = "pumice.abi.type"
 _SCALARS = {"index": "i64", "i1": "i8"}
@@ -46,11 +46,8 @@ class Export:
 def storages(function: Function) -> dict[int, int]:
     """The arguments of a function that are storages, with the results that they are for."""
     assert function.declaration is not None
-    return {
-        index: int(value.attributes[_OUTPUT].split(":")[0])
-        for index, value in enumerate(function.declaration.arguments)
-        if _OUTPUT in value.attributes
-    }
+    found = {index: result_of(value) for index, value in enumerate(function.declaration.arguments)}
+    return {index: number for index, number in found.items() if number is not None}
 
 
 def exports_of(program: Program, module: ModuleDef) -> list[Export]:

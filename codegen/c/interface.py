@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...status import UnimplementedError
+from ...status import InvalidArgumentError, UnimplementedError
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ..program.ir import Function, Variable
 from .arguments import literal
@@ -258,6 +258,10 @@ def _argument(function: Function, index: int) -> Variable:
 
 def _result_kind(export: Export, function: Function, index: int) -> str:
     """How a function gives a result: a view, a buffer, or a number."""
+    if index >= len(function.results):
+        raise InvalidArgumentError(
+            f"function {export.name} declares more results than the {len(function.results)} it has"
+        )
     kind, named = function.results[index], function.result_types[index]
     if kind != "r":
         return kind

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...status import UnimplementedError
+from ...status import InvalidArgumentError, UnimplementedError
 from ..program.ir import NULL, Constant, Function, Instruction, Operand, Rodata, Value
 from .expressions import Text
 from .module import Module
@@ -43,12 +43,14 @@ class OperandTexts:
 
     def arg(self, operand: Operand) -> str:
         """An operand as an argument."""
-        assert not isinstance(operand, tuple)
+        if isinstance(operand, tuple):
+            raise InvalidArgumentError(f"function {self.function.name}: a call has a list where a value is expected")
         return self._text_of(operand).number()
 
     def rows(self, operand: Operand) -> Sequence[Value | tuple[Value, ...]]:
         """The rows of a repeated operand."""
-        assert isinstance(operand, tuple)
+        if not isinstance(operand, tuple):
+            raise InvalidArgumentError(f"function {self.function.name}: a call has a value where a list is expected")
         return operand
 
     def shape(self, operand: Operand) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from ...terminal import printable
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ..program.ir import Function, Program, Variable
 from ..program.naming import identifier
+from ..program.storages import result_of
 from .calls import method_name
 from .names import annotation
 
-_OUTPUT = "iree.abi.output"
 _REUSES = "pumice.abi.reuses"
 
 
@@ -20,9 +21,9 @@ def outputs_of(function: Function) -> list[tuple[int, Variable]]:
         return []
     found = []
     for variable, declared in zip(function.arguments, function.declaration.arguments, strict=False):
-        text = declared.attributes.get(_OUTPUT)
-        if text is not None:
-            found.append((int(text.split()[0]), variable))
+        number = result_of(declared)
+        if number is not None:
+            found.append((number, variable))
     return found
 
 
@@ -52,7 +53,7 @@ def reuses_of(function: Function) -> list[list[int]]:
     texts = [
         declared.attributes.get(_REUSES, "")
         for declared in function.declaration.arguments
-        if _OUTPUT in declared.attributes
+        if result_of(declared) is not None
     ]
     return [[int(number) for number in re.findall(r"\d+", text.partition(":")[0])] for text in texts]
 
@@ -124,6 +125,7 @@ def docstring(program: Program, function: Function, *, outs: bool, waiting: bool
         lines += ["Raises:", "    InvalidArgumentError: another shape or element type."]
     while lines[-1] == "":
         lines.pop()
+    lines = [lines[0], *(printable(line).replace('"""', "'''") for line in lines[1:])]
     return [*[line.replace("\\", "\\\\") for line in lines], '"""'] if len(lines) > 1 else [f'{lines[0]}"""']
 
 

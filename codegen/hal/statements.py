@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from ...terminal import printable
 from ...vm.translation.operations import EXPRESSIONS
 from ...vm.translation.ranges import FULL
 from ..program.folding import is_pure
@@ -91,7 +92,7 @@ class StatementWriter:
     def locate(self, location: str | None) -> None:
         """Adds a comment with a place in the source program, if it is another one than before."""
         if location is not None and location != self._location:
-            self.line(f"# {location}"[:WIDTH])
+            self.line(f"# {printable(location)}"[:WIDTH])
         if location is not None:
             self._location = location
 

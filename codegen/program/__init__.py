@@ -2,6 +2,6 @@
 
 Imports: `vm.bytecode`, `vm.translation`, and the ground files at the root.
 
-Read: `ir`, `certain_failures`, `webs`; `counters`, `folding`, `branches`, `simplify`, `unused`; `reference_types`,
-`naming`, `reader`.
+Read: `ir`, `storages`, `certain_failures`, `webs`; `counters`, `folding`, `branches`, `simplify`, `unused`;
+`reference_types`, `naming`, `reader`.
 """
