@@ -2,8 +2,8 @@
 
 Imports: the VM, ``hal``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
 
-Read: instance, session_devices, session_options, signature, scalar_binding, binding, session_function, call_stream,
-session_modules, session.
+Read: instance, session_devices, session_options, signature, scalar_binding, binding; observed_call, bound_function;
+donation, outputs, output_call; call_stream, session_function, session_modules, session.
 """
 
 from .instance import Instance

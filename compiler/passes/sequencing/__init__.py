@@ -1,5 +1,5 @@
 """When dispatches run and where their buffers lie: the low-level sequencer.
 
 Imports: ir, dialects, passes.dispatch.
-Read: memory, steps, liveness, coalesce, predicate, barriers, schedule, ll_seq.
+Read: memory, steps, liveness, coalesce, predicate, reuse, barriers, schedule, ll_seq.
 """
