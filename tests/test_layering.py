@@ -16,183 +16,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from support.arrows import ALLOWED, FORMATS, ROOMS
 from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, modules_of, room_graph
 
-# A unit is a module or a folder directly under the root; "" is the root's own __init__.py. A module of its own entry
-# goes by that one.
-_GROUND = {"closing", "status", "notification", "awaiting", "install_hints", "files", "lazy", "terminal"}
-_FORMATS = {*_GROUND, "formats", "spirv"}
-_DEVICES = {"hal", "hal_reference", "hal_vulkan"}
-ALLOWED: Mapping[str, set[str]] = {
-    "": {"status", "lazy", "vm", "hal", "hal_vulkan", "runtime", "compiler", "jit", "shaders"},
-    "closing": set(),
-    "status": set(),
-    "awaiting": {"status", "notification"},
-    "install_hints": {"status"},
-    "notification": {"status"},
-    "files": {"status"},
-    "lazy": set(),
-    "terminal": set(),
-    "formats": {*_GROUND, "formats"},
-    "spirv": _FORMATS,
-    "vm": {*_GROUND, "formats", "vm"},
-    "hal": {*_FORMATS, "hal"},
-    "hal_vulkan": {*_FORMATS, "hal", "hal_vulkan", "shaders"},
-    "hal_reference": {*_FORMATS, "hal", "hal_reference"},
-    "shaders": {*_GROUND, "shaders"},
-    # The folder is data and its lookup; only its build program compiles.
-    "shaders.build": {*_FORMATS, "shaders"},
-    # The reference device's definitions of operations, which need no device, fold constants too.
-    "compiler": {*_FORMATS, "compiler", "hal_reference", "vm.bytecode", "vm.assembly"},
-    "codegen": {*_FORMATS, "codegen", "hal.memory", "vm.bytecode", "vm.translation"},
-    "runtime": {*_FORMATS, *_DEVICES, "runtime", "vm", "shaders"},
-    "jit": {*_FORMATS, "jit", "compiler", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
-    "study": {*_FORMATS, "study", "runtime", "vm", "hal", "hal_vulkan", "shaders"},
-    "tools": {
-        "",
-        *_FORMATS,
-        "tools",
-        "study",
-        "jit",
-        "runtime",
-        "vm",
-        "hal",
-        "hal_reference",
-        "hal_vulkan",
-        "compiler",
-        "codegen",
-        "shaders",
-    },
-}
-# Inside a folder: the rooms of the same folder that a room may import.
-ROOMS: Mapping[str, set[str]] = {
-    "vm.bytecode": set(),
-    "vm.wait": set(),
-    "vm.assembly": {"bytecode"},
-    "vm.translation": {"bytecode"},
-    "vm.types": {"translation"},
-    "vm.native": {"bytecode", "translation", "wait"},
-    "vm.execution": {"bytecode", "native", "translation", "types", "wait"},
-    "vm.invocation": {"bytecode", "execution", "translation", "types", "wait"},
-    "compiler.ir": set(),
-    "compiler.dialects.syntax": {"ir"},
-    "compiler.dialects.rules": {"ir"},
-    "compiler.dialects.builder": {"dialects.rules", "ir"},
-    "compiler.function_abi": {"dialects.rules", "ir"},
-    "compiler.type_converter": {"function_abi", "ir"},
-    "compiler.calling_convention": {"function_abi", "ir", "type_converter"},
-    "compiler.codegen": {"ir"},
-    "compiler.targets": {"codegen", "dialects.rules", "dialects.syntax", "ir"},
-    "compiler.passes.rewrite": {"dialects.builder", "ir"},
-    "compiler.passes.identities": {"ir"},
-    "compiler.passes.weights": {"ir"},
-    "compiler.passes.formulas": {"dialects.builder", "ir", "passes.rewrite"},
-    "compiler.passes.dynamic": {"dialects.builder", "dialects.rules", "ir"},
-    "compiler.passes.canonical": {"dialects.builder", "dialects.rules", "ir", "passes.formulas", "targets"},
-    "compiler.passes.decomposition": {
-        "dialects.builder",
-        "dialects.rules",
-        "ir",
-        "passes.canonical",
-        "passes.formulas",
-        "passes.identities",
-        "passes.rewrite",
-        "passes.weights",
-    },
-    "compiler.passes.dispatch": {"dialects.builder", "dialects.syntax", "ir", "passes.canonical", "passes.weights"},
-    "compiler.passes.sequencing": {"dialects.builder", "ir", "passes.dispatch"},
-    "compiler.passes.verification": {
-        "dialects.rules",
-        "ir",
-        "passes.dispatch",
-        "passes.dynamic",
-        "passes.sequencing",
-        "targets",
-    },
-    "compiler.conversion": {
-        "dialects.builder",
-        "dialects.rules",
-        "dialects.syntax",
-        "ir",
-        "passes.canonical",
-        "passes.formulas",
-    },
-    "compiler.module": {"codegen", "function_abi", "ir", "passes.dynamic", "passes.sequencing", "targets"},
-    "compiler.stages": {"dialects.syntax", "graphdef", "ir"},
-    "compiler.graphdef": {
-        "dialects.builder",
-        "dialects.rules",
-        "ir",
-        "passes.canonical",
-        "passes.dynamic",
-        "passes.formulas",
-        "passes.identities",
-        "targets",
-    },
-    "compiler.lowering": {
-        "codegen",
-        "ir",
-        "module",
-        "passes.canonical",
-        "passes.decomposition",
-        "passes.dispatch",
-        "passes.dynamic",
-        "passes.formulas",
-        "passes.sequencing",
-        "passes.verification",
-        "stages",
-        "targets",
-    },
-    "compiler.entry_points": {"calling_convention", "conversion", "dialects.rules", "function_abi", "ir"},
-    "compiler.pipeline": {
-        "calling_convention",
-        "codegen",
-        "conversion",
-        "entry_points",
-        "graphdef",
-        "ir",
-        "lowering",
-        "passes.verification",
-        "stages",
-    },
-    "compiler.module_cache": {"calling_convention", "codegen", "pipeline"},
-    "compiler.compile": {"calling_convention", "codegen", "module_cache", "pipeline", "stages"},
-    "codegen.program": set(),
-    "codegen.hal": {"program"},
-    "codegen.c": {"program"},
-    "runtime.arrays": set(),
-    "runtime.kernels": {"arrays"},
-    "runtime.device": {"arrays", "kernels"},
-    "runtime.parameters": set(),
-    "runtime.profiling": {"modules.hal"},
-    "runtime.values": set(),
-    "runtime.modules.hal": {"values"},
-    "runtime.modules.check": {"modules.hal", "values"},
-    "runtime.modules.parameters": {"modules.hal", "parameters"},
-    "runtime.sessions": {"arrays", "device", "modules.hal", "modules.parameters", "parameters", "profiling"},
-    "hal_vulkan.vulkan": set(),
-    "hal_vulkan.instance": {"vulkan"},
-    "hal_vulkan.memory": {"instance", "vulkan"},
-    "hal_vulkan.sync": {"instance", "vulkan"},
-    "hal_vulkan.commands": {"instance", "memory", "sync", "vulkan"},
-    "hal_vulkan.submit": {"commands", "instance", "memory", "sync", "vulkan"},
-    "hal_vulkan.programs": {"commands", "instance", "memory", "submit", "sync", "vulkan"},
-    "hal_vulkan.device": {"commands", "instance", "memory", "programs", "submit", "sync", "vulkan"},
-    "study.definition": set(),
-    "study.statistics": set(),
-    "study.workloads": {"definition"},
-    "study.results": {"definition", "statistics"},
-    "study.sampling": {"definition", "results", "statistics", "workloads"},
-    "study.cluster": {"definition", "results", "sampling", "workloads"},
-    "study.report": {"definition", "results", "statistics", "workloads"},
-    "tools.setup": set(),
-    "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
-    "tools.codegen": {"errors", "input_files", "output_files", "programs", "streams"},
-    "tools.compile": {"errors", "input_files", "output_files", "streams"},
-    "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
-    "tools.study": {"errors", "options", "streams", "tables"},
-    "tools.bench": {"errors", "input_files", "options", "programs", "run", "streams", "study"},
-}
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = (
     *("codegen", "compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
@@ -220,6 +46,28 @@ def wrong_arrows(modules: Modules) -> list[str]:
             unit = found.module.split(".")[0]
             if found.own and not {unit, ".".join(found.module.split(".")[:2])} & allowed:
                 complaints.append(f"{module.at(found.line)}: {module.unit or 'the root'} imports {unit or 'the root'}")
+    return complaints
+
+
+def unused_arrows(modules: Modules) -> list[str]:
+    """Arrows between units and between rooms that no import needs; what all may import is left out."""
+    used: dict[str, set[str]] = {}
+    for module in modules.values():
+        names = used.setdefault(module.name if module.name in ALLOWED else module.unit, set())
+        for found in imports_of(module, modules):
+            if found.own:
+                names |= {found.module.split(".")[0], ".".join(found.module.split(".")[:2])}
+    complaints = [
+        f"{unit or 'the root'} may import {target or 'the root'}, and does not"
+        for unit, targets in ALLOWED.items()
+        for target in sorted(targets - used.get(unit, set()) - {unit, *FORMATS})
+    ]
+    rooms = room_graph(modules)
+    for room, allowed in ROOMS.items():
+        found = {
+            target.partition(".")[2] for target in rooms.get(room, {}) if target.split(".")[0] == room.split(".")[0]
+        }
+        complaints.extend(f"{room} may import {target}, and does not" for target in sorted(allowed - found))
     return complaints
 
 
@@ -419,6 +267,10 @@ def test_the_package_keeps_the_rule(rule: str, package: Modules) -> None:
     assert RULES[rule](package) == []
 
 
+def test_every_arrow_is_used(package: Modules) -> None:
+    assert unused_arrows(package) == []
+
+
 def test_every_folder_of_the_package_is_read(package: Modules) -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
     read = {".".join(["pumice", *([name] if name else [])]) for name, m in package.items() if m.is_package}
@@ -446,7 +298,7 @@ GOOD: Mapping[str, str] = {
     "runtime/__init__.py": "from ..vm.execution import frame\nfrom ..hal_vulkan.vulkan import functions\n",
     "shaders/build.py": "from ..spirv import format\n",
     "tools/__init__.py": "",
-    "tools/cli.py": "from .. import __version__\nfrom ..vm.execution import frame\ndef main(): ...\n",
+    "tools/cli.py": "from ..vm.execution import frame\ndef main(): ...\n",
     "tools/inspect/dump.py": "import numpy.typing as npt\ndef main(): ...\n",
     "tests/test_x.py": "import pumice, iree.runtime\n",
 }
@@ -463,6 +315,12 @@ def _write(root: Path, files: Mapping[str, str]) -> Path:
 def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
     modules = modules_of(_write(tmp_path, GOOD))
     assert {rule: complaints for rule, check in RULES.items() if (complaints := check(modules))} == {}
+
+
+def test_an_unused_arrow_is_found(tmp_path: Path) -> None:
+    complaints = unused_arrows(modules_of(_write(tmp_path, GOOD)))
+    assert {"jit may import runtime, and does not", "vm.invocation may import wait, and does not"} <= {*complaints}
+    assert not any(one.startswith("runtime may import vm,") for one in complaints)
 
 
 @pytest.mark.parametrize(
