@@ -53,7 +53,7 @@ def _other_key(leaf: Any) -> Hashable:
         raise TracedError
     if isinstance(leaf, jax.Array):
         return (leaf.shape, leaf.dtype, True) if _is_weak(leaf) else (leaf.shape, leaf.dtype)
-    if isinstance(leaf, np.ndarray | np.generic):
+    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, np.ma.MaskedArray):  # which JAX refuses
         return _host_key(leaf)
     if isinstance(leaf, _jax.ShapeDtypeStruct):
         raise TypeError(f"expected an array, got {leaf}, which lower(…) takes")

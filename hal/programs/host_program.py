@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from ...closing import Closing
 from ...formats.element_type import ElementType
-from ...status import ClosedError, DeadlineExceededError, PumiceError, StatusCode, error_for
+from ...status import (
+    ClosedError,
+    DeadlineExceededError,
+    InvalidArgumentError,
+    PumiceError,
+    StatusCode,
+    error_for,
+    shorten,
+)
 from ..buffer_view import BufferView
 from ..device import Device
 from ..fence import Fence
@@ -51,9 +59,15 @@ class HostProgram(Closing):
             device: of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
 
         Raises:
+            InvalidArgumentError: no device of the HAL.
             NotFoundError: the program has no executables that the device runs.
             UnavailableError: the device lacks a feature that they need.
         """
+        if not isinstance(device, Device):
+            raise InvalidArgumentError(
+                f"expected a Device of pumice.hal_vulkan or pumice.hal_reference.device, got {type(device).__module__}."
+                f"{type(device).__name__}; that of pumice.open_device() is its attribute hal"
+            )
         program = cls(device)
         try:
             program._load()
@@ -72,6 +86,7 @@ class HostProgram(Closing):
             InvalidArgumentError: no element type holds the array's dtype.
             ResourceExhaustedError: no memory.
         """
+        array = np.asarray(array)
         kind = ElementType.from_dtype(array.dtype)
         data = memoryview(kind.pack(np.ascontiguousarray(array).reshape(array.shape)))
         buffer = self.context.allocator.adopt(self.device.create_buffer(data.nbytes))
@@ -81,7 +96,13 @@ class HostProgram(Closing):
         return BufferView(buffer, array.shape, kind)
 
     def to_host(self, view: BufferView) -> npt.NDArray[np.generic]:
-        """The elements of a view as a NumPy array, a copy. What writes them has to be done."""
+        """The elements of a view as a NumPy array, a copy. What writes them has to be done.
+
+        Raises:
+            InvalidArgumentError: no view.
+        """
+        if not isinstance(view, BufferView):
+            raise InvalidArgumentError(f"expected a BufferView, got {type(view).__name__}")
         return view.element_type.unpack(read_bytes(self.context, view.buffer, 0, view.byte_length), view.shape)
 
     def close(self) -> None:
@@ -106,10 +127,21 @@ class HostProgram(Closing):
 
 
 def fence_of(points: Semaphores) -> OptionalFence:
-    """Semaphores at payloads as one fence."""
+    """Semaphores at payloads as one fence.
+
+    Raises:
+        InvalidArgumentError: something else.
+    """
     if points is None or isinstance(points, (HalFence, Fence)):
         return points
-    return Fence(points) if points else None
+    try:
+        pairs = list(points)
+        is_known = all(isinstance(semaphore, Semaphore) for semaphore, _ in pairs)
+    except (TypeError, ValueError):
+        is_known = False
+    if not is_known:
+        raise InvalidArgumentError(f"expected (semaphore, payload) pairs, or a fence, got {shorten(repr(points))}")
+    return Fence(pairs) if pairs else None
 
 
 def slot(index: int, offset: int = 0, size: int = -1) -> BindingReference:

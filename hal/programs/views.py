@@ -162,12 +162,15 @@ def check_view(view: Ref, name: str, element_type: int, shape: tuple[int, ...], 
 
 
 def check_apart(storages: Sequence[Ref], inputs: Sequence[Ref], reuses: Sequence[Sequence[int]]) -> None:
-    """Raises where a storage for a result shares memory with another one, or with an input.
+    """Raises unless there is a storage for each result, and each in memory apart from the others and the inputs.
 
     Args:
         storages, inputs: views; other values have no memory.
         reuses: for each storage the inputs whose memory it may be, all of it.
     """
+    if not isinstance(storages, (tuple, list)) or len(storages) != len(reuses):
+        came = type(storages).__name__ + (f" of {len(storages)}" if isinstance(storages, (tuple, list)) else "")
+        raise InvalidArgumentError(f"out takes a tuple of {len(reuses)} buffer views, one for each result, got {came}")
     for number, storage in enumerate(storages):
         if not isinstance(storage, BufferView):
             continue  # told by what checks its type

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -301,6 +301,9 @@ class DeviceArray(HostValue, Closing):
 
     def __deepcopy__(self, memo: dict[int, object]) -> DeviceArray:
         return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an array on a device is not pickled: pickle x.numpy(), and give that to device.asarray()")
 
     def astype(self, dtype: npt.DTypeLike) -> DeviceArray:
         """A new array with the elements converted, on the host."""

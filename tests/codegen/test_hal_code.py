@@ -335,3 +335,21 @@ def test_storages_share_no_memory_that_is_read_later(device: Device) -> None:
         assert program.main(x, y, out=(other, y)) == (other, y)  # type: ignore[attr-defined]
         np.testing.assert_array_equal(program.to_host(other), array @ array)
         np.testing.assert_array_equal(program.to_host(y), array + array)
+        with pytest.raises(InvalidArgumentError, match="out takes a tuple of 2 buffer views.* got BufferView$"):
+            program.main(x, y, out=other)  # type: ignore[attr-defined]
+        with pytest.raises(InvalidArgumentError, match="out takes a tuple of 2 buffer views.* got tuple of 1$"):
+            program.main(x, y, out=(other,))  # type: ignore[attr-defined]
+
+
+@pytest.mark.vulkan
+def test_what_is_given_in_place_of_others_is_told(device: Device) -> None:
+    module = compiled()
+    with pumice.open_device() as opened, pytest.raises(InvalidArgumentError, match="is its attribute hal$"):
+        hal_program(module, opened)  # type: ignore[arg-type]
+    with hal_program(module, device) as program, device.create_semaphore() as semaphore:
+        x, y = (program.to_device(X) for _ in range(2))
+        with pytest.raises(InvalidArgumentError, match="expected a BufferView, got ndarray"):
+            program.to_host(X)  # type: ignore[arg-type]
+        for wrong in (semaphore, [semaphore], [(1, semaphore)], 3):
+            with pytest.raises(InvalidArgumentError, match="expected .semaphore, payload. pairs, or a fence, got"):
+                program.simple_mul_async(x, x, y, wait=wrong)  # type: ignore[attr-defined]

@@ -167,6 +167,13 @@ def test_static_values_of_other_types_are_other_programs() -> None:
     assert function.cache_info().misses == 2
 
 
+def test_masked_arrays_are_refused_by_a_warm_function_too() -> None:
+    function = pumice.jit(lambda x: x + 1, device="reference")
+    function(X)
+    with pytest.raises(ValueError, match="masked arrays are not supported"):
+        function(np.ma.array(X, mask=X > 0))
+
+
 def test_a_static_value_has_to_be_hashable() -> None:
     function = pumice.jit(lambda x, n: x, static_argnums=1, device="reference")
     with pytest.raises(pumice.InvalidArgumentError, match="static argument 1 has to be hashable, got list"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import pickle
 from collections.abc import Iterator
 
 import ml_dtypes
@@ -254,6 +255,8 @@ def test_copies_are_arrays_of_their_own(device: pumice.Device) -> None:
     np.testing.assert_array_equal(array.numpy(), [0, 1, 2, 3])
     assert array.astype(np.float64).dtype == np.float64
     assert array.tolist() == [0, 1, 2, 3]
+    with pytest.raises(TypeError, match=r"pickle x\.numpy\(\)"):
+        pickle.dumps(array)
 
 
 def test_assignment_and_ellipsis(device: pumice.Device) -> None:
