@@ -159,11 +159,10 @@ class Recorder:
             text.call("hal.command_buffer.copy_buffer", arguments)
 
     def _dispatch(self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Dispatch) -> None:
-        workgroups = self._kernels[step.entry].workgroup_count
-        if isinstance(workgroups, tuple) and 0 in workgroups:
+        # Several results have one shape, and a caller's empty buffer has no word to bind.
+        if 0 in step.buffers[-1].type.shape:
             return
         if isinstance(step.buffers[-1].size, Size):
-            # A caller's empty buffer has no word to bind. Several results have one shape.
             with text.where(lengths.is_full(step.buffers[-1])):
                 self._call_dispatch(text, lengths, commands, null, step)
             return
