@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
+import zlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -271,6 +272,7 @@ class CProgram:
                 parts.append("#define RODATA(p, ordinal) ((p)->data + RODATA_##ordinal)")
             digest = ", ".join(f"{byte:#x}" for byte in self._digest())
             parts.append(f"static const uint8_t data_digest[] = {{{digest}}};")
+            parts.append(f"static const uint32_t data_checksum = {zlib.adler32(self._data.content[32:]):#x};")
             parts.append(f"static const uint64_t data_size = {len(self._data.content)};")
             return "\n\n".join(parts)
         for index, code in enumerate(shaders):
@@ -310,9 +312,12 @@ class CProgram:
             argument = '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
             default = (
                 "    static char beside[4096];\n"
-                "    const char *slash = strrchr(program_path, '/');\n"
-                "    const int folder = slash ? (int)(slash - program_path) + 1 : 0;\n"
-                f'    snprintf(beside, sizeof beside, "%.*s{self._stem}.data", folder, program_path);\n'
+                "    char self[4000];\n"
+                '    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1); /* where there is one */\n'
+                "    if (length > 0) self[length] = 0;\n"
+                "    const char *found = length > 0 ? self : program_path, *slash = strrchr(found, '/');\n"
+                "    const int folder = slash ? (int)(slash - found) + 1 : 0;\n"
+                f'    snprintf(beside, sizeof beside, "%.*s{self._stem}.data", folder, found);\n'
                 "    options.data_path = beside;\n"
             )
         text = template("main.c").replace("DATA_USAGE\n", usage).replace("DATA_DEFAULT\n", default)

@@ -177,8 +177,16 @@ def test_data_may_lie_beside_the_program(module: bytes, tmp_path: Path) -> None:
     failed = try_run(program, [_LEFT, _RIGHT], "mul", "--data", "other.data")
     assert failed.returncode == 1
     assert "expected the data that was written with this program" in failed.stderr
+    (tmp_path / "other.data").write_bytes(damaged[:-9] + bytes([damaged[-9] ^ 1]) + damaged[-8:])
+    assert "the data is damaged" in try_run(program, [_LEFT, _RIGHT], "mul", "--data", "other.data").stderr
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("left", "right"):
+        np.save(folder / f"{name}.npy", _LEFT)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    _ran(["sh", "-c", "program -f mul left.npy right.npy -o out.npy"], folder, PATH=path)
     (tmp_path / "program.data").unlink()
-    assert "cannot be read" in try_run(program, [_LEFT, _RIGHT], "mul").stderr
+    assert "cannot be read; say where" in try_run(program, [_LEFT, _RIGHT], "mul").stderr
 
 
 def test_functions_and_their_help(program: Path) -> None:
