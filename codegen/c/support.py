@@ -20,6 +20,8 @@ _FILES: Final = (
     "bytes.c",
     "queue.c",
     "commands.c",
+    "recordings.c",
+    "submissions.c",
     "executables.c",
     "files.c",
     "views.c",
