@@ -12,6 +12,7 @@ from .arguments import literal
 from .calls import call_text
 from .executables import Executables
 from .expressions import DIVISIONS, EXPRESSIONS
+from .host_values import bytes_text, list_text
 from .support import reserved
 from .types import KEYWORDS, c_type, global_name, is_owned, number_text
 
@@ -271,9 +272,9 @@ class FunctionWriter:
         if head == "global" and "indirect" not in operation:
             return self._global(one)
         if head == "list":
-            return self._list(one)
+            return list_text(self, one)
         if head == "buffer":
-            return self._bytes(one)
+            return bytes_text(self, one)
         raise UnimplementedError(f"{self.where()} does {operation}, which has no form in C; run it with pumice run")
 
     def _call(self, one: Instruction) -> list[str]:
@@ -291,6 +292,8 @@ class FunctionWriter:
         if not target.uses or c_type(target) is None:
             return []
         values = [self.value(each) for each in one.operands]
+        if target.kind == "r":  # null has a type of its own
+            values[1:] = [f"(void *){each}" for each in values[1:]]
         if one.operation.startswith("select"):
             return self._assign(target, f"{values[0]} ? {values[1]} : {values[2]}")
         text = values[1]
@@ -333,81 +336,6 @@ class FunctionWriter:
 
     def _is_stateless(self, ordinal: int) -> bool:
         return c_type(Variable("r", self.program.global_types.get(ordinal))) is None
-
-    def _list(self, one: Instruction) -> list[str]:
-        _, verb, *rest = one.operation.split(".")
-        values = [self.value(each) for each in one.operands]
-        if verb == "alloc":
-            return [f"TRY(list_alloc(p, &{self.name(one.results[0])}));"]
-        if verb == "reserve":
-            return []
-        if verb == "resize":
-            return [f"TRY(list_resize(p, {', '.join(values)}));"]
-        if verb == "size":
-            return [f"{self.name(one.results[0])} = {values[0]} ? (int32_t){values[0]}->count : 0;"]
-        kind = rest[0]
-        if kind == "ref":
-            if verb == "set":
-                return [f"TRY(list_set_reference(p, {', '.join(values)}));"]
-            target = one.results[0]
-            found = c_type(target)
-            if not is_owned(target) or found == "object":
-                raise UnimplementedError(f"{self.where()} has a list of {target.type}, which has no form in C")
-            return [
-                "{",
-                "    void *held = NULL;",
-                f"    TRY(list_get_reference(p, {', '.join(values)}, {found}_destroy, &held));",
-                f"    ASSIGN({self.name(target)}, held);",
-                "}",
-            ]
-        form, wide = ("real", "double") if kind[0] == "f" else ("integer", "int64_t")
-        if verb == "set":
-            return [f"TRY(list_set_{form}(p, {', '.join(values)}));"]
-        name, narrow = self.name(one.results[0]), c_type(one.results[0])
-        if narrow == wide:
-            return [f"TRY(list_get_{form}(p, {', '.join(values)}, &{name}));"]
-        return [
-            "{",
-            f"    {wide} held = 0;",
-            f"    TRY(list_get_{form}(p, {', '.join(values)}, &held));",
-            f"    {name} = ({narrow})held;",
-            "}",
-        ]
-
-    def _bytes(self, one: Instruction) -> list[str]:
-        _, verb, *rest = one.operation.split(".")
-        values = [self.value(each) for each in one.operands]
-        result = f"&{self.name(one.results[0])}" if one.results else ""
-        if verb == "alloc":
-            return [f"TRY(bytes_alloc(p, {values[0]}, {result}));"]
-        if verb == "clone":
-            return [f"TRY(bytes_clone(p, {', '.join(values[:3])}, {result}));"]
-        if verb == "length":
-            return [f"{result[1:]} = {values[0]} ? (int64_t){values[0]}->size : 0;"]
-        if verb == "copy":
-            return [f"TRY(bytes_copy(p, {', '.join(values)}));"]
-        if verb == "compare":
-            return [f"TRY(bytes_compare(p, {', '.join(values)}, {result}));"]
-        if verb not in ("load", "store", "fill"):
-            raise UnimplementedError(f"{self.where()} does {one.operation}, which has no form in C")
-        kinds = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
-        kind = kinds[rest[0]]
-        if rest[1:] == ["u"]:
-            kind = f"u{kind}"
-        if verb == "load":
-            return [
-                "{",
-                f"    {kind} held = 0;",
-                f"    TRY(bytes_load(p, {values[0]}, {values[1]}, &held, sizeof held));",
-                f"    {result[1:]} = held;",
-                "}",
-            ]
-        call = (
-            f"bytes_store(p, {values[0]}, {values[1]}, "
-            if verb == "store"
-            else f"bytes_fill(p, {', '.join(values[:3])}, "
-        )
-        return ["{", f"    const {kind} held = ({kind}){values[-1]};", f"    TRY({call}&held, sizeof held));", "}"]
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
