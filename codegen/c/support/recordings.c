@@ -1,7 +1,11 @@
-/* Where a binding lies: a range of a VkBuffer. */
-static int resolve(NAME_program *p, const binding *wanted, const binding *table, bool is_descriptor,
+/* Where a binding lies: a range of a VkBuffer. For descriptors, of a type of theirs. */
+static int resolve(NAME_program *p, const binding *wanted, const binding *table, const VkDescriptorType *descriptor,
                    VkDescriptorBufferInfo *result)
 {
+    const bool is_uniform = descriptor && *descriptor == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER;
+    const VkDeviceSize alignment = is_uniform ? p->limits.minUniformBufferOffsetAlignment
+                                              : p->limits.minStorageBufferOffsetAlignment;
+    const uint32_t most = is_uniform ? p->limits.maxUniformBufferRange : p->limits.maxStorageBufferRange;
     const buffer *found = wanted->buffer;
     uint64_t offset = 0, size;
     if (found) {
@@ -21,19 +25,19 @@ static int resolve(NAME_program *p, const binding *wanted, const binding *table,
     offset += wanted->offset;
     uint64_t length = wanted->length == UINT64_MAX ? size - wanted->offset : wanted->length;
     /* Kernels read and write whole words, for which buffers have room. */
-    if (is_descriptor && length <= room) length = round_up(length ? length : 1, 4);
+    if (descriptor && length <= room) length = round_up(length ? length : 1, 4);
     if (wanted->offset > room || length > room - wanted->offset) goto outside;
-    if (!is_descriptor && length > size - wanted->offset) goto outside;
+    if (!descriptor && length > size - wanted->offset) goto outside;
     result->buffer = found->handle;
     result->offset = found->offset + offset;
     result->range = length;
-    if (is_descriptor && result->offset % p->limits.minStorageBufferOffsetAlignment) {
+    if (descriptor && result->offset % alignment) {
         return fail(p, INVALID_ARGUMENT, "expected an offset that is a multiple of %" PRIu64 ", got %" PRIu64,
-                    (uint64_t)p->limits.minStorageBufferOffsetAlignment, (uint64_t)result->offset);
+                    (uint64_t)alignment, (uint64_t)result->offset);
     }
-    if (is_descriptor && length > p->limits.maxStorageBufferRange) {
+    if (descriptor && length > most) {
         return fail(p, RESOURCE_EXHAUSTED, "a kernel reads %" PRIu64 " bytes; the device binds %" PRIu32 " at most",
-                    length, p->limits.maxStorageBufferRange);
+                    length, most);
     }
     return OK;
 outside:
@@ -74,13 +78,14 @@ static int record_dispatch(NAME_program *p, const commands *source, const comman
         TRY(check(p, vkAllocateDescriptorSets(p->device, &allocate, sets), "vkAllocateDescriptorSets"));
     }
     for (uint32_t index = 0; index < run->binding_count; index++) {
-        TRY(resolve(p, &source->bindings[each->first_binding + index], table, true, &infos[index]));
+        const VkDescriptorType type = (VkDescriptorType)run->bindings[index].type;
+        TRY(resolve(p, &source->bindings[each->first_binding + index], table, &type, &infos[index]));
         writes[index] = (VkWriteDescriptorSet){
             .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
             .dstSet = sets[run->bindings[index].set],
             .dstBinding = run->bindings[index].binding,
             .descriptorCount = 1,
-            .descriptorType = (VkDescriptorType)run->bindings[index].type,
+            .descriptorType = type,
             .pBufferInfo = &infos[index],
         };
     }
@@ -96,7 +101,7 @@ static int record_dispatch(NAME_program *p, const commands *source, const comman
     }
     if (each->operation == DISPATCH_INDIRECT) {
         VkDescriptorBufferInfo counts;
-        TRY(resolve(p, &source->bindings[each->first_binding + run->binding_count], table, false, &counts));
+        TRY(resolve(p, &source->bindings[each->first_binding + run->binding_count], table, NULL, &counts));
         vkCmdDispatchIndirect(target->handle, counts.buffer, counts.offset);
     } else {
         vkCmdDispatch(target->handle, each->counts[0], each->counts[1], each->counts[2]);
@@ -109,8 +114,8 @@ static int record_copy(NAME_program *p, const commands *source, const command *e
                        recording *target)
 {
     VkDescriptorBufferInfo from, to;
-    int status = resolve(p, &source->bindings[each->first_binding], table, false, &from);
-    if (status == OK) status = resolve(p, &source->bindings[each->first_binding + 1], table, false, &to);
+    int status = resolve(p, &source->bindings[each->first_binding], table, NULL, &from);
+    if (status == OK) status = resolve(p, &source->bindings[each->first_binding + 1], table, NULL, &to);
     if (status != OK || !to.range) return status;
     const VkBufferCopy region = {.srcOffset = from.offset, .dstOffset = to.offset, .size = to.range};
     if (from.range < to.range) return fail(p, OUT_OF_RANGE, "a copy reads less than it writes");
@@ -124,7 +129,7 @@ static int record_fill(NAME_program *p, const commands *source, const command *e
 {
     VkDescriptorBufferInfo to;
     buffer *staged = NULL;
-    int status = resolve(p, &source->bindings[each->first_binding], table, false, &to);
+    int status = resolve(p, &source->bindings[each->first_binding], table, NULL, &to);
     if (status != OK || !to.range) return status;
     uint32_t pattern = each->pattern;
     if (each->pattern_size == 1) pattern = (pattern & 0xFF) * 0x01010101u;
