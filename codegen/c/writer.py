@@ -313,7 +313,7 @@ class CProgram:
             default = (
                 "    static char beside[4096];\n"
                 "    char self[4000];\n"
-                '    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1); /* where there is one */\n'
+                '    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);\n'
                 "    if (length > 0) self[length] = 0;\n"
                 "    const char *found = length > 0 ? self : program_path, *slash = strrchr(found, '/');\n"
                 "    const int folder = slash ? (int)(slash - found) + 1 : 0;\n"
