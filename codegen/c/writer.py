@@ -308,7 +308,8 @@ class CProgram:
     def _main(self) -> str:
         usage = default = argument = ""
         if self._is_data_beside:
-            usage = f'            "      --data FILE        {self._stem}.data; beside this program by default\\n"\n'
+            data = f"{self._stem}.data".replace("%", "%%")  # in formats
+            usage = f'            "      --data FILE        {data}; beside this program by default\\n"\n'
             argument = '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
             default = (
                 "    static char beside[4096];\n"
@@ -317,7 +318,7 @@ class CProgram:
                 "    if (length > 0) self[length] = 0;\n"
                 "    const char *found = length > 0 ? self : program_path, *slash = strrchr(found, '/');\n"
                 "    const int folder = slash ? (int)(slash - found) + 1 : 0;\n"
-                f'    snprintf(beside, sizeof beside, "%.*s{self._stem}.data", folder, found);\n'
+                f'    snprintf(beside, sizeof beside, "%.*s{data}", folder, found);\n'
                 "    options.data_path = beside;\n"
             )
         text = template("main.c").replace("DATA_USAGE\n", usage).replace("DATA_DEFAULT\n", default)

@@ -385,3 +385,10 @@ def test_functions_may_have_any_name(tmp_path: Path) -> None:
     program = build(tmp_path, pumice.compile(text), "int")
     for number, name in enumerate(names):
         np.testing.assert_array_equal(run(program, [_LEFT], name)[0], _LEFT + number)
+
+
+def test_a_name_with_a_percent_sign(module: bytes, tmp_path: Path) -> None:
+    program = build(tmp_path, module, "half%stime", data=True)
+    np.testing.assert_array_equal(run(program, (_LEFT, _RIGHT), "mul")[0], _LEFT * _RIGHT)
+    said = subprocess.run([str(program), "-h"], capture_output=True, text=True, check=True).stdout
+    assert "--data FILE        half%stime.data;" in said
