@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...closing import Closing
 from ...hal.buffer_view import BufferView
@@ -25,14 +25,10 @@ from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
 from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.linker import Module as VmModule
-from ...vm.execution.loop import Loop
-from ...vm.execution.policy import InvocationPolicy
-from ...vm.invocation.invocation import Invocation
 from ..arrays.array import DeviceArray
 from ..device import Device
-from .donation import Donate
 from .instance import Instance
-from .outputs import Out
+from .session_calls import SessionCalls
 from .session_devices import CallTarget, SessionDevices
 from .session_function import SessionFunction
 from .session_modules import ModuleSource, builtin_modules, open_module, wrong_device
@@ -43,7 +39,7 @@ if TYPE_CHECKING:
     from ..profiling.profile import Profile
 
 
-class Session(Closing):
+class Session(SessionCalls, Closing):
     """Modules loaded together on one or several devices, and calls of their functions.
 
     Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``call``, or ``lookup``
@@ -80,11 +76,10 @@ class Session(Closing):
             raise ClosedError("this instance was closed; make another one")
         self.options = options or SessionOptions()
         self._devices = SessionDevices(device, instance)
-        self._functions: dict[str, SessionFunction] = {}
-        self._context = Context(
+        context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
         )
-        self._target = CallTarget(self._context, self._devices)
+        super().__init__(CallTarget(context, self._devices))
         self._profiling = threading.Lock()
         try:
             if device is not None:
@@ -221,100 +216,7 @@ class Session(Closing):
         """Refuses further modules; idempotent."""
         self._context.freeze()
 
-    # -- calls ---------------------------------------------------------------------------------------
-
-    def lookup(self, full_name: str) -> SessionFunction:
-        """The exported function ``module.function``, valid until the session is closed.
-
-        Raises:
-            NotFoundError: no such module or function; the message suggests similar names.
-            InvalidArgumentError: a function with a variable number of arguments, which only programs can call.
-        """
-        try:
-            found = self._functions.get(full_name)
-        except TypeError:
-            found = None  # not hashable: the context refuses it
-        if found is None:
-            found = SessionFunction(self._target, self._context.lookup(full_name))
-            self._functions[full_name] = found
-        return found
-
-    def call(
-        self,
-        function: str | SessionFunction,
-        /,
-        *arguments: object,
-        out: Out | None = None,
-        donate: Donate | None = None,
-        timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
-        signal: Fence | HalFence | None = None,
-        **named: object,
-    ) -> Any:
-        """Calls a function, by full name or as ``lookup`` returned it; see ``SessionFunction.__call__``."""
-        return self._function(function)(
-            *arguments, out=out, donate=donate, timeout=timeout, wait=wait, signal=signal, **named
-        )
-
-    def call_direct(
-        self, function: str | SessionFunction, values: Sequence[Any], *, timeout: float | None = None
-    ) -> Any:
-        """Calls with the VM's own values, unchecked; see ``SessionFunction.call_direct``."""
-        return self._function(function).call_direct(values, timeout=timeout)
-
-    def submit(
-        self,
-        function: str | SessionFunction,
-        /,
-        *arguments: object,
-        out: Out | None = None,
-        donate: Donate | None = None,
-        timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
-        signal: Fence | HalFence | None = None,
-        policy: InvocationPolicy | None = None,
-        loop: Loop | None = None,
-        **named: object,
-    ) -> Invocation:
-        """Begins a call and returns at once; see ``SessionFunction.submit``."""
-        return self._function(function).submit(
-            *arguments,
-            out=out,
-            donate=donate,
-            timeout=timeout,
-            wait=wait,
-            signal=signal,
-            policy=policy,
-            loop=loop,
-            **named,
-        )
-
-    async def call_async(
-        self,
-        function: str | SessionFunction,
-        /,
-        *arguments: object,
-        out: Out | None = None,
-        donate: Donate | None = None,
-        timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
-        signal: Fence | HalFence | None = None,
-        policy: InvocationPolicy | None = None,
-        loop: Loop | None = None,
-        **named: object,
-    ) -> Any:
-        """Calls a function from a coroutine; see ``SessionFunction.call_async``."""
-        return await self._function(function).submit(
-            *arguments,
-            out=out,
-            donate=donate,
-            timeout=timeout,
-            wait=wait,
-            signal=signal,
-            policy=policy,
-            loop=loop,
-            **named,
-        )
+    # -- profiles and fences -------------------------------------------------------------------------
 
     def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
         """Profiles all calls from now on: device time of each dispatch, and shares of the host's time.
@@ -352,13 +254,6 @@ class Session(Closing):
                 raise FailedPreconditionError("this session is being profiled already; stop() that profile first")
             profile.add(self._context, self._target.unobserve)
             self._target.observer = profile
-
-    def _function(self, function: str | SessionFunction) -> SessionFunction:
-        if not isinstance(function, SessionFunction):
-            return self.lookup(function)
-        if function._target is not self._target:
-            raise InvalidArgumentError(f"{function.name} was looked up in another session; look it up in this one")
-        return function
 
     def await_fence(self, fence: Fence | HalFence, timeout: float | None = None) -> None:
         """Waits until a fence is reached.
