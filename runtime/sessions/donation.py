@@ -207,7 +207,7 @@ def donated_numbers(signature: Signature, inputs: Sequence[Argument], donate: Do
             raise InvalidArgumentError(f"{signature.name}: donate takes numbers or names of arguments, got {donate!r}")
         if len(found) != 1:
             raise InvalidArgumentError(
-                f"{signature} has no argument {one!r} to donate; it takes {', '.join(map(str, inputs)) or 'none'}"
+                f"{signature.name} has no argument {one!r} to donate; it takes {', '.join(map(str, inputs)) or 'none'}"
             )
         numbers[found[0]] = None
     return tuple(numbers)

@@ -158,7 +158,7 @@ class Outputs:
                     "session.device.empty(shape, dtype), and read it with numpy()"
                 )
         if not tensors:
-            raise InvalidArgumentError(f"{self.signature} has no tensor among its results that out= could take")
+            raise InvalidArgumentError(f"{name} has no tensor among its results that out= could take")
         if len(given) != len(tensors):
             raise InvalidArgumentError(
                 f"{name}: out takes {len(tensors)} array{'s' * (len(tensors) != 1)}, for "
