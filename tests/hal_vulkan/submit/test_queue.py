@@ -431,7 +431,7 @@ def test_operations_that_are_refused_leave_nothing(device: Device) -> None:
             lambda: queue.fill(buffer, b"\0", 20),
             lambda: queue.fill(buffer, b"abc"),
             lambda: queue.update(buffer, bytes(17)),
-            lambda: queue.copy(buffer, buffer),
+            lambda: queue.copy(buffer, buffer, 8, target_offset=4),
             lambda: queue.fill(buffer, b"\0", signals=((semaphore, 5),)),
             lambda: queue.alloca(16, signals=((semaphore, 1),)),
             lambda: queue.alloca(1 << 60),
