@@ -75,7 +75,9 @@ def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
     given = _parse("--input", texts, signature.arguments)
     count = len(signature.arguments)
     if len(given) != count:
-        raise usage_error(f"{signature} takes {count} --input value{'s' * (count != 1)}, got {len(given)}")
+        least = len(signature.inputs)
+        taken = f"{least} --input value{'s' * (least != 1)}" + (f", or {count} with storages" if least < count else "")
+        raise usage_error(f"{signature} takes {taken}, got {len(given)}")
     return given
 
 

@@ -15,7 +15,8 @@ static int tensor_shape(NAME_program *p, const NAME_type *type, const NAME_tenso
         const uint32_t rank = given->rank < NAME_MAX_RANK ? given->rank : NAME_MAX_RANK;
         shape_text(expected, sizeof expected, type->shape, type->rank);
         shape_text(got, sizeof got, given->shape, rank);
-        return fail(p, INVALID_ARGUMENT, "%s: expected the shape [%s], got [%s]", type->name, expected, got);
+        return fail(p, INVALID_ARGUMENT, "%s: expected the shape [%s], got [%s]%s", type->name, expected, got,
+                    type->is_static ? "" : "; rank and shape say its lengths, 0 or more");
     }
     *size = (bits + 7) / 8;
     return OK;

@@ -691,3 +691,5 @@ def test_storages_that_are_left_out_are_results(device: str, tmp_path: Path) -> 
     assert (result.exit_code, result.stdout) == (0, "EXEC @f\nresult[0]: hal.buffer_view\n4xf32=2 4 6 8\n")
     assert CliRunner().invoke(main, [*given, "--input=4xf32=0"]).stdout == "EXEC @f\n"
     assert CliRunner().invoke(main, [*given, "--function=f$async", "--expected_output=4xf32=2,4,6,8"]).exit_code == 0
+    wrong = CliRunner().invoke(main, [*given, "--input=4xf32=0", "--input=4xf32=0"])
+    assert wrong.exit_code == 2 and "takes 1 --input value, or 2 with storages, got 3" in wrong.stderr
