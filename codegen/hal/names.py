@@ -34,7 +34,8 @@ HOMES: Final[Mapping[str, Sequence[str]]] = {
         *("HostProgram", "Semaphores", "answer_of", "await_fences", "failure", "fence_of", "slot"),
     ),
     "hal.programs.host_values": (
-        *("clone_bytes", "compare_bytes", "copy_bytes", "fill", "get", "load", "new_bytes", "put", "resize", "store"),
+        *("cast", "clone_bytes", "compare_bytes", "copy_bytes", "fill", "get", "load", "new_bytes", "put", "resize"),
+        "store",
     ),
     "hal.programs.transfers": (
         *("load_word", "queue_copy", "queue_execute", "queue_execute_all", "queue_fill", "queue_read"),

@@ -245,7 +245,8 @@ class StatementWriter:
             kind = one.results[0].kind
             return Text(f"{yes.number()} if {test.test()} else {no.number()}", False, bounds=FULL.get(kind))
         if operation == "cast.any.ref":
-            return self.text_of(self._value(one, 0))
+            text, kind = self.text_of(self._value(one, 0)), annotation("r", one.type).partition("[")[0]
+            return Text(f"cast({text.number()}, {kind})") if kind in ("list", "memoryview") else text
         if operation.startswith("switch."):
             index, default, *values = (self.text_of(self._value(one, at)) for at in range(len(one.operands)))
             items = ", ".join(text.number() for text in values)

@@ -82,6 +82,13 @@ def fill(letter: str, data: memoryview | None, index: int, count: int, value: fl
     view[start : start + size * count] = one * count
 
 
+def cast(value: Any, kind: type) -> Any:
+    """A reference that has to be of a type, or null."""
+    if value is not None and not isinstance(value, kind):
+        raise InvalidArgumentError(f"expected a {kind.__name__}, got {type(value).__name__}")
+    return value
+
+
 def get(items: list[Any] | None, index: int) -> Any:
     """An element of a list."""
     return _list_of(items, index)[index]

@@ -10,7 +10,7 @@ import pytest
 from support import c_programs, hal_code
 
 from pumice.hal_reference.device import Device
-from pumice.status import PumiceError, UnimplementedError
+from pumice.status import InvalidArgumentError, PumiceError, UnimplementedError
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.archive import ModuleArchive
@@ -115,3 +115,11 @@ def test_what_hal_code_has_nothing_for_is_named() -> None:
     text = (ASSEMBLY / "buffers.vmasm").read_text(encoding="utf-8")
     with pytest.raises(UnimplementedError, match=r"hash .* operation buffer\.hash: HAL code has nothing"):
         hal_code.hal_code(write_module(assemble(text)))
+
+
+def test_hal_code_checks_casts_of_references() -> None:
+    module = write_module(assemble((ASSEMBLY / "references.vmasm").read_text(encoding="utf-8")))
+    with Device() as device, hal_code.hal_program(module, device) as program:
+        program.test_cast()
+        with pytest.raises(InvalidArgumentError, match="expected a list, got memoryview"):
+            program.fail_cast()
