@@ -99,13 +99,6 @@ def put(items: list[Any] | None, index: int, value: Any) -> None:
     _list_of(items, index)[index] = value
 
 
-def take(items: list[Any] | None, index: int) -> Any:
-    """A reference of a list, which is null there afterwards."""
-    found = _list_of(items, index)
-    value, found[index] = found[index], None
-    return value
-
-
 def resize(items: list[Any] | None, size: int, zero: Any) -> None:
     """Cuts a list, or fills it up."""
     if items is None:
