@@ -34,14 +34,6 @@ def test_the_walkthroughs_program_multiplies(opened: pumice.Device) -> None:
         np.testing.assert_array_equal(session.call("module.simple_mul", a, b).numpy(), a * b)
 
 
-@pytest.mark.parametrize("name", ["a-b", "a--b-", "-x.y$z"])
-def test_names_may_have_hyphens(name: str) -> None:
-    text = f'func.func @"{name}"(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  return %x : tensor<2xf32>\n}}\n'
-    with pumice.Session(device="reference") as session:
-        module = session.load(pumice.compile(text, targets=("reference",))).name
-        np.testing.assert_array_equal(session.call(f"{module}.{name}", np.ones(2, np.float32)).numpy(), [1, 1])
-
-
 @pytest.mark.vulkan
 def test_a_layer_has_two_results(opened: pumice.Device) -> None:
     rng = np.random.default_rng(0)

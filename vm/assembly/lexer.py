@@ -66,7 +66,7 @@ _SYMBOL_NAME: Final = r"[A-Za-z0-9_$.]+"
 _PATTERNS: Final = (
     (TokenKind.STRING, r'"[^"]*"|e"(?:[^"\\]|\\.)*"'),
     (TokenKind.REGISTER, r"%[A-Za-z]*[0-9]*(?::[0-9]+)?"),
-    (TokenKind.SYMBOL, rf'@(?:(?:{_SYMBOL_NAME}|-(?!>))++|"[^"]*")(?::[0-9]+)?'),
+    (TokenKind.SYMBOL, rf'@(?:{_SYMBOL_NAME}|"[^"]*")(?::[0-9]+)?'),
     (TokenKind.LABEL, rf"\^{_SYMBOL_NAME}"),
     (
         TokenKind.NUMBER,
