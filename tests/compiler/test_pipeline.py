@@ -34,6 +34,12 @@ def test_the_walkthroughs_program_multiplies(opened: pumice.Device) -> None:
         np.testing.assert_array_equal(session.call("module.simple_mul", a, b).numpy(), a * b)
 
 
+@pytest.mark.parametrize("name", ["a-b", "a b", "a/b"])
+def test_names_that_no_symbol_has_are_told_at_the_function(name: str) -> None:
+    with pytest.raises(CompileError, match="x.mlir:1:1: func.func expects a name of letters, digits"):
+        compiled(f'func.func @"{name}"(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  return %x : tensor<2xf32>\n}}\n')
+
+
 @pytest.mark.vulkan
 def test_a_layer_has_two_results(opened: pumice.Device) -> None:
     rng = np.random.default_rng(0)

@@ -17,7 +17,7 @@ from ...ir.types import FunctionType, ScalarType, TensorType, Type, types_text
 
 _ENDS: Final = {"func.func": "func.return"}
 _COMPOSITE: Final = re.compile(r"[A-Za-z]\w*(\.[\w$]+)+", re.ASCII)
-_EXPORTED: Final = re.compile(r"[A-Za-z0-9_$.-]+", re.ASCII)
+_EXPORTED: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)  # what symbols of VM assembly have
 _MAX_VALUES: Final = 8192
 """Each argument takes a register of the virtual machine, of which there are 16,383."""
 
@@ -47,7 +47,7 @@ def verify_boundary(function: Operation, source: SourceText) -> None:
     type = _function_type(function)
     name = function.attributes.get("sym_name")
     if not isinstance(name, str) or not _EXPORTED.fullmatch(name):
-        error = OperationError(f"a name of letters, digits, '_', '$', '.' and '-' where it is public, got {name}")
+        error = OperationError(f"a name of letters, digits, '_', '$' and '.' where it is public, got {name}")
         raise located(function, error, source)
     if max(len(type.inputs), len(type.results)) > _MAX_VALUES:
         raise located(function, OperationError(f"at most {_MAX_VALUES:,} arguments or results"), source)
