@@ -87,7 +87,10 @@ def name_functions(program: Program) -> None:
 def method_of(export: str, function: Function) -> str:
     """The name of an export: ``f_async`` for what the module exports as ``f$async``, and for an asynchronous ``f``."""
     is_async = function.declaration is not None and function.declaration.is_async
-    return identifier(f"{export}_async" if is_async and not export.endswith("$async") else export)
+    base = export.removesuffix("$async")
+    name = identifier(base)
+    name = f"{name}_" if name in _PUBLIC else name  # both of a pair, as one is looked up by the other
+    return f"{name}_async" if is_async or base != export else name
 
 
 def _subject(program: Program, function: Function) -> str | None:

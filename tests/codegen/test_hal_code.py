@@ -353,3 +353,20 @@ def test_what_is_given_in_place_of_others_is_told(device: Device) -> None:
         for wrong in (semaphore, [semaphore], [(1, semaphore)], 3):
             with pytest.raises(InvalidArgumentError, match="expected .semaphore, payload. pairs, or a fence, got"):
                 program.simple_mul_async(x, x, y, wait=wrong)  # type: ignore[attr-defined]
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("name", ["class", "create", "device", "to_host", "out"])
+def test_names_that_are_taken_have_both_forms(name: str, device: Device) -> None:
+    text = f"""
+    func.func @{name}(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {{
+      %0 = stablehlo.add %x, %x : tensor<3x4xf32>
+      return %0 : tensor<3x4xf32>
+    }}
+    """
+    array = np.ones((3, 4), np.float32)
+    with hal_program(pumice.compile(text), device) as program:
+        x, y = program.to_device(array), program.to_device(array)
+        assert getattr(program, f"{name}_")(x, out=y) is y
+        np.testing.assert_array_equal(program.to_host(y), array + array)
+        assert callable(getattr(program, f"{name}__async"))
