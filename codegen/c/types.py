@@ -6,6 +6,7 @@ import math
 from typing import Final
 
 from ...status import UnimplementedError
+from ...vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ..program.ir import Program, Variable
 
 _NUMBERS: Final = {"i": "int32_t", "I": "int64_t", "f": "float", "F": "double"}
@@ -103,7 +104,10 @@ def number_text(kind: str, number: int | float) -> str:
         return "NULL"
     if kind in "fF":
         if math.isnan(number):
-            return "NAN"
+            bits = (
+                number_text("i", bitcast_f32_i32(number)) if kind == "f" else number_text("I", bitcast_f64_i64(number))
+            )
+            return f"bits_to_{'float' if kind == 'f' else 'double'}({bits})"
         if math.isinf(number):
             return "INFINITY" if number > 0 else "-INFINITY"
         return repr(float(number)) + ("f" if kind == "f" else "")

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ...vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ...vm.translation.operations import EXPRESSIONS
 from ...vm.translation.ranges import FULL, Range, fits, result_range
 from ..program.ir import Constant, Instruction, Value, Variable
@@ -68,7 +69,11 @@ def constant(value: Constant) -> Text:
         return Text("None")
     number = value.number
     if isinstance(number, float):
-        if math.isnan(number) or math.isinf(number):
+        if math.isnan(number):
+            if value.kind == "f":
+                return Text(f"bitcast_i32_f32({bitcast_f32_i32(number)})")
+            return Text(f"bitcast_i64_f64({bitcast_f64_i64(number)})")
+        if math.isinf(number):
             return Text(f'float("{number!r}")')
         return Text(repr(number), number >= 0 and math.copysign(1.0, number) > 0)
     return Text(repr(number), number >= 0, bounds=(number, number))

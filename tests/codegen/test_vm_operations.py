@@ -21,6 +21,37 @@ ASSEMBLY = Path(__file__).parents[1] / "vm" / "assembly"
 FILES = ("buffers", "control_flow", "globals", "lists")
 # What neither way has: functions of other modules, indirect globals, hashes.
 REFUSED = re.compile(r"(?m)^vm\.export @(test_buffer_hash|fail_unresolved_import|test_global_indirect_\w+)\b.*$")
+NOT_A_NUMBER = """
+vm.module @not_a_number version 0
+vm.type !vm.buffer
+vm.export @keeps_its_bits
+vm.func @keeps_its_bits() -> () {
+^bb0:
+  %i0:1 = vm.const.i64 8
+  %i2 = vm.const.i32 16
+  %r0 = vm.buffer.alloc %i0:1, %i2
+  %i4:5 = vm.const.i64 0
+  %i6 = vm.const.f32 -nan(0x1234)
+  vm.buffer.store.f32 %i6, %r0, %i4:5
+  %i7 = vm.buffer.load.i32 %r0, %i4:5
+  %i8 = vm.const.i32 -4189644
+  %i9 = vm.cmp.ne.i32 %i7, %i8
+  vm.cond_br %i9, ^bb1(), ^bb2()
+^bb1:
+  vm.fail %i2, "f32"
+^bb2:
+  %i10:11 = vm.const.f64 -nan(0x1234)
+  vm.buffer.store.f64 %i10:11, %r0, %i4:5
+  %i12:13 = vm.buffer.load.i64 %r0, %i4:5
+  %i14:15 = vm.const.i64 -2251799813680588
+  %i9 = vm.cmp.ne.i64 %i12:13, %i14:15
+  vm.cond_br %i9, ^bb3(), ^bb4()
+^bb3:
+  vm.fail %i2, "f64"
+^bb4:
+  vm.return
+}
+"""
 WRONG = """
 vm.module @wrong version 0
 vm.type !vm.buffer
@@ -64,6 +95,7 @@ vm.func @load_far() -> (i32) {
   vm.return %i2
 }
 """
+WRITTEN = {"not_a_number": NOT_A_NUMBER, "wrong": WRONG}
 
 
 def _outcomes(module: bytes) -> dict[str, str]:
@@ -81,10 +113,10 @@ def _outcomes(module: bytes) -> dict[str, str]:
     return found
 
 
-@pytest.fixture(scope="module", params=[*FILES, "wrong"])
+@pytest.fixture(scope="module", params=[*FILES, *WRITTEN])
 def module(request: pytest.FixtureRequest) -> bytes:
     name = request.param
-    text = WRONG if name == "wrong" else (ASSEMBLY / f"{name}.vmasm").read_text(encoding="utf-8")
+    text = WRITTEN.get(name) or (ASSEMBLY / f"{name}.vmasm").read_text(encoding="utf-8")
     return write_module(assemble(c_programs.with_declarations(REFUSED.sub("", text))))
 
 

@@ -19,6 +19,7 @@ from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MA
 from ..bytecode.verifier import VerifiedFunction
 from .basic_block import Block, Edge, Operands, Variable, registers_of, variable_of
 from .module_analysis import ModuleAnalysis
+from .numerics import bitcast_f64_i64
 from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
 
@@ -322,7 +323,7 @@ def constant_text(instruction: Instruction) -> str:
     value = instruction.values[0]
     if isinstance(value, float):
         if math.isnan(value):
-            return "nan" if math.copysign(1.0, value) > 0 else "(-nan)"
+            return f"bitcast_i64_f64({bitcast_f64_i64(value)})"
         if math.isinf(value):
             return "inf" if value > 0 else "(-inf)"
     text = repr(value)
