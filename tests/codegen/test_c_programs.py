@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.c_programs import CANNOT_BUILD, COMPILER, WARNINGS, build, c_files, run, try_run
+from support.module_cases import NEWTON
 
 import pumice
 from pumice.install_hints import install_hint
@@ -36,31 +37,7 @@ func.func @twice(%x: tensor<?xf32>) -> tensor<?xf32> {
   %0 = stablehlo.add %x, %x : tensor<?xf32>
   return %0 : tensor<?xf32>
 }
-func.func @root(%x: tensor<f32>) -> (tensor<f32>, tensor<i32>) {
-  %zero = stablehlo.constant dense<0> : tensor<i32>
-  %0:2 = stablehlo.while(%guess = %x, %count = %zero) : tensor<f32>, tensor<i32>
-  cond {
-    %close = stablehlo.constant dense<1.0e-5> : tensor<f32>
-    %1 = stablehlo.multiply %guess, %guess : tensor<f32>
-    %2 = stablehlo.subtract %1, %x : tensor<f32>
-    %3 = stablehlo.abs %2 : tensor<f32>
-    %4 = stablehlo.compare GT, %3, %close : (tensor<f32>, tensor<f32>) -> tensor<i1>
-    %limit = stablehlo.constant dense<100> : tensor<i32>
-    %5 = stablehlo.compare LT, %count, %limit : (tensor<i32>, tensor<i32>) -> tensor<i1>
-    %6 = stablehlo.and %4, %5 : tensor<i1>
-    stablehlo.return %6 : tensor<i1>
-  } do {
-    %half = stablehlo.constant dense<0.5> : tensor<f32>
-    %one = stablehlo.constant dense<1> : tensor<i32>
-    %1 = stablehlo.divide %x, %guess : tensor<f32>
-    %2 = stablehlo.add %guess, %1 : tensor<f32>
-    %3 = stablehlo.multiply %2, %half : tensor<f32>
-    %4 = stablehlo.add %count, %one : tensor<i32>
-    stablehlo.return %3, %4 : tensor<f32>, tensor<i32>
-  }
-  return %0#0, %0#1 : tensor<f32>, tensor<i32>
-}
-"""
+""" + NEWTON.replace("@main", "@root")
 _LEFT, _RIGHT = np.arange(4, dtype=np.float32), np.full(4, 2.5, np.float32)
 
 

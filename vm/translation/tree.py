@@ -6,6 +6,7 @@ says for which (Ramsey, Beyond Relooper, 2022).
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import ClassVar, NamedTuple
@@ -21,7 +22,7 @@ class Place(NamedTuple):
     behind: tuple[int, ...] = ()  # by ``break``, in order
 
 
-class TreeWriter:
+class TreeWriter(ABC):
     """Writes the statements around nodes; subclasses write the nodes, and lines.
 
     Calling sequence: made → ``write_tree``, or nodes are written inside a loop over their numbers.
@@ -46,25 +47,25 @@ class TreeWriter:
 
     # -- what subclasses write -----------------------------------------------------------------------
 
+    @abstractmethod
     def line(self, text: str) -> None:
         """Adds a line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def suite(self, header: str) -> AbstractContextManager[None]:
         """Adds a header and indents the lines written inside."""
-        raise NotImplementedError
 
+    @abstractmethod
     def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
         """Writes a node; returns the node to continue with at the same level, if there is one."""
-        raise NotImplementedError
 
-    def enter_loop(self, header: int, behind: Sequence[int]) -> None:
+    def enter_loop(self, header: int, behind: Sequence[int]) -> None:  # noqa: B027  # subclasses may ignore it
         """Called before a loop is written, and the labels behind it."""
 
-    def await_label(self, label: int) -> None:
+    def await_label(self, label: int) -> None:  # noqa: B027  # subclasses may ignore it
         """Called before the statement that a label is written behind."""
 
-    def enter_label(self, label: int) -> None:
+    def enter_label(self, label: int) -> None:  # noqa: B027  # subclasses may ignore it
         """Called before a label is written."""
 
     # -- statements ----------------------------------------------------------------------------------
