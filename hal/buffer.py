@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Final
 
 from ..closing import Closing
 from ..status import ClosedError, OutOfRangeError, PermissionDeniedError
 from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+
+_MAX_PAIRS: Final = 64
+"""Pairs of buffers up to which comparing each is the quickest way to find two that overlap."""
 
 
 class Buffer(Closing):
@@ -165,3 +170,35 @@ class Buffer(Closing):
         # The usual access first: operations of enumerations are slow.
         if self.access is not MemoryAccess.ALL and not self.access & MemoryAccess.WRITE:
             raise PermissionDeniedError("this buffer may not be written by the host: its access bits have no WRITE")
+
+
+def first_overlap(buffers: Sequence[Buffer | None], others: Sequence[Buffer | None] = ()) -> tuple[int, int] | None:
+    """The numbers of two buffers that have memory in common, one of them of ``buffers``; ``None`` if there are none.
+
+    ``others`` count on from ``buffers``. The lower number comes first. Hundreds take no longer than to sort them.
+    """
+    count, every = len(buffers), [*buffers, *others]
+    if count * len(every) <= _MAX_PAIRS:
+        for one, buffer in enumerate(buffers):
+            for two in range(one + 1, len(every)):
+                other = every[two]
+                if buffer is not None and other is not None and buffer.overlaps(other):
+                    return one, two
+        return None
+    memories: dict[tuple[LogicalDevice, bytes], list[tuple[int, int, int]]] = {}
+    for number, buffer in enumerate(every):
+        if buffer is not None and buffer.size:
+            spans = memories.setdefault((buffer.device, buffer.descriptor[24:]), [])
+            spans.append((buffer.offset, buffer.offset + buffer.size, number))
+    for spans in memories.values():
+        # The span of each kind that reaches farthest among those that begin no later.
+        reach, last = [0, 0], [0, 0]
+        for begin, end, number in sorted(spans) if len(spans) > 1 else ():
+            is_other = number >= count
+            for kind in (0,) if is_other else (0, 1):
+                if reach[kind] > begin:
+                    one, two = sorted((number, last[kind]))
+                    return one, two
+            if end > reach[is_other]:
+                reach[is_other], last[is_other] = end, number
+    return None

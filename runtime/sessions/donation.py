@@ -10,7 +10,7 @@ import functools
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from ...hal.buffer import Buffer
+from ...hal.buffer import Buffer, first_overlap
 from ...hal.buffer_view import BufferView
 from ...hal.fence import Fence
 from ...hal.memory import MemoryAccess
@@ -47,16 +47,17 @@ class Donation:
         self._signature = signature
         self.arrays: dict[int, DeviceArray] = {}
         self._claimed: list[Buffer] = []
-        buffers = [buffer_of(value) for value in values]
-        for number in numbers:
+        donated = [number for number in numbers if isinstance(values[number], DeviceArray)]
+        for number in donated:
             array = values[number]
-            if isinstance(array, DeviceArray):
-                self._check(inputs[number], array, number, buffers)
-                self.arrays[inputs[number].position] = array
+            assert isinstance(array, DeviceArray)
+            self._check(inputs[number], array)
+            self.arrays[inputs[number].position] = array
+        self._check_shared(inputs, values, donated)
         if self.arrays and wait is not None:
             self._check_wait(wait)
 
-    def _check(self, argument: Argument, array: DeviceArray, number: int, buffers: Sequence[Buffer | None]) -> None:
+    def _check(self, argument: Argument, array: DeviceArray) -> None:
         buffer = array.buffer
         problem = ""
         if buffer._closed or array.is_closed:
@@ -65,11 +66,20 @@ class Donation:
             problem = "it is a view of another array; donate that one, or a copy()"
         elif buffer.imported:
             problem = "its memory is the host's; donate a copy()"
-        for other, used in enumerate(buffers):
-            if used is not None and other != number and used.overlaps(buffer):
-                problem = problem or f"argument {other} shares its memory; give a copy()"
         if problem:
             raise InvalidArgumentError(self._wrong(argument, problem))
+
+    def _check_shared(self, inputs: Sequence[Argument], values: Sequence[object], donated: Sequence[int]) -> None:
+        if not donated:
+            return
+        given = set(donated)
+        others = [number for number in range(len(values)) if number not in given]
+        pair = first_overlap(*([buffer_of(values[number]) for number in numbers] for numbers in (donated, others)))
+        if pair is not None:
+            one, other = ([*donated, *others][number] for number in pair)
+            raise InvalidArgumentError(
+                self._wrong(inputs[one], f"argument {inputs[other].position} shares its memory; give a copy()")
+            )
 
     def _wrong(self, argument: Argument, problem: str) -> str:
         return f"{self._signature.name}: cannot donate argument {argument.position} ({argument}): {problem}"

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...formats.element_type import EncodingType, format_shape_and_type
-from ...hal.buffer import Buffer
+from ...hal.buffer import Buffer, first_overlap
 from ...hal.buffer_view import BufferView
 from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from ...hal.programs.device_context import DeviceContext, DeviceTable
@@ -166,13 +166,10 @@ class Outputs:
             )
         for output, target in zip(tensors, given, strict=True):
             self._check(output, target)
-        for index, target in enumerate(given):
-            for other in range(index):
-                if target.buffer.overlaps(given[other].buffer):
-                    raise InvalidArgumentError(
-                        f"{name}: out for {tensors[index].text} and out for {tensors[other].text} share memory; give "
-                        "two arrays"
-                    )
+        pair = first_overlap([target.buffer for target in given])
+        if pair is not None:
+            one, two = (tensors[number].text for number in pair)
+            raise InvalidArgumentError(f"{name}: out for {two} and out for {one} share memory; give two arrays")
         return given
 
     def _check(self, output: Output, target: Target) -> None:
@@ -219,18 +216,15 @@ class Outputs:
 
     def check_inputs(self, targets: Sequence[Target], values: Sequence[object]) -> None:
         """Refuses outputs that share memory with inputs: the program would read what it has overwritten."""
-        for index, value in enumerate(values):
-            buffer = buffer_of(value)
-            if buffer is None:
-                continue
-            for number, target in enumerate(targets):
-                if buffer.overlaps(target.buffer):
-                    argument = self.inputs[index]
-                    raise InvalidArgumentError(
-                        f"{self.signature.name}: out for {self.tensors[number].text} shares memory with argument "
-                        f"{argument.position} ({argument}), which the program may read later; give another array, or "
-                        f"leave out= out and donate the argument (donate={index})"
-                    )
+        pair = first_overlap([target.buffer for target in targets], [buffer_of(value) for value in values])
+        if pair is not None:
+            number, index = pair[0], pair[1] - len(targets)
+            argument = self.inputs[index]
+            raise InvalidArgumentError(
+                f"{self.signature.name}: out for {self.tensors[number].text} shares memory with argument "
+                f"{argument.position} ({argument}), which the program may read later; give another array, or leave "
+                f"out= out and donate the argument (donate={index})"
+            )
 
     def check_result(self, output: Output, target: Target, found: object, view: BufferView | None) -> None:
         """Checks what the program returned against the array that it is for, and the storage that it was given."""
