@@ -9,14 +9,20 @@ from typing import Final
 from ..status import InvalidArgumentError, UnimplementedError, shown
 from .access import READ, WRITE, AccessAnalysis
 from .constants import ConstantValue
-from .grammar import ENUMERATIONS, BuiltIn, Decoration, Dim, ExecutionModel, StorageClass
+from .grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionModel, StorageClass
 from .layout import BlockLayouts
 from .module import Module, Variable
-from .reflection_types import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, SpecializationConstant
+from .reflection_types import (
+    Binding,
+    EntryPoint,
+    ImageType,
+    PushConstantBlock,
+    ShaderModuleReflection,
+    SpecializationConstant,
+)
 from .type_table import Type, TypeKind
 
 _STAGE_CLASSES: Final = (StorageClass.Input, StorageClass.Output)
-_SAMPLED_STORAGE: Final = 2
 
 
 class _Kind(enum.IntEnum):
@@ -235,14 +241,15 @@ class _Reflector:
             case TypeKind.SAMPLER:
                 return _Kind.SAMPLER
             case TypeKind.SAMPLED_IMAGE:
-                buffer = self._module.type(of.element).dim == Dim.Buffer
-                return _Kind.UNIFORM_TEXEL_BUFFER if buffer else _Kind.COMBINED_IMAGE_SAMPLER
-            case TypeKind.IMAGE if of.dim == Dim.SubpassData:
-                return _Kind.INPUT_ATTACHMENT
-            case TypeKind.IMAGE if of.dim == Dim.Buffer:
-                return _Kind.STORAGE_TEXEL_BUFFER if of.sampled == _SAMPLED_STORAGE else _Kind.UNIFORM_TEXEL_BUFFER
+                image = self._image(of)
+                return _Kind.UNIFORM_TEXEL_BUFFER if image.dim == "buffer" else _Kind.COMBINED_IMAGE_SAMPLER
             case TypeKind.IMAGE:
-                return _Kind.STORAGE_IMAGE if of.sampled == _SAMPLED_STORAGE else _Kind.SAMPLED_IMAGE
+                image = self._image(of)
+                if image.dim == "subpassdata":
+                    return _Kind.INPUT_ATTACHMENT
+                if image.dim == "buffer":
+                    return _Kind.STORAGE_TEXEL_BUFFER if image.storage else _Kind.UNIFORM_TEXEL_BUFFER
+                return _Kind.STORAGE_IMAGE if image.storage else _Kind.SAMPLED_IMAGE
             case TypeKind.ACCELERATION_STRUCTURE:
                 return _Kind.ACCELERATION_STRUCTURE
             case TypeKind.TENSOR:
@@ -256,6 +263,13 @@ class _Reflector:
         raise InvalidArgumentError(
             f"SPIR-V variable {variable.id} holds a block but is in storage class UniformConstant"
         )
+
+    def _image(self, of: Type) -> ImageType:
+        """The image of an image type or of a sampled image."""
+        image = (self._module.type(of.element) if of.kind is TypeKind.SAMPLED_IMAGE else of).image
+        if image is None:
+            raise InvalidArgumentError(f"SPIR-V type {of.id} is a sampled image of id {of.element}, which is no image")
+        return image
 
     def _forbidden(self, variable: Variable, of: Type, decoration: int) -> bool:
         """Whether NonReadable or NonWritable is on the variable or on every member of its block."""
@@ -297,6 +311,7 @@ class _Reflector:
             element=None if layout is None else layout.element,
             fixed_size=0 if layout is None else layout.size,
             members=() if layout is None else layout.members,
+            image=self._image(of) if of.kind in (TypeKind.IMAGE, TypeKind.SAMPLED_IMAGE) else None,
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:
@@ -309,6 +324,7 @@ class _Reflector:
                     f"{second.descriptor_type_name}; give the variables different bindings"
                 )
             descriptor_type = _Kind.COMBINED_IMAGE_SAMPLER
+        images = dict.fromkeys(filter(None, (first.image, *first.image_aliases, second.image)))
         return dataclasses.replace(
             first,
             descriptor_type=int(descriptor_type),
@@ -318,4 +334,6 @@ class _Reflector:
             writable=first.writable or second.writable,
             element=first.element if first.element == second.element else None,
             fixed_size=max(first.fixed_size, second.fixed_size),
+            image=next(iter(images), None),
+            image_aliases=tuple(images)[1:],
         )

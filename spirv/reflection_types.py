@@ -132,6 +132,33 @@ class ElementLayout(_Plain):
         return {**_Plain.to_json(self), "dtype": None if dtype is None else dtype.name}
 
 
+ImageDim = Literal["1d", "2d", "3d", "cube", "buffer", "rect", "subpassdata", "tileimagedataext"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageType(_Plain):
+    """The image, or texel buffer, of a binding: SPIR-V's ``OpTypeImage``.
+
+    Attributes:
+        dim: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"``, ``"buffer"`` (texel buffers) or ``"rect"``.
+        arrayed: whether it has layers.
+        multisampled: whether its texels have several samples.
+        depth: whether it is declared as a depth image, which is sampled with a comparison.
+        sampled: the scalar type of what reads give and writes take.
+        storage: whether it is read and written without a sampler.
+        format: the texel format of storage images by SPIR-V's name in lower case (``"rgba8"``, ``"r32f"``,
+            ``"rgba8snorm"``); ``"unknown"`` where any format goes.
+    """
+
+    dim: ImageDim
+    arrayed: bool
+    multisampled: bool
+    depth: bool
+    sampled: ScalarType
+    storage: bool
+    format: str
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Binding(_Plain):
     """One descriptor binding that an entry point statically uses.
@@ -153,6 +180,8 @@ class Binding(_Plain):
             an array at their end nor a single member, and for structures of mixed scalar types.
         fixed_size: bytes before the run-time array, or of the whole block up to the end of its last member.
         members: the block's members.
+        image: what images, combined image samplers and texel buffers hold; ``None`` for buffers and samplers.
+        image_aliases: the image types of further variables on the binding, where they differ from ``image``.
     """
 
     set: int
@@ -166,6 +195,8 @@ class Binding(_Plain):
     element: ElementLayout | None
     fixed_size: int
     members: tuple[BlockMember, ...]
+    image: ImageType | None = None
+    image_aliases: tuple[ImageType, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

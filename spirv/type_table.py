@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Final
+from typing import Final, cast
 
 from ..status import InvalidArgumentError
 from .constants import Constant
-from .grammar import FPEncoding, Op
-from .reflection_types import ScalarType
+from .grammar import ENUMERATIONS, Dim, FPEncoding, Op
+from .reflection_types import ImageDim, ImageType, ScalarType
 
 _MAX_SIZE: Final = 1 << 63
 _FLOAT_ENCODINGS: Final = {
@@ -21,6 +21,7 @@ _FLOAT_ENCODINGS: Final = {
     FPEncoding.Float8E4M3EXT: "float8_e4m3",
     FPEncoding.Float8E5M2EXT: "float8_e5m2",
 }
+_SAMPLED_STORAGE: Final = 2
 _FLOAT_WIDTHS: Final = {"": (16, 32, 64), "bfloat16": (16,), "float8_e4m3": (8,), "float8_e5m2": (8,)}
 
 
@@ -64,8 +65,7 @@ class Type:
         natural_align: the alignment by the same rules.
         is_opaque: holds an image, sampler or the like.
         storage_class: of a pointer, else -1.
-        dim: of an image, else -1.
-        sampled: of an image: 1 sampled, 2 storage, 0 only known at run time.
+        image: of an image: what it is.
     """
 
     id: int
@@ -78,8 +78,7 @@ class Type:
     natural_align: int = 1
     is_opaque: bool = False
     storage_class: int = -1
-    dim: int = -1
-    sampled: int = 0
+    image: ImageType | None = None
 
 
 def _round_up(value: int, alignment: int) -> int:
@@ -127,8 +126,7 @@ class TypeTable:
             case Op.TypeVector | Op.TypeMatrix:
                 return self._vector_type(opcode, result, operands)
             case Op.TypeImage:
-                dim, sampled = operands[1], operands[5]
-                return Type(result, TypeKind.IMAGE, dim=dim, sampled=sampled, is_opaque=True)
+                return Type(result, TypeKind.IMAGE, is_opaque=True, image=self._image_type(result, operands))
             case Op.TypeSampledImage:
                 return Type(result, TypeKind.SAMPLED_IMAGE, element=self.get(operands[0]).id, is_opaque=True)
             case Op.TypeArray | Op.TypeRuntimeArray:
@@ -153,6 +151,24 @@ class TypeTable:
             raise InvalidArgumentError(f"the SPIR-V {scalar.kind} type {result} is {bits} bits wide, expected {widths}")
         size = max(bits // 8, 1)
         return Type(result, TypeKind.SCALAR, scalar, natural_size=size, natural_align=size)
+
+    def _image_type(self, result: int, operands: tuple[int, ...]) -> ImageType:
+        sampled_type, dim, depth, arrayed, multisampled, sampled, texel_format = operands[:7]
+        scalar = self.get(sampled_type).scalar
+        if scalar is None:
+            raise InvalidArgumentError(
+                f"the SPIR-V image type {result} is sampled as id {sampled_type}, expected an integer or float type; "
+                "compile the shader for Vulkan"
+            )
+        return ImageType(
+            dim=cast("ImageDim", Dim.name(dim).lower()),
+            arrayed=bool(arrayed),
+            multisampled=bool(multisampled),
+            depth=depth == 1,
+            sampled=scalar,
+            storage=sampled == _SAMPLED_STORAGE,
+            format=ENUMERATIONS["ImageFormat"].name(texel_format).lower(),
+        )
 
     def _vector_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
         element, count = self.get(operands[0]), operands[1]

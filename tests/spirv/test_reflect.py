@@ -158,6 +158,38 @@ SHADERS: dict[str, tuple[str, str]] = {
           imageAtomicOr(rw_image, ivec2(0), 4u);
         }""",
     ),
+    "image_kinds": (
+        "vulkan1.1",
+        """
+        #extension GL_EXT_shader_image_int64 : require
+        #extension GL_EXT_shader_explicit_arithmetic_types : require
+        layout(local_size_x = 1) in;
+        layout(binding = 0) uniform sampler1DArray r_line;
+        layout(binding = 1) uniform isamplerCubeArray r_cubes;
+        layout(binding = 2) uniform sampler2DArrayShadow r_shadow;
+        layout(binding = 3) uniform usampler2DMS r_samples;
+        layout(binding = 4, rgba16_snorm) uniform writeonly image1DArray w_line;
+        layout(binding = 5, rg32i) uniform iimage3D rw_volume;
+        layout(binding = 6, r11f_g11f_b10f) uniform imageCube r_cube;
+        layout(binding = 7, rgb10_a2ui) uniform uimage2DArray w_layers;
+        layout(binding = 8) uniform writeonly image2D w_any;
+        layout(binding = 9, r64ui) uniform u64image2D rw_wide;
+        layout(binding = 10, r32i) uniform iimageBuffer rw_texels;
+        layout(binding = 11) uniform texture2DArray r_texture;
+        layout(binding = 12) uniform samplerShadow r_compare;
+        layout(binding = 13) uniform utextureBuffer r_buffer;
+        void main() {
+          vec4 c = textureLod(r_line, vec2(0), 0.0) + textureLod(r_cubes, vec4(0), 0.0)
+            + texelFetch(r_samples, ivec2(0), 1) + imageLoad(r_cube, ivec3(0)) + texelFetch(r_buffer, 1);
+          c.x += texture(r_shadow, vec4(0)) + texture(sampler2DArrayShadow(r_texture, r_compare), vec4(0));
+          imageStore(w_line, ivec2(0), c);
+          imageStore(rw_volume, ivec3(0), imageLoad(rw_volume, ivec3(1)));
+          imageStore(w_layers, ivec3(0), uvec4(c));
+          imageStore(w_any, ivec2(0), c);
+          imageAtomicMax(rw_wide, ivec2(0), 5ul);
+          imageAtomicAdd(rw_texels, 0, 5);
+        }""",
+    ),
     "images": (
         "vulkan1.1",
         """
@@ -379,6 +411,28 @@ def _check_members(text: Disassembly, struct_id: str, members: tuple[BlockMember
     return compared
 
 
+def _check_image(text: Disassembly, base: str, binding: Binding) -> None:
+    kind, operands = text.by_id[base]
+    if kind == "OpTypeSampledImage":
+        kind, operands = text.by_id[operands[0]]
+    image = binding.image
+    assert (image is not None) == (kind == "OpTypeImage")
+    if image is None:
+        return
+    sampled, dim, depth, arrayed, multisampled, usage, texels = operands[:7]
+    scalar, operands = text.by_id[sampled]
+    of = "float" if scalar == "OpTypeFloat" else "int" if operands[1] == "1" else "uint"
+    assert image.sampled == ScalarType(of, int(operands[0]))  # type: ignore[arg-type]
+    assert (image.dim, image.format) == (dim.lower(), texels.lower())
+    assert [image.depth, image.arrayed, image.multisampled, image.storage] == [
+        depth == "1",
+        arrayed == "1",
+        multisampled == "1",
+        usage == "2",
+    ]
+    assert binding.image_aliases == ()
+
+
 def test_equals_disassembly(shader: bytes) -> None:
     text = Disassembly(shader)
     module = reflect(shader)
@@ -417,6 +471,7 @@ def test_equals_disassembly(shader: bytes) -> None:
             assert binding.descriptor_type == (7 if storage else 6)
         else:
             assert binding.members == ()
+        _check_image(text, base, binding)
     assert len(push_constants) == (entry.push_constants is not None)
     if entry.push_constants is not None:
         assert _check_members(text, push_constants[0], entry.push_constants.members) > 0
@@ -585,6 +640,32 @@ def test_image_descriptor_types(tmp_path: Path) -> None:
         "many": (1, 6),
     } | {"texels": (5, 1)}
     assert [b.descriptor_type for b in bindings if b.name == "r_texels"] == [4]
+
+
+def test_image_types_of_one_binding(tmp_path: Path) -> None:
+    source = """
+        #extension GL_EXT_nonuniform_qualifier : require
+        #extension GL_EXT_samplerless_texture_functions : require
+        layout(local_size_x = 1) in;
+        layout(set = 1, binding = 2) uniform texture2D flat_textures[];
+        layout(set = 1, binding = 2) uniform texture3D volumes[];
+        layout(set = 1, binding = 2) uniform utexture2D numbers[];
+        layout(set = 0, binding = 0) buffer Out { vec4 v[]; };
+        layout(set = 0, binding = 1) uniform sampler s;
+        void main() {
+          uint i = gl_GlobalInvocationID.x;
+          v[i] = textureLod(sampler2D(flat_textures[i], s), vec2(0), 0.0)
+            + textureLod(sampler3D(volumes[i], s), vec3(0), 0.0) + texelFetch(numbers[i], ivec2(0), 0);
+        }"""
+    binding = reflect(_glsl(source, "vulkan1.2", tmp_path)).entry_point().bindings[-1]
+    images = [binding.image, *binding.image_aliases]
+    assert (binding.count, binding.descriptor_type_name) == (0, "sampled_image")
+    assert {(image.dim, image.sampled.kind) for image in images if image} == {
+        ("2d", "float"),
+        ("3d", "float"),
+        ("2d", "uint"),
+    }
+    assert len(images) == 3
 
 
 def test_optimized_module_reflects_alike(shader: bytes) -> None:
