@@ -31,7 +31,12 @@ from . import tools as spirv_tools
 from .glsl_includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
-_TARGET_ENVIRONMENTS: Final = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3", "vulkan1.4")
+_TARGET_ENVIRONMENTS: Final = (
+    *(f"vulkan1.{minor}" for minor in range(5)),
+    *(f"spirv1.{minor}" for minor in range(7)),
+)
+# The Vulkan version whose rules hold for a SPIR-V version where a compiler wants both.
+_VULKAN_OF_SPIRV: Final = {3: "vulkan1.1", 4: "vulkan1.1", 5: "vulkan1.2", 6: "vulkan1.3"}
 _COMMANDS: Final = ("glslangValidator", "glslang", "glslc")
 _TEXT_NAME: Final = "source"
 _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
@@ -106,7 +111,8 @@ def compile_glsl(
         defines: macros by name; an empty string defines a name without a value.
         include_dirs: folders for ``#include``, searched after the including file's own. The source has to
             enable the extension ``GL_GOOGLE_include_directive``.
-        target_env: the Vulkan version, which fixes the SPIR-V version (``vulkan1.1``: 1.3, ``vulkan1.2``: 1.5).
+        target_env: the Vulkan version, which fixes the SPIR-V version (``vulkan1.1``: 1.3, ``vulkan1.2``: 1.5), or a
+            SPIR-V version (``spirv1.4``).
         optimize: run ``spirv-opt -O`` over the result.
         debug: keep the source and line numbers in the module.
 
@@ -148,7 +154,7 @@ def compile_glsl(
     copied = root is None or text.startswith(BYTE_ORDER_MARK)
     near = [root.parent] if root and copied else []
     if compiler.is_glslc:
-        arguments = [f"-fshader-stage={stage}", f"--target-env={target_env}", "-O0"]
+        arguments = [f"-fshader-stage={stage}", *_glslc_target(target_env), "-O0"]
     else:
         arguments = ["-V", "-S", stage, "--target-env", target_env]
     arguments += ["-g"] if debug else []
@@ -164,6 +170,14 @@ def compile_glsl(
 
 def _hint() -> str:
     return f"{install_hint('glslang')} Or set PUMICE_GLSLC to the path of glslangValidator or glslc."
+
+
+def _glslc_target(target_env: str) -> list[str]:
+    """glslc's arguments for a target environment: it names Vulkan and SPIR-V apart."""
+    if target_env.startswith("vulkan"):
+        return [f"--target-env={target_env}"]
+    vulkan = _VULKAN_OF_SPIRV.get(int(target_env[-1]), "vulkan1.0")
+    return [f"--target-env={vulkan}", f"--target-spv={target_env.replace('spirv', 'spv')}"]
 
 
 def _macros(defines: Mapping[str, str | int]) -> list[str]:

@@ -128,14 +128,32 @@ def disassemble(code: bytes) -> str:
     return _filter("spirv-dis", ["--no-color", "-"], code).decode("utf-8", "replace")
 
 
-def optimize(code: bytes, target_env: str) -> bytes:
-    """A valid module after the passes of ``spirv-opt -O``.
+def assemble(text: str, target_env: str) -> bytes:
+    """The module of an assembly text; ids that are numbers keep them.
+
+    Args:
+        target_env: of ``spirv-as --target-env``, such as ``vulkan1.2`` or ``spv1.3``; it fixes the SPIR-V version.
+
+    Raises:
+        InvalidArgumentError: the text is wrong (the message is the tool's, with line and column), or the tool does not
+            know ``target_env``.
+        UnavailableError: ``spirv-as`` is not installed.
+    """
+    arguments = ["--preserve-numeric-ids", "--target-env", target_env, "-o", "-", "-"]
+    result = run_tool(find_tool("spirv-as"), arguments, stdin=text.encode("utf-8", "surrogateescape"))
+    if result.returncode != 0:
+        raise InvalidArgumentError(f"spirv-as: {tool_message(result)}")
+    return result.stdout
+
+
+def optimize(code: bytes, target_env: str, passes: Sequence[str] = ("-O",)) -> bytes:
+    """A valid module after passes of ``spirv-opt``, by default those of ``-O``.
 
     Raises:
         InvalidArgumentError: the tool refuses the module.
         UnavailableError: ``spirv-opt`` is not installed.
     """
-    return _filter("spirv-opt", ["-O", f"--target-env={target_env}", "-o", "-", "-"], code)
+    return _filter("spirv-opt", [*passes, f"--target-env={target_env}", "-o", "-", "-"], code)
 
 
 def version() -> str:

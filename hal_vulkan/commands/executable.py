@@ -113,6 +113,8 @@ class Executable(Closing):
         *,
         specialization: Mapping[int, SpecializationValue] | None = None,
         subgroup_size: int | None = None,
+        full_subgroups: bool = False,
+        varying_subgroup_size: bool = False,
     ) -> ComputePipeline:
         """The pipeline of an entry point of raw SPIR-V, made on first use and then kept.
 
@@ -120,6 +122,8 @@ class Executable(Closing):
             entry_point: its name; ``None`` takes the only one.
             specialization: values by constant id.
             subgroup_size: ask the driver for this size.
+            full_subgroups: launch subgroups with all invocations active.
+            varying_subgroup_size: let the driver choose the size, and ``SubgroupSize`` tell it.
 
         Raises:
             NotFoundError: no such entry point or constant; the message lists those that exist.
@@ -137,9 +141,11 @@ class Executable(Closing):
                 entry_point=entry_point,
                 constants=constants,
                 subgroup_size=subgroup_size,
+                full_subgroups=full_subgroups,
+                varying_subgroup_size=varying_subgroup_size,
             )
 
-        return self._kept((entry_point, constants, subgroup_size), make)
+        return self._kept((entry_point, constants, subgroup_size, full_subgroups, varying_subgroup_size), make)
 
     def pipeline_at(
         self, ordinal: int, *, specialization: Mapping[int, SpecializationValue] | None = None

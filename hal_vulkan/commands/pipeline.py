@@ -27,6 +27,7 @@ from .pipeline_context import PipelineCache, PipelineContext
 from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface, check_capabilities, check_limits
 from .specialization import PackedConstants, specialization_info
 
+_ALLOW_VARYING_SUBGROUP_SIZE: Final = 0x1  # VkPipelineShaderStageCreateFlagBits
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 
 
@@ -88,6 +89,8 @@ class ComputePipeline(Closing):
         constants: PackedConstants = (),
         interface: PipelineInterface | None = None,
         subgroup_size: int | None = None,
+        full_subgroups: bool = False,
+        varying_subgroup_size: bool = False,
         name: str | None = None,
     ) -> None:
         device = self.device = context.device
@@ -130,17 +133,46 @@ class ComputePipeline(Closing):
         )
         self.layout: CData = context.pipeline_layout(self.set_layouts, interface.push_constant_bytes)
         self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
-        self.handle: CData = self._create(shader_module, constants, subgroup_size, context.cache)
+        flags = self._subgroup_flags(subgroup_size, full_subgroups, varying_subgroup_size)
+        self.handle: CData = self._create(shader_module, constants, subgroup_size, flags, context.cache)
         self.is_closed = False
         device.own("pipeline", self.handle)
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
+    def _subgroup_flags(self, size: int | None, full: bool, varying: bool) -> int:
+        """Flags of the shader stage; raises where the device or the workgroup's size does not allow them.
+
+        Source: VUID-VkPipelineShaderStageCreateInfo-flags-02758, -02759, -08988 and -02784 to -02787.
+        """
+        device, where = self.device, f"{self.name} on {self.device.profile.name}"
+        if (full or varying) and "subgroupSizeControl" not in device.plan.features:
+            raise UnimplementedError(f"{where}: the device lacks the feature subgroupSizeControl")
+        if full and "computeFullSubgroups" not in device.plan.features:
+            raise UnimplementedError(f"{where}: full subgroups need the feature computeFullSubgroups, which it lacks")
+        if varying and size:
+            raise InvalidArgumentError(f"{where}: a subgroup size that varies and one of {size} exclude each other")
+        if full:
+            profile = device.profile.subgroup
+            multiple = size or (profile.max_size if varying else profile.size)
+            if self.local_size[0] % multiple:
+                raise InvalidArgumentError(
+                    f"{where}: full subgroups need a workgroup size whose x is a multiple of {multiple}, got "
+                    f"{self.local_size[0]}"
+                )
+        return varying * _ALLOW_VARYING_SUBGROUP_SIZE | full * _REQUIRE_FULL_SUBGROUPS
+
     def _create(
-        self, shader_module: CData, constants: PackedConstants, subgroup_size: int | None, cache: PipelineCache
+        self,
+        shader_module: CData,
+        constants: PackedConstants,
+        subgroup_size: int | None,
+        flags: int,
+        cache: PipelineCache,
     ) -> CData:
         device = self.device
         stage = new(
             "VkPipelineShaderStageCreateInfo",
+            flags=flags,
             stage=COMPUTE_STAGE,
             module=shader_module,
             pName=self.entry.name,

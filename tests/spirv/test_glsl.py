@@ -71,10 +71,13 @@ def local_size(code: bytes) -> str:
 
 @needs_compiler
 class TestOptions:
-    @pytest.mark.parametrize(("target", "version"), [("vulkan1.0", 0x10000), ("vulkan1.1", 0x10300)])
+    @pytest.mark.parametrize(
+        ("target", "version"),
+        [("vulkan1.0", 0x10000), ("vulkan1.1", 0x10300), ("spirv1.0", 0x10000), ("spirv1.4", 0x10400)],
+    )
     def test_target_env(self, target: str, version: int) -> None:
         code = compile_glsl(KERNEL, target_env=target)
-        spirv_tools.validate(code, target_env=target)
+        spirv_tools.validate(code, target_env=target.replace("spirv", "spv"))
         assert int.from_bytes(code[4:8], sys.byteorder) == version
 
     def test_default_target(self) -> None:

@@ -84,6 +84,15 @@ def test_optimize_removes_what_is_unused(code: bytes) -> None:
 
 
 @needs_tools
+def test_assembly_and_its_errors() -> None:
+    code = spirv_tools.assemble(EMPTY_KERNEL, "spv1.3")
+    assert code[4:8] == (0x10300).to_bytes(4, sys.byteorder)
+    assert spirv_tools.assemble(spirv_tools.disassemble(code), "spv1.3")[4:8] == code[4:8]
+    with pytest.raises(InvalidArgumentError, match=r"spirv-as: error: 2: 1: Invalid Opcode name 'OpFoo'"):
+        spirv_tools.assemble("OpCapability Shader\nOpFoo\n", "spv1.0")
+
+
+@needs_tools
 def test_validate_says_what_the_tool_says(code: bytes) -> None:
     broken = assemble(EMPTY_KERNEL.replace("OpReturn", "OpNop"))
     with pytest.raises(InvalidArgumentError, match=r"spirv-val: (?s:.)*block"):

@@ -202,6 +202,23 @@ def test_a_subgroup_size_the_device_runs(device: Device) -> None:
     np.testing.assert_array_equal(np.frombuffer(buffers[2].read(), np.float32), a * a)
 
 
+def test_full_subgroups_and_sizes_that_vary(device: Device) -> None:
+    most = device.profile.subgroup.max_size
+    local = "layout(local_size_x = {}) in;"
+    body = "layout(binding = 0) buffer B { uint b[]; }; void main() { b[gl_GlobalInvocationID.x] = 1; }"
+    whole, part = (glsl(local.format(x) + body) for x in (most, most + most // 2 + 1))
+    for varying in (False, True):
+        with device.create_executable(whole) as executable:
+            pipeline = executable.pipeline(full_subgroups=True, varying_subgroup_size=varying)
+            buffers = [buffer_of(device, np.zeros(2 * most, np.uint32))]
+            run(device, pipeline, buffers, 2)
+            assert np.frombuffer(buffers[0].read(), np.uint32).all()
+        with device.create_executable(part) as executable, pytest.raises(InvalidArgumentError, match="multiple of"):
+            executable.pipeline(full_subgroups=True, varying_subgroup_size=varying)
+    with device.create_executable(whole) as executable, pytest.raises(InvalidArgumentError, match="exclude each"):
+        executable.pipeline(varying_subgroup_size=True, subgroup_size=most)
+
+
 def test_a_driver_that_fails_leaves_nothing(device: Device) -> None:
     device.create_pipeline(shaders.spirv("mul")).close()
     before = live_objects()
