@@ -312,6 +312,7 @@ class _Reflector:
             fixed_size=0 if layout is None else layout.size,
             members=() if layout is None else layout.members,
             image=self._image(of) if of.kind in (TypeKind.IMAGE, TypeKind.SAMPLED_IMAGE) else None,
+            block="" if layout is None else module.names.get(of.id, ""),
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:

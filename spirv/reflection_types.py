@@ -182,6 +182,7 @@ class Binding(_Plain):
         members: the block's members.
         image: what images, combined image samplers and texel buffers hold; ``None`` for buffers and samplers.
         image_aliases: the image types of further variables on the binding, where they differ from ``image``.
+        block: the name of the block's structure, ``""`` for images and samplers.
     """
 
     set: int
@@ -197,6 +198,7 @@ class Binding(_Plain):
     members: tuple[BlockMember, ...]
     image: ImageType | None = None
     image_aliases: tuple[ImageType, ...] = ()
+    block: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

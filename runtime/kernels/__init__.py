@@ -1,7 +1,7 @@
 """Compute shaders that are called like functions of arrays.
 
 Imports: runtime.arrays, hal_vulkan, spirv, status.
-Read: shader_source, arguments, push, kernel.
+Read: shader_source, parameter, arguments, push, names, kernel.
 """
 
 from .kernel import Kernel

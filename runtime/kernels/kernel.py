@@ -33,19 +33,17 @@ from ..arrays.transfer import Transfer
 from .arguments import (
     Counts,
     Groups,
-    KernelArgument,
     Out,
-    Parameter,
-    Prepared,
     ResultArray,
     declared,
     given_counts,
     inferred_counts,
-    place_outs,
     prepare_arguments,
     targets_of,
 )
-from .push import Push, PushConstants, PushValue
+from .names import Names
+from .parameter import KernelArgument, Prepared, parameters_of
+from .push import Push, PushConstants, PushValue, by_name
 from .shader_source import specialization_by_id
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
@@ -101,12 +99,12 @@ class Kernel(Closing):
         entry = self.pipeline.entry
         self.name = name if entry.name == "main" else entry.name
         self.pipeline.name = self.name
-        self.parameters = tuple(
-            Parameter(i, binding, vulkan.profile.limits)
-            for i, binding in enumerate(b for b in entry.bindings for _ in range(b.count))
-        )
+        self.parameters = parameters_of(entry, vulkan.profile.limits)
+        constants = by_name(entry.push_constants.members) if entry.push_constants else ()
+        self._names = Names(self.parameters, tuple(constants), self.name)
+        self._device_types = frozenset(p.device_type for p in self.parameters)
         self._written = tuple(p.index for p in self.parameters if p.written)
-        self._push = PushConstants(entry.push_constants, self.name)
+        self._push = PushConstants(entry.push_constants, self.name, self._names.check_push)
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
@@ -127,18 +125,21 @@ class Kernel(Closing):
         out: Out = None,
         groups: Groups | None = None,
         push: Push = None,
-        **push_fields: PushValue,
+        **named: KernelArgument | PushValue,
     ) -> KernelResult:
         """Runs the kernel.
 
         Args:
             arrays: one a binding, in order of (set, binding): NumPy arrays (or anything that NumPy makes an array of),
                 arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
-            out: arrays for written bindings that are not among ``arrays``, in binding order.
+            out: arrays for the last written bindings that ``named`` does not give, in binding order. ``arrays`` are
+                for the first bindings that ``out`` does not fill.
             groups: workgroup counts: an int or up to three; ``None`` infers one invocation an element of the written
                 arrays, by axis where the local size has several dimensions.
             push: push constants as bytes of the whole block, values in order, or values by name.
-            push_fields: push constants by the names the shader gives them.
+            named: arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
+                function, and push constants by the names of the block's members. An array of bindings takes a sequence
+                of arrays. A name that stands for two things is refused.
 
         Returns:
             The written arrays in binding order: ``None`` for none, the array for one, else a tuple. A DeviceArray
@@ -155,13 +156,13 @@ class Kernel(Closing):
         parameters = self.parameters
         counts = None if groups is None else given_counts(groups, self.name)
         if len(arrays) != len(parameters) or out is not None:
-            arrays = place_outs(self.parameters, arrays, out, self.name)
+            arrays, named = self._names.place(arrays, out, named)
         for array, parameter in zip(arrays, parameters, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in parameter.accepted:
-                return self._call_general(arrays, out, counts, self._push.pack(push, push_fields))
+                return self._call_general(arrays, out, counts, self._push.pack(push, named))
             if array.buffer.offset & self._alignment_mask:
-                return self._call_general(arrays, out, counts, self._push.pack(push, push_fields))
-        return self._call_arrays(arrays, counts, self._push.pack(push, push_fields))  # type: ignore[arg-type]
+                return self._call_general(arrays, out, counts, self._push.pack(push, named))
+        return self._call_arrays(arrays, counts, self._push.pack(push, named))  # type: ignore[arg-type]
 
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
@@ -276,13 +277,13 @@ class Kernel(Closing):
                     [v if isinstance(v, DeviceArray) else np.empty(v.shape, v.dtype) for v in values]
                 )
             for parameter, value in zip(self.parameters, values, strict=True):
-                parameter.check(value.dtype, value.shape, value.nbytes, self.name)
+                parameter.check(value, self.name)
         outs = () if out is None else targets_of(out, self.name)
-        to_host = DeviceArray not in map(type, values)
+        to_host = self._device_types.isdisjoint(map(type, values))
         with Transfer(self.device, self._staging, self.pipeline.offset_alignment, to_host=to_host) as transfer:
             for parameter, value, given in zip(self.parameters, values, arrays, strict=True):
                 into = value if isinstance(value, np.ndarray) and id(given) in outs else None
-                transfer.bring(value, written=parameter.written, into=into)
+                parameter.bring(transfer, value, into)
             placed = transfer.place()
             if timings is None:
                 with self._lock:
@@ -315,25 +316,28 @@ class Kernel(Closing):
         *arrays: DeviceArray,
         groups: Groups | None = None,
         push: Push = None,
-        **push_fields: PushValue,
+        **named: KernelArgument | PushValue,
     ) -> PreparedDispatch:
         """The dispatch of a call with arrays on the device, for callers that record command buffers themselves.
 
         The arrays must stay open as long as the commands are in use. They are not marked as in use: wait for the
         commands before the host reads or writes them. Arguments and errors are those of a call.
         """
+        placed: tuple[KernelArgument, ...] = arrays
         if len(arrays) != len(self.parameters):
-            arrays = place_outs(self.parameters, arrays, None, self.name)  # type: ignore[assignment]  # always raises
-        for array, parameter in zip(arrays, self.parameters, strict=True):
+            placed, named = self._names.place(arrays, None, named)
+        checked: list[DeviceArray] = []
+        for array, parameter in zip(placed, self.parameters, strict=True):
             if not isinstance(array, DeviceArray) or array.device is not self.device:
                 raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
             array._check_open()
             if (array.dtype, array.nbytes) not in parameter.accepted:
-                parameter.check(array.dtype, array.shape, array.nbytes, self.name)
-        counts = self._checked_counts(arrays, None if groups is None else given_counts(groups, self.name))
-        data = self._push.pack(push, push_fields)
+                parameter.check(array, self.name)
+            checked.append(array)
+        counts = self._checked_counts(checked, None if groups is None else given_counts(groups, self.name))
+        data = self._push.pack(push, named)
         self._check_push(data)
-        buffers = cast("tuple[Buffer, ...]", tuple([array.buffer for array in arrays]))
+        buffers = cast("tuple[Buffer, ...]", tuple([array.buffer for array in checked]))
         return PreparedDispatch(self.pipeline, buffers, counts, data)
 
     def time(
@@ -342,7 +346,7 @@ class Kernel(Closing):
         out: Out = None,
         groups: Groups | None = None,
         push: Push = None,
-        **push_fields: PushValue,
+        **named: KernelArgument | PushValue,
     ) -> tuple[KernelResult, DispatchTiming]:
         """Calls the kernel, waits for it, and measures its dispatch with the device's clock.
 
@@ -353,13 +357,13 @@ class Kernel(Closing):
             UnimplementedError: the device writes no timestamps.
         """
         if len(arrays) != len(self.parameters) or out is not None:
-            arrays = place_outs(self.parameters, arrays, out, self.name)
+            arrays, named = self._names.place(arrays, out, named)
         timings: list[DispatchTiming] = []
         result = self._call_general(
             arrays,
             out,
             None if groups is None else given_counts(groups, self.name),
-            self._push.pack(push, push_fields),
+            self._push.pack(push, named),
             timings=timings,
         )
         if not timings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,31 +21,37 @@ _MAX_KEPT: Final = 256
 class PushConstants:
     """The push constants of a kernel; keeps the bytes of values that were given before."""
 
-    def __init__(self, block: PushConstantBlock | None, kernel: str) -> None:
-        """``block`` is what the shader declares, ``None`` for nothing; ``kernel`` its name, for messages."""
+    def __init__(self, block: PushConstantBlock | None, kernel: str, check: Callable[[Iterable[str]], None]) -> None:
+        """``block`` is what the shader declares, ``None`` for nothing; ``kernel`` its name, for messages.
+
+        ``check`` raises for names that are not those of push constants.
+        """
         self._block = block
         self._kernel = kernel
+        self._check = check
         self._kept: dict[object, bytes] = {}
 
-    def pack(self, push: Push, fields: Mapping[str, PushValue]) -> bytes:
+    def pack(self, push: Push, fields: Mapping[str, object]) -> bytes:
         """The bytes of the block, from bytes, a value for each member in order, or values by member name (``fields``
         too).
         """
         if self._block is None and push is None and not fields:
             return b""
         if push is not None or any(type(value) not in (int, float) for value in fields.values()):
+            self._check(fields)
             return pack_push(self._block, push, fields, self._kernel)
         # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
         key = tuple([(name, value if type(value) is int else _DOUBLE.pack(value)) for name, value in fields.items()])
         kept = self._kept.get(key)
         if kept is None:
+            self._check(fields)
             kept = pack_push(self._block, push, fields, self._kernel)
             if len(self._kept) < _MAX_KEPT:
                 self._kept[key] = kept
         return kept
 
 
-def pack_push(block: PushConstantBlock | None, push: Push, fields: Mapping[str, PushValue], kernel: str) -> bytes:
+def pack_push(block: PushConstantBlock | None, push: Push, fields: Mapping[str, object], kernel: str) -> bytes:
     """The bytes of a push-constant block; see ``PushConstants.pack``."""
     if block is None:
         if push or fields:
@@ -60,7 +66,7 @@ def pack_push(block: PushConstantBlock | None, push: Push, fields: Mapping[str, 
                 f"{kernel} takes {block.size} bytes of push constants ({describe_push(block)}), got {len(push)}"
             )
         return bytes(push)
-    values: dict[str, PushValue] = {}
+    values: dict[str, object] = {}
     if isinstance(push, Mapping):
         values.update(push)
     elif push is not None:
@@ -119,7 +125,7 @@ def _type_name(member: BlockMember) -> str:
 
 
 def _pack_members(
-    data: bytearray, start: int, members: tuple[BlockMember, ...], values: Mapping[str, PushValue], where: str
+    data: bytearray, start: int, members: tuple[BlockMember, ...], values: Mapping[str, object], where: str
 ) -> None:
     known = by_name(members)
     for name in values:
@@ -134,11 +140,11 @@ def _pack_members(
         _pack_member(data, start + member.offset, member, values[name], f"{where}: push constant {name}")
 
 
-def _pack_member(data: bytearray, start: int, member: BlockMember, value: PushValue, where: str) -> None:
+def _pack_member(data: bytearray, start: int, member: BlockMember, value: object, where: str) -> None:
     if member.scalar is None:
-        items: list[tuple[int, PushValue]] = [(start, value)]
+        items: list[tuple[int, object]] = [(start, value)]
         for length, stride in zip(member.array_shape, member.array_strides, strict=True):
-            spread: list[tuple[int, PushValue]] = []
+            spread: list[tuple[int, object]] = []
             for at, item in items:
                 if not isinstance(item, (Sequence, np.ndarray)) or len(item) != length:
                     raise InvalidArgumentError(f"{where} takes {length} structures")
@@ -159,7 +165,7 @@ def _pack_member(data: bytearray, start: int, member: BlockMember, value: PushVa
 
 
 def _convert(
-    value: PushValue, dtype: np.dtype[np.generic], shape: tuple[int, ...], member: BlockMember, where: str
+    value: object, dtype: np.dtype[np.generic], shape: tuple[int, ...], member: BlockMember, where: str
 ) -> np.ndarray:
     def refused(why: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"{where} takes {_type_name(member)}{why}")

@@ -1,0 +1,151 @@
+"""Which argument of a call is for which binding: by position, by name, and by ``out=``.
+
+The rules are those of any Python function whose parameters are the bindings that ``out=`` does not fill: positional
+arguments are for the first ones, names for any of the others. ``out=`` fills the last written bindings without a name
+in the call.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ...status import InvalidArgumentError, NotFoundError, shown
+from ..arrays.array import DeviceArray
+from .arguments import Out, declared, listed
+from .parameter import KernelArgument, Parameter
+from .push import PushValue
+
+Named: TypeAlias = "dict[str, KernelArgument | PushValue]"
+
+_SEQUENCES: Final = (list, tuple)
+
+
+class Names:
+    """The names that a kernel's bindings and push constants go by in a call."""
+
+    def __init__(self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str) -> None:
+        """``push`` are the names of the push constants; ``kernel`` the kernel's, for messages."""
+        self._parameters = parameters
+        self._push = tuple(push)
+        self._kernel = kernel
+        found: dict[str, dict[tuple[int, int], list[int]]] = {}
+        for parameter in parameters:
+            binding = parameter.binding
+            for name in {binding.name, binding.block} - {""}:
+                found.setdefault(name, {}).setdefault((binding.set, binding.binding), []).append(parameter.index)
+        self._shared = {name: [p[0] for p in places.values()] for name, places in found.items() if len(places) > 1}
+        self._indices = {
+            name: indices for name, places in found.items() if len(places) == 1 for indices in places.values()
+        }
+
+    def place(
+        self, arrays: Sequence[KernelArgument], out: Out, named: Named
+    ) -> tuple[tuple[KernelArgument, ...], Named]:
+        """One argument a binding, and what is left for the push constants."""
+        parameters, kernel = self._parameters, self._kernel
+        placed, push = self._by_name(named)
+        if out is not None:
+            outs = listed(out)
+            free = [p.index for p in parameters if p.written and p.index not in placed]
+            if len(outs) > len(free):
+                raise InvalidArgumentError(
+                    f"{kernel}: {len(outs)} array(s) in out= for {len(free)} written binding(s) without a name: "
+                    f"{declared(parameters)}"
+                )
+            filled = dict(zip(free[len(free) - len(outs) :], outs, strict=True))
+        else:
+            filled = {}
+        rest = [p for p in parameters if p.index not in filled]
+        if len(arrays) > len(rest):
+            also = f", {len(filled)} of them by out=" if filled else ""
+            raise InvalidArgumentError(
+                f"{kernel} takes {len(parameters)} array(s){also}, got {len(arrays)}; "
+                f"it declares {declared(parameters)}"
+            )
+        for parameter, array in zip(rest, arrays, strict=False):
+            if parameter.index in placed:
+                raise InvalidArgumentError(
+                    f"{kernel}: {parameter.label} got an array by position and another by name; positional arrays are "
+                    f"for the first bindings: {declared(rest)}"
+                )
+            placed[parameter.index] = array
+        placed.update(filled)
+        missing = [p.label for p in parameters if p.index not in placed]
+        if missing:
+            raise InvalidArgumentError(
+                f"{kernel}: {', '.join(missing)} missing; the shader declares {declared(parameters)}"
+            )
+        return tuple(placed[p.index] for p in parameters), push
+
+    def check_push(self, fields: Iterable[str]) -> None:
+        """Raises for a name in a call with one array a binding that is no push constant's alone."""
+        for name in fields:
+            self._check(name)
+            if name in self._indices:
+                label = self._parameters[self._indices[name][0]].label
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {label} got an array by position and another by name; give one of them"
+                )
+
+    def _by_name(self, named: Named) -> tuple[dict[int, KernelArgument], Named]:
+        placed: dict[int, KernelArgument] = {}
+        push: Named = {}
+        for name, value in named.items():
+            self._check(name)
+            indices = self._indices.get(name)
+            if indices is None:
+                push[name] = value
+                continue
+            parameter = self._parameters[indices[0]]
+            if indices[0] in placed:
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {parameter.label} got two arrays, by its variable's and by its block's name"
+                )
+            count = parameter.binding.count
+            if count == 1:
+                placed[indices[0]] = value  # type: ignore[assignment]
+            elif isinstance(value, _SEQUENCES) and len(value) == count:
+                placed.update(zip(indices, value, strict=True))
+            else:
+                got = f"{len(value)}" if isinstance(value, _SEQUENCES) else _type_name(value)
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {parameter.label} is an array of {count} bindings; {name}= takes a list of "
+                    f"{count} arrays, got {got}"
+                )
+        return placed, push
+
+    def _check(self, name: str) -> None:
+        """Raises for a name that stands for nothing or for two things."""
+        if name in self._shared:
+            labels = [self._parameters[index].label for index in self._shared[name]]
+            others = [n for index in self._shared[name] for n in self._names_of(index) if n not in self._shared]
+            what = f"write {' and '.join(f'{n}=' for n in others)}, or give" if others else "give"
+            raise InvalidArgumentError(
+                f"{self._kernel}: {shown(name)} names {' and '.join(labels)}; {what} the arrays by position"
+            )
+        if name in self._indices:
+            if name in self._push:
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {shown(name)} names {self._parameters[self._indices[name][0]].label} and a push "
+                    f"constant; give the array by position and the push constant as push={{{name!r}: …}}"
+                )
+        elif name not in self._push and (self._push or self._indices):
+            known = [*self._indices, *self._push]
+            close = difflib.get_close_matches(name, known, 1)
+            guess = f"; did you mean {close[0]}?" if close else ""
+            raise NotFoundError(
+                f"{self._kernel} has no push constant {shown(name)}; it has: {', '.join(self._push) or 'none'}; and no "
+                f"binding of that name: {', '.join(self._indices) or 'its bindings have none'}{guess}"
+            )
+
+    def _names_of(self, index: int) -> list[str]:
+        binding = self._parameters[index].binding
+        return [name for name in (binding.name, binding.block) if name and name in self._indices]
+
+
+def _type_name(value: object) -> str:
+    return f"one array of shape {value.shape}" if isinstance(value, (np.ndarray, DeviceArray)) else type(value).__name__
