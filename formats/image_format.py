@@ -1,0 +1,248 @@
+"""Formats of image texels: their names, their numbers in Vulkan, and how a texel's bytes are laid out.
+
+A format's name is its channels, the bits of each, and how they are read: ``rgba8unorm``, ``rg32float``, ``r16sint``,
+``rgba8srgb``, ``rgb10a2unorm``. Vulkan's names (``r8g8b8a8_unorm``), those of SPIR-V and GLSL (``rgba8``, ``rgba32f``,
+``r11f_g11f_b10f``) and WebGPU's (``rgba8unorm-srgb``) name the same formats.
+
+The numbers and layouts are those of the Vulkan specification, "Formats" (VkFormat); block-compressed formats, which no
+shader writes and no array holds, are left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Final, Literal
+
+import numpy as np
+
+from ..status import InvalidArgumentError, shorten, shown
+
+Kind = Literal["unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "float", "ufloat"]
+
+_SCALARS: Final[dict[Kind, Literal["float", "int", "uint"]]] = {"uint": "uint", "sint": "int"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageFormat:
+    """One format.
+
+    Attributes:
+        name: as above.
+        vulkan_name: Vulkan's, in lower case and without ``vk_format_``.
+        spirv_name: SPIR-V's in lower case, ``""`` where a storage image cannot declare it.
+        vk: the ``VkFormat`` value.
+        kind: how a channel's bits are read; ``"ufloat"`` is floating point without a sign.
+        fields: channel and bits of each, in the order of memory, or from the lowest bit of a packed word.
+        packed: whether the channels share one word.
+    """
+
+    name: str
+    vulkan_name: str
+    spirv_name: str
+    vk: int
+    kind: Kind
+    fields: tuple[tuple[str, int], ...]
+    packed: bool
+
+    @property
+    def channels(self) -> int:
+        """Number of channels; the exponent that ``rgb9e5float`` shares is none."""
+        return sum(channel != "e" for channel, _ in self.fields)
+
+    @property
+    def texel_bytes(self) -> int:
+        """Bytes a texel."""
+        return sum(bits for _, bits in self.fields) // 8
+
+    @property
+    def scalar(self) -> Literal["float", "int", "uint"]:
+        """What a shader reads and writes, as ``ScalarType.kind`` has it."""
+        return _SCALARS.get(self.kind, "float")
+
+    @property
+    def is_depth(self) -> bool:
+        """Whether it is a depth format."""
+        return self.fields[0][0] == "d"
+
+    @property
+    def channel_bits(self) -> int:
+        """Bits of the widest channel."""
+        return max(bits for _, bits in self.fields)
+
+    @property
+    def stored_dtype(self) -> np.dtype[np.generic]:
+        """The dtype of the texels in memory: a channel's, or the packed word's."""
+        if self.packed:
+            return np.dtype(f"u{self.texel_bytes}")
+        bits = self.fields[0][1]
+        if self.kind == "float":
+            return np.dtype(f"f{bits // 8}")
+        return np.dtype(f"{'i' if self.kind in ('snorm', 'sint', 'sscaled') else 'u'}{bits // 8}")
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The dtype of an array of its texels: the stored channels as they are; of a packed format the values."""
+        if not self.packed:
+            return self.stored_dtype
+        return np.dtype({"uint": np.uint32, "sint": np.int32}.get(self.kind, np.float32))
+
+    def texel_shape(self) -> tuple[int, ...]:
+        """What a texel adds to an array's shape: ``(channels,)``, nothing for one channel."""
+        return (self.channels,) if self.channels > 1 else ()
+
+    @classmethod
+    def parse(cls, name: str) -> ImageFormat:
+        """The format of a name.
+
+        Raises:
+            InvalidArgumentError: no such format; the message lists those there are.
+        """
+        if not isinstance(name, str):
+            raise InvalidArgumentError(f"a format is a name such as 'rgba8unorm', got {shown(name)}")
+        found = _by_name().get(_plain(name).removeprefix("vkformat"))
+        if found is None:
+            known = ", ".join(one.name for one in FORMATS if not one.name.endswith(("scaled", "pack32")))
+            raise InvalidArgumentError(f"expected an image format, got {shown(name)}; known are {known}")
+        return found
+
+    @classmethod
+    def is_name(cls, name: str) -> bool:
+        """Whether ``parse`` takes it."""
+        return _plain(name).removeprefix("vkformat") in _by_name()
+
+    @classmethod
+    def of_dtype(
+        cls, dtype: np.dtype[np.generic], channels: int, scalar: str | None = None, kind: Kind | None = None
+    ) -> ImageFormat:
+        """The format whose texels are ``channels`` values of a dtype.
+
+        Args:
+            dtype: 8- and 16-bit integers are ``unorm`` and ``snorm``, wider ones ``uint`` and ``sint``, floats
+                ``float``.
+            channels: 1 to 4.
+            scalar: what the shader that uses the image reads, where it is known: ``"float"``, ``"int"`` or ``"uint"``.
+            kind: the kind itself, in place of all that.
+
+        Raises:
+            InvalidArgumentError: no format holds them.
+        """
+        bits = 8 * dtype.itemsize
+        if kind is None:
+            if dtype.kind == "f":
+                kind = "float"
+            elif dtype.kind in "iu":
+                signed = dtype.kind == "i"
+                normalized = bits <= 16 if scalar is None else scalar == "float"
+                kind = ("snorm" if signed else "unorm") if normalized else ("sint" if signed else "uint")
+        if kind is not None and 1 <= channels <= 4:
+            found = _by_name().get(f"{'rgba'[:channels]}{bits}{kind}")
+            if found is not None and found.stored_dtype == dtype:
+                return found
+        wanted = f" read as {scalar}" if scalar else ""
+        raise InvalidArgumentError(
+            f"no image format has texels of {channels} x {dtype}{f' of kind {kind}' if kind else ''}{wanted}; name a "
+            "format, or convert the array to uint8, int8, uint16, int16, uint32, int32, float16 or float32 with 1 to 4 "
+            "channels"
+        )
+
+    @classmethod
+    def of_vk(cls, vk: int) -> ImageFormat:
+        """The format of a ``VkFormat`` value; InvalidArgumentError if it is none of these."""
+        for one in FORMATS:
+            if one.vk == vk:
+                return one
+        raise InvalidArgumentError(f"VkFormat {vk} is none of the formats known here")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _array_formats() -> list[ImageFormat]:
+    """Formats whose channels are 8, 16, 32 or 64 bits each; Vulkan numbers them in this order."""
+    kinds: dict[int, tuple[Kind, ...]] = {
+        8: ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb"),
+        16: ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "float"),
+        32: ("uint", "sint", "float"),
+        64: ("uint", "sint", "float"),
+    }
+    suffixes = {"unorm": "", "snorm": "snorm", "uint": "ui", "sint": "i", "float": "f"}
+    made, vk = [], 9
+    for bits, several in kinds.items():
+        orders = ("r", "rg", "rgb", "bgr", "rgba", "bgra", "abgr") if bits == 8 else ("r", "rg", "rgb", "rgba")
+        for order in orders:
+            for kind in several:
+                suffix = f"_s{kind}" if kind == "float" else f"_{kind}"
+                word = order == "abgr"  # of a little-endian host: the bytes of rgba
+                vulkan = "".join(f"{channel}{bits}" for channel in order) + suffix + ("_pack32" if word else "")
+                storable = order in ("r", "rg", "rgba") and kind in suffixes and (bits < 64 or order == "r")
+                spirv = f"{order}{bits}{suffixes.get(kind, '')}" if storable and (bits, kind) != (64, "float") else ""
+                fields = tuple((channel, bits) for channel in (reversed(order) if word else order))
+                name = vulkan if word else f"{order}{bits}{kind}"
+                made.append(ImageFormat(name, vulkan, spirv, vk, kind, fields, packed=False))
+                vk += 1
+            if bits == 8 and order == "abgr":
+                vk += 12  # the packed formats of 10 and 2 bits
+    return made
+
+
+def _packed(vk: int, name: str, vulkan: str, spirv: str, kind: Kind, fields: str) -> ImageFormat:
+    """A packed format; ``fields`` from the lowest bit, as ``"b5 g6 r5"``."""
+    pairs = tuple((text[0], int(text[1:])) for text in fields.split())
+    return ImageFormat(name, vulkan, spirv, vk, kind, pairs, packed=True)
+
+
+def _packed_formats() -> list[ImageFormat]:
+    made = [
+        _packed(1, "rg4unorm", "r4g4_unorm_pack8", "", "unorm", "g4 r4"),
+        _packed(2, "rgba4unorm", "r4g4b4a4_unorm_pack16", "", "unorm", "a4 b4 g4 r4"),
+        _packed(3, "bgra4unorm", "b4g4r4a4_unorm_pack16", "", "unorm", "a4 r4 g4 b4"),
+        _packed(4, "r5g6b5unorm", "r5g6b5_unorm_pack16", "", "unorm", "b5 g6 r5"),
+        _packed(5, "b5g6r5unorm", "b5g6r5_unorm_pack16", "", "unorm", "r5 g6 b5"),
+        _packed(6, "rgb5a1unorm", "r5g5b5a1_unorm_pack16", "", "unorm", "a1 b5 g5 r5"),
+        _packed(7, "bgr5a1unorm", "b5g5r5a1_unorm_pack16", "", "unorm", "a1 r5 g5 b5"),
+        _packed(8, "a1rgb5unorm", "a1r5g5b5_unorm_pack16", "", "unorm", "b5 g5 r5 a1"),
+        _packed(122, "rg11b10float", "b10g11r11_ufloat_pack32", "r11fg11fb10f", "ufloat", "r11 g11 b10"),
+        _packed(123, "rgb9e5float", "e5b9g9r9_ufloat_pack32", "", "ufloat", "r9 g9 b9 e5"),
+    ]
+    kinds: tuple[Kind, ...] = ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint")
+    spirv = {"unorm": "rgb10a2", "uint": "rgb10a2ui"}
+    for vk, kind in enumerate(kinds, 58):
+        made.append(
+            _packed(vk, f"bgr10a2{kind}", f"a2r10g10b10_{kind}_pack32", "", kind, "b10 g10 r10 a2"),
+        )
+        made.append(
+            _packed(
+                vk + 6, f"rgb10a2{kind}", f"a2b10g10r10_{kind}_pack32", spirv.get(kind, ""), kind, "r10 g10 b10 a2"
+            ),
+        )
+    return made
+
+
+_DEPTH: Final = (
+    ImageFormat("d16unorm", "d16_unorm", "", 124, "unorm", (("d", 16),), packed=False),
+    ImageFormat("d32float", "d32_sfloat", "", 126, "float", (("d", 32),), packed=False),
+)
+
+FORMATS: Final[tuple[ImageFormat, ...]] = tuple(
+    sorted([*_array_formats(), *_packed_formats(), *_DEPTH], key=lambda one: one.vk)
+)
+"""All formats, by number."""
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "") if len(name) < 80 else shorten(name)
+
+
+@functools.cache
+def _by_name() -> dict[str, ImageFormat]:
+    names: dict[str, ImageFormat] = {}
+    for one in FORMATS:
+        for name in (one.name, one.vulkan_name, one.spirv_name):
+            if name:
+                names[_plain(name)] = one
+        if one.kind == "srgb" and one.fields[0][1] == 8:
+            names[one.name.replace("srgb", "unormsrgb")] = one  # WebGPU's
+    names["rg11b10ufloat"], names["rgb9e5ufloat"] = names["rg11b10float"], names["rgb9e5float"]
+    names["depth16unorm"], names["depth32float"] = _DEPTH
+    return names
