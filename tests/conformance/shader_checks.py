@@ -1,0 +1,144 @@
+"""What is checked of each module of a corpus of shaders, in worker processes of ``case_pool``.
+
+A module is reflected, and its reflection compared with SPIRV-Cross's; each compute entry point is made a pipeline on
+the device, as it is and with ``sanitize``; what is refused is put under its cause.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import subprocess
+import traceback
+from pathlib import Path
+from typing import Any, Final
+
+from case_pool import Outcome
+
+import pumice
+from pumice.spirv.reflect import reflect
+from pumice.spirv.reflection_types import EntryPoint, ShaderModuleReflection
+from pumice.status import PumiceError, UnimplementedError
+
+LOADED: Final = "loads"
+"""The result of a module that became a pipeline."""
+
+_KINDS: Final = {
+    "ssbos": "storage_buffer",
+    "ubos": "uniform_buffer",
+    "images": "storage_image",
+    "textures": "combined_image_sampler",
+    "separate_images": "sampled_image",
+    "separate_samplers": "sampler",
+}
+_CAUSES: Final = (
+    ("the module is invalid", r"spirv-val"),
+    ("needs a value of a specialisation constant", r"speciali[sz]"),
+    ("more than the device's limits", r"more than .* allows|is past|exceeds"),
+    ("several entry points", r"entry points; name one"),
+    ("no compute entry point", r"expected a GLCompute entry point|pumice runs compute"),
+    ("pumice does not know it", r"does not know|not allowed in Vulkan"),
+    ("the device lacks it", r"cannot run this shader|lacks|does not have|has not"),
+)
+
+
+def cause_of(error: PumiceError) -> str:
+    """A short name of why a module was refused."""
+    message = str(error)
+    for name, pattern in _CAUSES:
+        if re.search(pattern, message):
+            return name
+    kind = "unimplemented" if isinstance(error, UnimplementedError) else type(error).__name__
+    return f"{kind}: {message[:80]}"
+
+
+class ShaderCases:
+    """The modules of a folder's ``index.json``: a list of (project, path)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.index = json.loads((folder / "index.json").read_text())
+        options = json.loads((folder / "options.json").read_text())
+        self.cross = options["cross"]
+        logging.getLogger("pumice").setLevel(logging.ERROR)
+        self.device = pumice.open_device(options["device"])
+        self.sanitized = pumice.open_device(options["device"], sanitize=True) if options["sanitize"] else None
+
+    def run(self, seed: int, index: int) -> Outcome:
+        project, path = self.index[index]
+        try:
+            return self._run(project, Path(path))
+        except Exception:
+            return Outcome(project, "bug", f"{path}\n{traceback.format_exc()}")
+
+    def _run(self, project: str, path: Path) -> Outcome:
+        code = path.read_bytes()
+        try:
+            reflection = reflect(code)
+        except PumiceError as error:
+            return Outcome(project, cause_of(error), f"reflection: {error}")
+        compute = [one for one in reflection.entry_points if one.execution_model == "GLCompute"]
+        if not compute:
+            return Outcome(project, "no compute entry point")
+        if self.cross:
+            told = self._compared(path, reflection)
+            if told:
+                return Outcome(project, "bug", f"{path}: reflection differs from SPIRV-Cross's: {told}")
+        for entry in compute:
+            for device in filter(None, (self.device, self.sanitized)):
+                try:
+                    device.load_kernel(code, entry_point=entry.name).close()
+                except PumiceError as error:
+                    if device is self.sanitized:
+                        return Outcome(project, "bug", f"{path}: loads, but not with sanitize: {error}")
+                    return Outcome(project, cause_of(error), str(error))
+        return Outcome(project, LOADED)
+
+    def _compared(self, path: Path, reflection: ShaderModuleReflection) -> str:
+        """How an entry point's resources differ from SPIRV-Cross's; ``""`` if they do not, or it cannot tell."""
+        if len(reflection.entry_points) > 1:
+            return ""  # its command reflects one entry point and does not say which resources are whose
+        command = [self.cross, str(path), "--reflect", "--remove-unused-variables"]
+        told = subprocess.run(command, capture_output=True, timeout=30, check=False)
+        if told.returncode:
+            return ""
+        listed = subprocess.run(
+            ["spirv-dis", "--raw-id", "--no-color", str(path)], check=False, capture_output=True, text=True
+        )
+        return _difference(reflection.entry_points[0], json.loads(told.stdout), listed.stdout)
+
+    def close(self) -> None:
+        self.device.close()
+        if self.sanitized is not None:
+            self.sanitized.close()
+
+
+def _difference(entry: EntryPoint, told: dict[str, Any], assembly: str) -> str:
+    theirs: dict[tuple[int, int], set[str]] = {}
+    for key, kind in _KINDS.items():
+        for one in told.get(key, ()):
+            theirs.setdefault((one.get("set", 0), one["binding"]), set()).add(kind)
+    ours = {(one.set, one.binding): one.descriptor_type_name for one in entry.bindings}
+    for place in sorted(ours.keys() | theirs.keys()):
+        mine, other = ours.get(place, "nothing"), theirs.get(place, {"nothing"})
+        texel = mine.endswith("texel_buffer") and other & {"storage_image", "sampled_image", "combined_image_sampler"}
+        if mine == "nothing" and not _is_used(place, assembly):
+            continue  # SPIRV-Cross takes all of an interface list for used, and counters of structured buffers
+        if mine not in other and not texel and mine != "acceleration_structure":
+            return f"set {place[0]} binding {place[1]}: {mine}, SPIRV-Cross has {sorted(other)}"
+    return ""
+
+
+def _is_used(place: tuple[int, int], assembly: str) -> bool:
+    """Whether a function names a variable of a (set, binding)."""
+    declarations, _, functions = assembly.partition(" OpFunction ")
+    numbered = [
+        set(re.findall(rf"OpDecorate (%\d+) {word} {number}\n", declarations))
+        for word, number in zip(("DescriptorSet", "Binding"), place, strict=True)
+    ]
+    return any(re.search(rf"{name}\b", functions) for name in numbered[0] & numbered[1])
+
+
+def open_shaders(folder: Path) -> ShaderCases:
+    """For ``case_pool``."""
+    return ShaderCases(folder)
