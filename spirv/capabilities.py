@@ -9,6 +9,8 @@ import dataclasses
 import functools
 from typing import Final
 
+from .grammar import ENUMERATIONS
+from .grammar_tables import VERSION
 from .reflection_types import ShaderModuleReflection
 from .requirement_tables import CAPABILITIES, EXTENSIONS, VULKAN_VERSION
 
@@ -95,8 +97,12 @@ def missing_requirements(
     features: frozenset[str],
     extensions: frozenset[str],
     subgroup_operations: frozenset[str],
+    offered: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """What a device lacks for a module, one sentence each; empty if it has all.
+    """What keeps a device from running a module, one sentence each; empty if nothing does.
+
+    A sentence says which it is: the device lacks it, pumice does not use it though the device has it, or pumice's
+    tables do not have it.
 
     Args:
         module: the module's reflection.
@@ -105,7 +111,8 @@ def missing_requirements(
             ``VkPhysicalDeviceFloatControlsProperties`` that are true (``"shaderDenormPreserveFloat32"``).
         extensions: enabled device extensions.
         subgroup_operations: supported subgroup operations: basic, vote, arithmetic, ballot, shuffle,
-            shuffle_relative, clustered, quad, partitioned.
+            shuffle_relative, clustered, quad, partitioned, rotate, rotate_clustered.
+        offered: features and extensions that the device has, enabled or not.
     """
     device = (api_version, features, extensions, subgroup_operations)
     missing = _missing_version(module.version, api_version, extensions)
@@ -116,22 +123,42 @@ def missing_requirements(
         for name in dict.fromkeys(names):
             alternatives = requirements(table).get(name)
             if alternatives is None:
-                missing.append(
-                    f"SPIR-V {what} {name} is not allowed in Vulkan (as of {VULKAN_VERSION}); "
-                    "build the shader without it."
-                )
+                missing.append(_unknown(what, name))
             elif not any(alternative.satisfied(*device) for alternative in alternatives):
                 needed = ", or ".join(str(alternative) for alternative in alternatives)
-                missing.append(f"SPIR-V {what} {name} needs {needed}, not available here.")
+                unused = sorted({one.feature for one in alternatives} & offered) or sorted(
+                    {one for alternative in alternatives for one in alternative.extensions} & offered
+                )
+                missing.append(
+                    f"SPIR-V {what} {name} needs {needed}: "
+                    + (
+                        f"the device has {unused[0]}, but pumice does not use it, as compute shaders have no need of it"
+                        if unused
+                        else "the device or its driver lacks it"
+                    )
+                )
     return missing
+
+
+def _unknown(what: str, name: str) -> str:
+    if what == "capability" and name not in ENUMERATIONS["Capability"].names.values():
+        release = ".".join(map(str, VERSION))
+        return (
+            f"pumice does not know SPIR-V {what} {name}: its tables are of SPIR-V {release} and Vulkan "
+            f"{VULKAN_VERSION}; a newer pumice may, or build the shader without it"
+        )
+    return (
+        f"SPIR-V {what} {name} is not allowed in Vulkan, as far as pumice knows (Vulkan {VULKAN_VERSION}): build the "
+        "shader without it, or use a newer pumice if Vulkan has since allowed it"
+    )
 
 
 def _missing_version(version: tuple[int, int], api_version: tuple[int, int], extensions: frozenset[str]) -> list[str]:
     name = ".".join(map(str, version))
     if version not in _VERSIONS:
-        return [f"SPIR-V {name} is not allowed by any known Vulkan version; target SPIR-V 1.6 or older."]
+        return [f"SPIR-V {name} is not allowed by any Vulkan version that pumice knows; target SPIR-V 1.6 or older"]
     core, extension = _VERSIONS[version]
     if api_version >= core or extension in extensions:
         return []
     alternative = Alternative("", (core,), (extension,) if extension else ())
-    return [f"SPIR-V {name} needs {alternative}, the device has Vulkan {'.'.join(map(str, api_version))}."]
+    return [f"SPIR-V {name} needs {alternative}, the device has Vulkan {'.'.join(map(str, api_version))}"]

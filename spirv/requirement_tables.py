@@ -12,6 +12,9 @@ A line is a name and what gives it, any one of the alternatives between bars:
 ``1.1`` or ``VK_…``         a core version or an extension, enough by itself
 =========================== ==========================================================================================
 
+``SPV_EXT_physical_storage_buffer`` is also had with what has ``SPV_KHR_physical_storage_buffer``, the same extension
+under its later name.
+
 A line that starts with a space continues the one before. What is not listed is not allowed in Vulkan.
 """
 
@@ -283,7 +286,7 @@ SPV_EXT_long_vector VK_EXT_shader_long_vector
 SPV_EXT_mesh_shader VK_EXT_mesh_shader
 SPV_EXT_ocp_microscaling_types VK_EXT_shader_ocp_microscaling_types
 SPV_EXT_opacity_micromap VK_EXT_opacity_micromap | VK_KHR_opacity_micromap
-SPV_EXT_physical_storage_buffer VK_EXT_buffer_device_address
+SPV_EXT_physical_storage_buffer 1.2 | VK_EXT_buffer_device_address | VK_KHR_buffer_device_address
 SPV_EXT_replicated_composites VK_EXT_shader_replicated_composites
 SPV_EXT_shader_64bit_indexing VK_EXT_shader_64bit_indexing
 SPV_EXT_shader_atomic_float16_add VK_EXT_shader_atomic_float2

@@ -98,9 +98,10 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
     missing = missing_requirements(
         reflection,
         api_version=profile.api_version[:2],
-        features=device.plan.features,
+        features=device.plan.features | profile.properties,
         extensions=frozenset(device.plan.extensions),
         subgroup_operations=profile.subgroup.supported_operations,
+        offered=profile.features | profile.extensions,
     )
     if missing:
         raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")

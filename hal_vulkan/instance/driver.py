@@ -25,7 +25,7 @@ from .uri import parse_device_uri, select_device
 _PORTABILITY_ENUMERATION = "VK_KHR_portability_enumeration"
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _ENUMERATE_PORTABILITY_BIT = 0x1
-_API_VERSION = (1 << 22) | (3 << 12)
+_API_VERSION = (1 << 22) | (4 << 12)
 
 
 class Driver(Closing):

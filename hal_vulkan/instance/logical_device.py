@@ -23,7 +23,7 @@ from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, h
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
 from .driver import Driver, shared_driver
-from .physical_device import feature_structures
+from .features import FeatureChain
 from .plan import DevicePlan, PlanOptions, plan_device
 from .profile import DeviceProfile
 
@@ -131,9 +131,12 @@ class LogicalDevice(AnyDevice):
             )
             for family, count in families.items()
         ]
-        features = feature_structures(
-            plan.features, minor=self.profile.api_version[1], extensions=frozenset(plan.extensions)
+        features = FeatureChain(self.profile.api_version[:2], frozenset(plan.extensions))
+        # A name may be in several structures, of which the device supports one.
+        self.driver.functions.vkGetPhysicalDeviceFeatures2(
+            self.physical_device, ffi.cast("VkPhysicalDeviceFeatures2 *", features.head)
         )
+        features.keep(plan.features)
         info = new(
             "VkDeviceCreateInfo",
             queueCreateInfoCount=len(infos),
@@ -143,7 +146,7 @@ class LogicalDevice(AnyDevice):
         )
         handle = ffi.new("VkDevice *")
         check(
-            self.driver.functions.vkCreateDevice(self.physical_device, chain(info, features), ffi.NULL, handle),
+            self.driver.functions.vkCreateDevice(self.physical_device, chain(info, features.head), ffi.NULL, handle),
             f"creating a device on {self.profile.name}",
         )
         created("device")

@@ -1,4 +1,4 @@
-"""Reads a VkPhysicalDevice into a ``DeviceProfile``, and writes a plan's features back into structures."""
+"""Reads a VkPhysicalDevice into a ``DeviceProfile``."""
 
 from __future__ import annotations
 
@@ -8,35 +8,10 @@ from uuid import UUID
 
 from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum_value, ffi, new, text
 from ..vulkan.results import listed, listed_names
+from .features import FeatureChain
 from .profile import DeviceLimits, DeviceProfile, DeviceType, MemoryHeap, MemoryType, QueueFamily, SubgroupProperties
 
 _NEVER: Final = 99  # a minor version: never in core
-# Structure → the Vulkan minor version that has it, and an extension that has it on older versions.
-_FEATURE_STRUCTURES: Final[dict[str, tuple[int, str]]] = {
-    "VkPhysicalDeviceVulkan11Features": (2, ""),
-    "VkPhysicalDeviceVulkan12Features": (2, ""),
-    "VkPhysicalDeviceVulkan13Features": (3, ""),
-    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": (_NEVER, "VK_EXT_shader_atomic_float"),
-    "VkPhysicalDeviceShaderAtomicFloat2FeaturesEXT": (_NEVER, "VK_EXT_shader_atomic_float2"),
-    "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": (_NEVER, "VK_KHR_cooperative_matrix"),
-    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": (_NEVER, "VK_KHR_workgroup_memory_explicit_layout"),
-    "VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR": (
-        _NEVER,
-        "VK_KHR_shader_subgroup_uniform_control_flow",
-    ),
-    "VkPhysicalDeviceShaderClockFeaturesKHR": (_NEVER, "VK_KHR_shader_clock"),
-    "VkPhysicalDeviceFaultFeaturesEXT": (_NEVER, "VK_EXT_device_fault"),
-    "VkPhysicalDeviceRobustness2FeaturesEXT": (_NEVER, "VK_EXT_robustness2"),
-}
-# In core as of 1.3: the extension's structure must not be chained beside VkPhysicalDeviceVulkan13Features.
-_BEFORE_VULKAN_13: Final = {
-    "VkPhysicalDeviceSubgroupSizeControlFeaturesEXT": "VK_EXT_subgroup_size_control",
-    "VkPhysicalDeviceSynchronization2FeaturesKHR": "VK_KHR_synchronization2",
-    "VkPhysicalDeviceMaintenance4FeaturesKHR": "VK_KHR_maintenance4",
-    "VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR": "VK_KHR_shader_integer_dot_product",
-    "VkPhysicalDeviceShaderTerminateInvocationFeaturesKHR": "VK_KHR_shader_terminate_invocation",
-}
-
 _DRIVER_NAMES: Final = {
     value: name.removeprefix("VK_DRIVER_ID_") for name, value in reversed(ffi.typeof("VkDriverId").relements.items())
 }
@@ -49,42 +24,13 @@ _SUBGROUP_OPERATIONS: Final = (
     "shuffle_relative",
     "clustered",
     "quad",
+    "partitioned",
+    "rotate",
+    "rotate_clustered",
 )
 _COMPUTE_STAGE_BIT: Final = 0x20
 
 _TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_raw", 3: "query_performance_counter"}
-
-
-def _structures_for(minor: int, extensions: frozenset[str]) -> list[str]:
-    core = [
-        name for name, (since, extension) in _FEATURE_STRUCTURES.items() if minor >= since or extension in extensions
-    ]
-    return core + [name for name, extension in _BEFORE_VULKAN_13.items() if minor < 3 and extension in extensions]
-
-
-def _flags_of(struct_name: str) -> list[str]:
-    return [
-        name
-        for name, field in ffi.typeof(struct_name).fields
-        if field.type.cname in ("uint32_t", "VkBool32") and name not in ("sType",)
-    ]
-
-
-def feature_structures(features: frozenset[str], *, minor: int, extensions: frozenset[str]) -> CData:
-    """A ``VkPhysicalDeviceFeatures2`` chain with exactly these features set, for ``VkDeviceCreateInfo.pNext``."""
-    head = new("VkPhysicalDeviceFeatures2")
-    for name in _flags_of("VkPhysicalDeviceFeatures"):
-        if name in features:
-            setattr(head.features, name, 1)
-    rest = []
-    for struct_name in _structures_for(minor, extensions):
-        struct = new(struct_name)
-        wanted = [name for name in _flags_of(struct_name) if name in features]
-        for name in wanted:
-            setattr(struct, name, 1)
-        if wanted:
-            rest.append(struct)
-    return chain(head, *rest)
 
 
 def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile:
@@ -105,8 +51,9 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
     identity = new("VkPhysicalDeviceIDProperties")
     subgroup = new("VkPhysicalDeviceSubgroupProperties")
     maintenance3 = new("VkPhysicalDeviceMaintenance3Properties")
+    float_controls = new("VkPhysicalDeviceFloatControlsProperties")
     known = [identity, subgroup, maintenance3]
-    known += [driver, timeline] if minor >= 2 else []
+    known += [driver, timeline, float_controls] if minor >= 2 else []
     for structure, core_minor, extension in (
         (maintenance4, 3, "VK_KHR_maintenance4"),
         (sizes, 3, "VK_EXT_subgroup_size_control"),
@@ -155,6 +102,11 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         queue_families=_queue_families(functions, physical),
         extensions=extensions,
         features=_features(functions, physical, minor, extensions),
+        properties=frozenset(
+            name
+            for name, field in ffi.typeof("VkPhysicalDeviceFloatControlsProperties").fields
+            if name.startswith("shader") and getattr(float_controls, name)
+        ),
         time_domains=_time_domains(functions, physical, extensions),
     )
 
@@ -174,13 +126,9 @@ def _core_limits(limits: CData) -> dict[str, Any]:
 
 
 def _features(functions: InstanceFunctions, physical: CData, minor: int, extensions: frozenset[str]) -> frozenset[str]:
-    head = new("VkPhysicalDeviceFeatures2")
-    structs = {name: new(name) for name in _structures_for(minor, extensions)} if minor >= 2 else {}
-    functions.vkGetPhysicalDeviceFeatures2(physical, chain(head, *structs.values()))
-    supported = {name for name in _flags_of("VkPhysicalDeviceFeatures") if getattr(head.features, name)}
-    for struct_name, struct in structs.items():
-        supported.update(name for name in _flags_of(struct_name) if getattr(struct, name))
-    return frozenset(supported)
+    chain = FeatureChain((1, minor) if minor >= 2 else (1, 0), extensions if minor >= 2 else frozenset())
+    functions.vkGetPhysicalDeviceFeatures2(physical, ffi.cast("VkPhysicalDeviceFeatures2 *", chain.head))
+    return chain.names
 
 
 def _memory(functions: InstanceFunctions, physical: CData) -> tuple[tuple[MemoryType, ...], tuple[MemoryHeap, ...]]:

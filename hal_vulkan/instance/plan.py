@@ -11,12 +11,12 @@ every extension that an enabled feature needs (unless it is core in the device's
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...status import InvalidArgumentError, UnavailableError
+from .features import feature_structures, offered_extensions
 from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
 
-_NO_CORE: Final = (99, 0)
 _MIN_PUSH_DESCRIPTORS: Final = 8
 _NVIDIA_PROPRIETARY: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
 _NVIDIA_PUSH_DESCRIPTOR_FIX: Final = 527
@@ -30,75 +30,16 @@ _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timesta
 _SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | QueueFlag.OPTICAL_FLOW_NV
 
 
-class _Feature(NamedTuple):
-    """Where a feature comes from: core since ``core``, before that ``extension``; ``needs`` another feature."""
-
-    core: tuple[int, int] = _NO_CORE
-    extension: str = ""
-    needs: str = ""
-
-
-_LAYOUT: Final = "VK_KHR_workgroup_memory_explicit_layout"
-_FLOAT: Final = "VK_EXT_shader_atomic_float"
-_FLOAT2: Final = "VK_EXT_shader_atomic_float2"
-
-# Each feature comes after the one it needs.
-_FEATURES: Final[dict[str, _Feature]] = {
-    "shaderInt16": _Feature((1, 0)),
-    "shaderInt64": _Feature((1, 0)),
-    "shaderFloat64": _Feature((1, 0)),
-    "shaderStorageBufferArrayDynamicIndexing": _Feature((1, 0)),
-    "storageBuffer16BitAccess": _Feature((1, 1)),
-    "uniformAndStorageBuffer16BitAccess": _Feature((1, 1)),
-    "storagePushConstant16": _Feature((1, 1)),
-    "variablePointersStorageBuffer": _Feature((1, 1)),
-    "variablePointers": _Feature((1, 1), needs="variablePointersStorageBuffer"),
-    "storageBuffer8BitAccess": _Feature((1, 2)),
-    "uniformAndStorageBuffer8BitAccess": _Feature((1, 2)),
-    "storagePushConstant8": _Feature((1, 2)),
-    "shaderBufferInt64Atomics": _Feature((1, 2)),
-    "shaderSharedInt64Atomics": _Feature((1, 2)),
-    "shaderFloat16": _Feature((1, 2)),
-    "shaderInt8": _Feature((1, 2)),
-    "scalarBlockLayout": _Feature((1, 2)),
-    "uniformBufferStandardLayout": _Feature((1, 2)),
-    "shaderSubgroupExtendedTypes": _Feature((1, 2)),
-    "hostQueryReset": _Feature((1, 2)),
-    "timelineSemaphore": _Feature((1, 2)),
-    "bufferDeviceAddress": _Feature((1, 2)),
-    "vulkanMemoryModel": _Feature((1, 2)),
-    "vulkanMemoryModelDeviceScope": _Feature((1, 2), needs="vulkanMemoryModel"),
-    "vulkanMemoryModelAvailabilityVisibilityChains": _Feature((1, 2), needs="vulkanMemoryModel"),
-    "subgroupSizeControl": _Feature((1, 3), "VK_EXT_subgroup_size_control"),
-    "computeFullSubgroups": _Feature((1, 3), "VK_EXT_subgroup_size_control", "subgroupSizeControl"),
-    "synchronization2": _Feature((1, 3), "VK_KHR_synchronization2"),
-    "maintenance4": _Feature((1, 3), "VK_KHR_maintenance4"),
-    "shaderIntegerDotProduct": _Feature((1, 3), "VK_KHR_shader_integer_dot_product"),
-    "shaderZeroInitializeWorkgroupMemory": _Feature((1, 3), "VK_KHR_zero_initialize_workgroup_memory"),
-    "pipelineCreationCacheControl": _Feature((1, 3), "VK_EXT_pipeline_creation_cache_control"),
-    "shaderSubgroupUniformControlFlow": _Feature(extension="VK_KHR_shader_subgroup_uniform_control_flow"),
-    "workgroupMemoryExplicitLayout": _Feature(extension=_LAYOUT),
-    **{
-        f"workgroupMemoryExplicitLayout{what}": _Feature(extension=_LAYOUT, needs="workgroupMemoryExplicitLayout")
-        for what in ("ScalarBlockLayout", "8BitAccess", "16BitAccess")
-    },
-    "shaderSubgroupClock": _Feature(extension="VK_KHR_shader_clock"),
-    "shaderDeviceClock": _Feature(extension="VK_KHR_shader_clock"),
-    "cooperativeMatrix": _Feature(extension="VK_KHR_cooperative_matrix"),
-    **{
-        f"shader{where}Float{bits}{what}": _Feature(extension=_FLOAT)
-        for where in ("Buffer", "Shared")
-        for bits in (32, 64)
-        for what in ("Atomics", "AtomicAdd")
-    },
-    **{
-        f"shader{where}Float{bits}{what}": _Feature(extension=_FLOAT2)
-        for where in ("Buffer", "Shared")
-        for bits, what in ((16, "Atomics"), (16, "AtomicAdd"), *((bits, "AtomicMinMax") for bits in (16, 32, 64)))
-    },
+# Features that others need; each comes before them in its structure.
+_NEEDS: Final = {
+    "variablePointers": "variablePointersStorageBuffer",
+    "vulkanMemoryModelDeviceScope": "vulkanMemoryModel",
+    "vulkanMemoryModelAvailabilityVisibilityChains": "vulkanMemoryModel",
+    "computeFullSubgroups": "subgroupSizeControl",
+    "workgroupMemoryExplicitLayoutScalarBlockLayout": "workgroupMemoryExplicitLayout",
+    "workgroupMemoryExplicitLayout8BitAccess": "workgroupMemoryExplicitLayout",
+    "workgroupMemoryExplicitLayout16BitAccess": "workgroupMemoryExplicitLayout",
 }
-# "Extension and Version Dependencies" in each extension's appendix, as far as Vulkan 1.2 does not settle them.
-_EXTENSION_NEEDS: Final = {_FLOAT2: (_FLOAT,)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +148,6 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     push_descriptors = _push_descriptors(profile, options, why)
     if push_descriptors:
         enable("VK_KHR_push_descriptor")
-    if profile.api_version[:2] < (1, 3):
-        enable("VK_KHR_shader_non_semantic_info")
 
     host_import = None
     if profile.limits.min_imported_host_pointer_alignment and enable("VK_EXT_external_memory_host"):
@@ -299,21 +238,28 @@ def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int,
 
 
 def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str], why: list[str]) -> frozenset[str]:
-    """Every supported feature that compute may need: kernels come from elsewhere and may use any of them."""
+    """Every supported feature that compute may need, and every extension that shaders may name: kernels come from
+    elsewhere and may use any of them. An extension whose features are all missing stays off."""
+    version = profile.api_version[:2]
+    offered = offered_extensions(version, profile.extensions)
     enabled: set[str] = set()
-    for name, feature in _FEATURES.items():
-        if name not in profile.features or (feature.needs and feature.needs not in enabled):
+    useless: set[str] = set()
+    for structure in feature_structures():
+        if not structure.offered(version, offered):
             continue
-        if profile.api_version[:2] < feature.core:
-            wanted = {feature.extension, *_EXTENSION_NEEDS.get(feature.extension, ())}
-            if not wanted <= profile.extensions:
-                continue
-            extensions |= wanted
-        enabled.add(name)
+        before = len(enabled)
+        for name in structure.used:
+            if name in profile.features and _NEEDS.get(name, name) in (enabled | {name}):
+                enabled.add(name)
+        if len(enabled) == before and not enabled.intersection(structure.used):
+            useless.update(structure.extensions)
+    extensions |= offered_extensions(version, offered - useless)
     if options.robust_buffer_access:
         if "robustBufferAccess" not in profile.features:
             raise UnavailableError(f"{profile.name!r} lacks robustBufferAccess; plan without robust_buffer_access")
         enabled.add("robustBufferAccess")
+        # Whether both hold together is a property that hardly any device has (VUID-VkDeviceCreateInfo-10247).
+        enabled = {name for name in enabled if not name.endswith("UpdateAfterBind")}
     why.append(
         f"{len(enabled)} features are enabled, "
         + ("robustBufferAccess as asked" if options.robust_buffer_access else "robustBufferAccess not, for its cost")

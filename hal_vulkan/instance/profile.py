@@ -176,7 +176,8 @@ class DeviceProfile:
 
     ``device_uuid`` and ``driver_uuid`` are lower-case hexadecimal with dashes, or empty where not recorded.
     ``driver_version`` is the vendor's packed 32-bit number. ``features`` holds the flat names of the feature
-    booleans that are *supported*, whatever structure they come from. ``time_domains`` holds ``"device"``,
+    booleans that are *supported*, whatever structure they come from; ``properties`` the boolean properties that
+    capabilities of SPIR-V need (of ``VkPhysicalDeviceFloatControlsProperties``). ``time_domains`` holds ``"device"``,
     ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``.
     """
 
@@ -199,6 +200,7 @@ class DeviceProfile:
     subgroup: SubgroupProperties = field(default_factory=SubgroupProperties)
     extensions: frozenset[str] = frozenset()
     features: frozenset[str] = frozenset()
+    properties: frozenset[str] = frozenset()
     time_domains: frozenset[str] = frozenset()
 
     def problems(self) -> list[str]:

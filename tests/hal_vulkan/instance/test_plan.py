@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.build_features import feature_tables as build
 from support.profiles import recorded_profiles
 
-from pumice.hal_vulkan.instance.plan import _FEATURES, DevicePlan, PlanOptions, plan_device
+from pumice.hal_vulkan.instance import feature_tables
+from pumice.hal_vulkan.instance.features import FeatureChain, feature_structures, known_extensions, offered_extensions
+from pumice.hal_vulkan.instance.plan import _NEEDS, DevicePlan, PlanOptions, plan_device
 from pumice.hal_vulkan.instance.profile import (
     DeviceProfile,
     DeviceType,
@@ -21,6 +23,7 @@ from pumice.hal_vulkan.instance.profile import (
     QueueFamily,
     QueueFlag,
 )
+from pumice.hal_vulkan.vulkan.functions import ffi
 from pumice.status import InvalidArgumentError, UnavailableError
 
 PROFILES = {name: profile for name, profile in recorded_profiles().items() if not profile.problems()}
@@ -35,12 +38,17 @@ def check(profile: DeviceProfile, plan: DevicePlan, options: PlanOptions) -> Non
     assert plan.features <= profile.features
     assert "timelineSemaphore" in plan.features
     assert ("robustBufferAccess" in plan.features) == options.robust_buffer_access
+    version, enabled = profile.api_version[:2], frozenset(plan.extensions)
     for name in plan.features - {"robustBufferAccess"}:
-        feature = _FEATURES[name]
-        assert profile.api_version[:2] >= feature.core or feature.extension in plan.extensions
-        assert not feature.needs or feature.needs in plan.features
-    if "VK_EXT_shader_atomic_float2" in plan.extensions:
-        assert "VK_EXT_shader_atomic_float" in plan.extensions
+        assert any(name in s.used and s.offered(version, enabled) for s in feature_structures()), name
+        assert _NEEDS.get(name, name) in plan.features
+    known = known_extensions()
+    for extension in enabled & known.keys():
+        assert version < known[extension].core
+        assert any(
+            all(version >= (1, int(token[2:])) if token[0].isdigit() else token in enabled for token in one)
+            for one in known[extension].needs
+        )
 
     compute = profile.queue_families[plan.compute_family]
     assert compute.has_compute
@@ -150,7 +158,8 @@ def test_core_features_need_no_extension() -> None:
 
 
 def test_a_feature_without_its_extension_stays_off() -> None:
-    plan = plan_device(replace(RTX, extensions=RTX.extensions - {"VK_KHR_cooperative_matrix"}))
+    both = {"VK_KHR_cooperative_matrix", "VK_NV_cooperative_matrix"}
+    plan = plan_device(replace(RTX, extensions=RTX.extensions - both))
     assert "cooperativeMatrix" not in plan.features
     float2 = PROFILES["amd_rx_6600_windows"]
     assert "VK_EXT_shader_atomic_float2" in plan_device(float2).extensions
@@ -243,20 +252,68 @@ def test_bad_options(options: dict[str, int]) -> None:
         PlanOptions(**options)  # type: ignore[arg-type]
 
 
-def test_planned_features_are_members_of_vulkan_structures() -> None:
-    """Each name is a VkBool32 in the headers that the binding was made from, so that it can be enabled."""
-    spec = importlib.util.find_spec("vulkan")  # found, not imported: importing it loads libvulkan
-    assert spec is not None
-    assert spec.origin is not None
-    header = Path(spec.origin).with_name("vulkan.cdef.h").read_text(encoding="utf-8")
-    members = set(re.findall(r"VkBool32\s+(\w+)", header))
-    assert set(_FEATURES) <= members
+def test_whatever_is_supported_and_used_is_enabled() -> None:
+    """No structure of a recorded device is forgotten: its booleans are all enabled, or named as left out."""
+    for profile in PROFILES.values():
+        version = profile.api_version[:2]
+        offered = offered_extensions(version, profile.extensions)
+        plan = plan_device(profile)
+        for structure in feature_structures():
+            if structure.offered(version, offered):
+                assert set(structure.used) & profile.features <= plan.features
+    ada = plan_device(RTX).features
+    assert {"shaderImageGatherExtended", "imageCubeArray", "runtimeDescriptorArray", "descriptorIndexing"} <= ada
+    assert {"shaderImageInt64Atomics", "cooperativeMatrix", "rayQuery", "shaderStorageImageReadWithoutFormat"} <= ada
 
 
-_ALL_FEATURES = sorted(set().union(*(p.features for p in PROFILES.values())) | set(_FEATURES))
+def test_tables_are_what_the_generator_gives() -> None:
+    """Numbers and members never change, so an older or newer registry agrees on what both know."""
+    registry = Path("/usr/share/vulkan/registry/vk.xml")
+    if not registry.exists():
+        pytest.skip(f"needs the Vulkan registry at {registry} (package libvulkan-dev)")
+    namespace: dict[str, str] = {}
+    exec(build(registry.read_bytes()), namespace)
+    if namespace["VERSION"] == feature_tables.VERSION:
+        assert build(registry.read_bytes()) == Path(str(feature_tables.__file__)).read_text(encoding="utf-8")
+    theirs, ours = (
+        {int(row.split("|")[0]): row.split("|")[3].split() for row in table.replace("\n ", " ").strip().split("\n")}
+        for table in (namespace["STRUCTURES"], feature_tables.STRUCTURES)
+    )
+    common = theirs.keys() & ours.keys()
+    assert len(common) > 25
+    assert {key: theirs[key] for key in common} == {key: ours[key] for key in common}
+
+
+def test_structures_are_laid_out_as_the_binding_declares_them() -> None:
+    """The chain's layout against cffi's, for the structures that the binding declares."""
+    chain = FeatureChain((1, 3), frozenset(known_extensions()))
+    at, seen = ffi.cast("VkBaseOutStructure *", chain.head), 0
+    names = {value: name for name, value in ffi.typeof("VkStructureType").relements.items()}
+    declared = {
+        "VK_STRUCTURE_TYPE_" + re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removeprefix("Vk")).upper(): name
+        for name in ffi.list_types()[0]
+        if "Features" in name
+    }
+    by_type = {structure.type: structure.members for structure in feature_structures()}
+    while at != ffi.NULL:
+        number = int(ffi.cast("uint32_t *", at)[0])
+        struct = declared.get(names.get(number, ""))
+        if struct is not None and number != 1000059000:
+            fields = [(name, field.offset) for name, field in ffi.typeof(struct).fields][2:]
+            header = ffi.sizeof("VkBaseOutStructure")
+            assert fields == [(name, header + 4 * index) for index, name in enumerate(by_type[number])], struct
+            seen += 1
+        at = at.pNext
+    assert seen > 10
+
+
+_ALL_FEATURES = sorted(
+    set().union(*(p.features for p in PROFILES.values())) | {name for s in feature_structures() for name in s.used}
+)
 _ALL_EXTENSIONS = sorted(
     set().union(*(p.extensions for p in PROFILES.values()))
-    | {"VK_KHR_calibrated_timestamps", "VK_EXT_shader_atomic_float2"}
+    | {"VK_KHR_calibrated_timestamps"}
+    | known_extensions().keys()
 )
 _OPTIONS = st.builds(
     PlanOptions,

@@ -1,0 +1,169 @@
+"""Vulkan's feature booleans: which structures have them, which of them compute uses, and chains of the structures.
+
+The facts are in `feature_tables.py`, made from the registry. Every structure is its header and then booleans, so a
+chain is memory that is laid out by these tables: structures that are newer than the binding's declarations too.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ...spirv.capabilities import requirements
+from ...spirv.requirement_tables import CAPABILITIES
+from ..vulkan.functions import CData, ffi
+from .feature_tables import EXTENSIONS, STRUCTURES
+
+Version = tuple[int, int]
+
+_NEVER: Final = (99, 0)
+# Of the core's structures those that SPIR-V's capabilities name are used, and these: for how kernels run and what their
+# memory looks like, for arrays of descriptors, for images and samplers, and for the runtime.
+_CORE_TABLE: Final = """
+scalarBlockLayout uniformBufferStandardLayout shaderSubgroupExtendedTypes subgroupBroadcastDynamicId subgroupSizeControl
+computeFullSubgroups maintenance4 shaderZeroInitializeWorkgroupMemory vulkanMemoryModelAvailabilityVisibilityChains
+shaderSubgroupRotateClustered shaderTerminateInvocation
+
+descriptorIndexing descriptorBindingUniformBufferUpdateAfterBind descriptorBindingSampledImageUpdateAfterBind
+descriptorBindingStorageImageUpdateAfterBind descriptorBindingStorageBufferUpdateAfterBind
+descriptorBindingUniformTexelBufferUpdateAfterBind descriptorBindingStorageTexelBufferUpdateAfterBind
+descriptorBindingUpdateUnusedWhilePending descriptorBindingPartiallyBound descriptorBindingVariableDescriptorCount
+
+samplerAnisotropy textureCompressionETC2 textureCompressionASTC_LDR textureCompressionBC textureCompressionASTC_HDR
+shaderStorageImageExtendedFormats samplerMirrorClampToEdge samplerFilterMinmax
+
+hostQueryReset timelineSemaphore synchronization2 pipelineCreationCacheControl
+"""
+_CORE: Final = frozenset(_CORE_TABLE.split())
+# Of the extensions' structures all booleans are used but those for sparse memory, tools that replay captures, groups of
+# devices and ray-tracing pipelines, and those that cost speed or change what a lost device reports.
+_LEFT_OUT: Final = re.compile(r"sparse|CaptureReplay|Robust|MultiDevice|^deviceFault.|^rayTracingPipeline")
+
+
+class FeatureStructure(NamedTuple):
+    """One structure of features.
+
+    Attributes:
+        type: its ``sType``.
+        since, until: it is chained from the one core version on, and by its extensions before the other.
+        extensions: each of them has it.
+        members: all its booleans in order.
+        used: those that compute uses.
+    """
+
+    type: int
+    since: Version
+    until: Version
+    extensions: tuple[str, ...]
+    members: tuple[str, ...]
+    used: tuple[str, ...]
+
+    def offered(self, version: Version, extensions: frozenset[str]) -> bool:
+        """Whether a device of this version and these extensions has the structure."""
+        return version >= self.since or (version < self.until and not extensions.isdisjoint(self.extensions))
+
+
+class Extension(NamedTuple):
+    """An extension that compute uses: the core version that has it, and what it needs, as alternatives."""
+
+    core: Version
+    needs: tuple[frozenset[str], ...]
+
+
+def _version(text: str) -> Version:
+    major, minor = text.split(".")
+    return int(major), int(minor)
+
+
+def _rows(table: str) -> Iterator[str]:
+    yield from table.replace("\n ", " ").strip().split("\n")
+
+
+@functools.cache
+def feature_structures() -> tuple[FeatureStructure, ...]:
+    """Every structure that may be chained, ``VkPhysicalDeviceFeatures2`` first."""
+    named = {one.feature for alternatives in requirements(CAPABILITIES).values() for one in alternatives}
+    found = []
+    for row in _rows(STRUCTURES):
+        kind, core, extensions, members = (field.strip() for field in row.split("|"))
+        names = tuple(members.split())
+        of_core = bool(core) and core[0] != "-"
+        found.append(
+            FeatureStructure(
+                type=int(kind),
+                since=_version(core) if of_core else _NEVER,
+                until=_version(core[1:]) if core.startswith("-") else _NEVER,
+                extensions=tuple(extensions.split()),
+                members=names,
+                used=tuple(n for n in names if (n in named or n in _CORE if of_core else not _LEFT_OUT.search(n))),
+            )
+        )
+    return tuple(found)
+
+
+@functools.cache
+def known_extensions() -> dict[str, Extension]:
+    """The extensions that compute uses."""
+    found = {}
+    for row in _rows(EXTENSIONS):
+        first, *others = row.split("|")
+        name, core, *needs = first.split()
+        alternatives = (frozenset(needs), *(frozenset(other.split()) for other in others))
+        found[name] = Extension(_NEVER if core == "-" else _version(core), alternatives)
+    return found
+
+
+def offered_extensions(version: Version, extensions: frozenset[str]) -> frozenset[str]:
+    """The known extensions that a device offers with all that they need, and that its core version does not include."""
+    known = known_extensions()
+    found = {name for name in known.keys() & extensions if version < known[name].core}
+
+    def holds(token: str) -> bool:
+        return version >= _version(token) if token[0].isdigit() else token in found
+
+    while True:
+        lacking = {name for name in found if not any(all(map(holds, one)) for one in known[name].needs)}
+        if not lacking:
+            return frozenset(found)
+        found -= lacking
+
+
+class FeatureChain:
+    """The structures of features that a device has, as Vulkan wants them: one after the other through ``pNext``.
+
+    Attributes:
+        head: the memory, which starts with ``VkPhysicalDeviceFeatures2``; it holds the whole chain.
+    """
+
+    def __init__(self, version: Version, extensions: frozenset[str]) -> None:
+        self._structures = [one for one in feature_structures() if one.offered(version, extensions)]
+        header = ffi.sizeof("VkBaseOutStructure")
+        sizes = [-(-(header + 4 * len(one.members)) // 8) * 8 for one in self._structures]
+        self.head: CData = ffi.new("uint64_t[]", sum(sizes) // 8)
+        at = ffi.cast("char *", self.head)
+        self._flags: list[CData] = []
+        for index, (structure, size) in enumerate(zip(self._structures, sizes, strict=True)):
+            start = ffi.cast("VkBaseOutStructure *", at)
+            ffi.cast("uint32_t *", at)[0] = structure.type  # an enumerant that the binding may not have
+            self._flags.append(ffi.cast("VkBool32 *", at + header))
+            at += size
+            if index + 1 < len(sizes):
+                start.pNext = ffi.cast("VkBaseOutStructure *", at)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The features that are set."""
+        return frozenset(
+            name
+            for structure, flags in zip(self._structures, self._flags, strict=True)
+            for index, name in enumerate(structure.members)
+            if flags[index]
+        )
+
+    def keep(self, names: frozenset[str]) -> None:
+        """Clears what is set but not named."""
+        for structure, flags in zip(self._structures, self._flags, strict=True):
+            for index, name in enumerate(structure.members):
+                flags[index] = bool(flags[index]) and name in names
