@@ -44,7 +44,7 @@ from .sync import TimelineSemaphore
 from .vulkan import live_objects
 
 if TYPE_CHECKING:
-    from ..spirv.glsl import compile_glsl
+    from ..spirv.sources.glsl import compile_glsl
 
 __all__ = [
     "Binding",
@@ -89,4 +89,4 @@ __all__ = [
     "wait_any",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, {"..spirv.glsl": ("compile_glsl",)})
+__getattr__, __dir__ = lazy_exports(__name__, {"..spirv.sources.glsl": ("compile_glsl",)})

@@ -201,11 +201,13 @@ class Device(ArrayDevice):
         """
         if subgroup_size is not None and (isinstance(subgroup_size, bool) or not isinstance(subgroup_size, int)):
             raise InvalidArgumentError(f"subgroup_size is an int, got {subgroup_size!r}")
+        from ..spirv.sources.options import SourceOptions
         from .kernels.kernel import Kernel
         from .kernels.shader_source import load_shader
 
         minor = self.profile.api_version[1]
-        code, name = load_shader(source, defines=defines or {}, include_dirs=include_dirs, minor=minor)
+        options = SourceOptions(defines=defines or {}, include_dirs=include_dirs)
+        code, name = load_shader(source, options, minor=minor)
         return Kernel(
             self, code, name=name, entry_point=entry_point, specialization=specialization, subgroup_size=subgroup_size
         )

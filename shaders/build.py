@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from ..spirv import glsl
-from ..spirv.glsl_includes import included_files
+from ..spirv.sources import glsl
+from ..spirv.sources.includes import included_files
 from ..status import PumiceError, UnavailableError
 from . import names, path, source_path
 

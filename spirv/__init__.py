@@ -4,5 +4,5 @@ Imports: `formats` and the ground files at the root. Its files are imported by n
 
 Read: `grammar_tables` (generated), `grammar`, `words`; `reflection_types`, `constants`,
 `type_table`, `module`; `layout`, `access`, `reflect`; `capabilities` with `requirement_tables`; `repair`,
-`specialize`, `grid`, `subgroups`; `tools`, `validation`; `declarations`, `folding`, `builder`; `glsl_includes`, `glsl`.
+`specialize`, `grid`, `subgroups`; `tools`, `validation`; `declarations`, `folding`, `builder`; `sources/`.
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ..files import reading_errors
+from ..spirv.sources.language import described_languages, language_of
 from ..status import InvalidArgumentError, UnavailableError, shorten
 
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
@@ -19,7 +20,7 @@ PROGRAM_SUFFIXES: Final = (".mlir", ".pb", ".pbtxt")
 class FileKind(enum.Enum):
     """The kind of a file; the value is its name in messages."""
 
-    GLSL = "GLSL source"
+    SOURCE = "shader source"
     SPIRV = "SPIR-V module"
     EXECUTABLE = "Vulkan executable (VKE1)"
     MODULE = "bytecode module"
@@ -35,12 +36,12 @@ def file_kind(path: Path) -> FileKind:
         return FileKind.EXECUTABLE
     if is_module(head):
         return FileKind.MODULE
-    if path.suffix in (".comp", ".glsl"):
-        return FileKind.GLSL
+    if language_of(path) is not None:
+        return FileKind.SOURCE
     if path.suffix in PROGRAM_SUFFIXES:
         return FileKind.PROGRAM
     raise InvalidArgumentError(
-        f"{shorten(str(path))}: expected SPIR-V (.spv), GLSL (.comp, .glsl), StableHLO (.mlir), a GraphDef (.pb, "
+        f"{shorten(str(path))}: expected SPIR-V (.spv), {described_languages()}, StableHLO (.mlir), a GraphDef (.pb, "
         ".pbtxt), a compiled module or a Vulkan executable; its name and content are those of none"
         + ("" if head else ", it is empty")
     )

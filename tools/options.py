@@ -5,13 +5,20 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from ..status import shown
 from .errors import usage_error
+
+if TYPE_CHECKING:
+    from ..spirv.sources.options import SourceOptions
+    from .input_files import FileKind
+
+_Command = TypeVar("_Command")
 
 _VULKAN: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME"
 DEVICE_HELP: Final = f"{_VULKAN}, lavapipe, or reference (programs only)."
@@ -21,9 +28,6 @@ validation_option = click.option(
     "--validation/--no-validation",
     default=None,
     help="The Khronos validation layers, which cost time; as PUMICE_VALIDATION says without it.",
-)
-define_option = click.option(
-    "--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL."
 )
 parameters_option = functools.partial(
     click.option,
@@ -65,7 +69,41 @@ def fields_of(kind: type[object], options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in kind.__annotations__ if name in options}
 
 
-def parse_defines(texts: Sequence[str]) -> dict[str, str]:
+def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -> Callable[[_Command], _Command]:
+    """The options of a shader's source, which `parse_sources` takes."""
+    several = (
+        option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for the source."),
+        option(
+            "--include",
+            "-I",
+            "include_dirs",
+            multiple=True,
+            type=click.Path(exists=True, file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="A folder for the source's #include.",
+        ),
+    )
+
+    def decorate(command: _Command) -> _Command:
+        for one in reversed(several):
+            command = one(command)
+        return command
+
+    return decorate
+
+
+def parse_sources(file: Path, kind: FileKind, *, defines: Sequence[str], include_dirs: Sequence[Path]) -> SourceOptions:
+    """What the `source_options` of a command say; they are wrong usage for another kind of file."""
+    from ..spirv.sources.options import SourceOptions
+    from .input_files import FileKind
+
+    for name, value in {"--define": defines, "--include": include_dirs}.items():
+        if value and kind is not FileKind.SOURCE:
+            raise usage_error(f"{name} is for shader sources; {file} is a {kind.value}")
+    return SourceOptions(defines=_parse_defines(defines), include_dirs=include_dirs)
+
+
+def _parse_defines(texts: Sequence[str]) -> dict[str, str]:
     """Preprocessor macros by name."""
     defines: dict[str, str] = {}
     for text in texts:

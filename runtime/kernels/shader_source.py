@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from ...files import reading_errors
 from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
+from ...spirv.sources.language import described_languages, language_of
+from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError, NotFoundError
 
-_GLSL_SUFFIXES: Final = (".comp", ".glsl")
 _SPIRV_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+_DEFAULTS: Final = SourceOptions()
 
 
-def load_shader(
-    source: str | Path | bytes,
-    *,
-    defines: Mapping[str, str | int],
-    include_dirs: Sequence[str | Path],
-    minor: int = 2,
-) -> tuple[bytes, str]:
-    """SPIR-V and a name for a kernel's source; see ``Device.load_kernel``."""
+def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, *, minor: int = 2) -> tuple[bytes, str]:
+    """SPIR-V and a name for a kernel's source, for Vulkan 1.``minor``; see ``Device.load_kernel``."""
     target = f"vulkan1.{min(minor, 3)}"
-    if not isinstance(defines, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, (str, int)) for name, value in defines.items()
-    ):
-        raise InvalidArgumentError(f"defines is a mapping of macro names to text or ints, got {defines!r}")
 
     def compiled(glsl: str | Path) -> bytes:
-        from ...spirv.glsl import compile_glsl  # here: few programs need it
+        from ...spirv.sources.glsl import compile_glsl  # here: few programs need it
 
-        return compile_glsl(glsl, defines=defines, include_dirs=include_dirs, target_env=target)
+        return compile_glsl(
+            glsl,
+            defines=options.defines,
+            include_dirs=options.include_dirs,
+            target_env=target,
+            debug=options.debug,
+        )
 
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
@@ -48,7 +46,7 @@ def load_shader(
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
         return compiled(source), "kernel"
     path = Path(source)
-    if path.suffix in _GLSL_SUFFIXES:
+    if language_of(path) is not None:
         try:
             found = path.is_file()
         except OSError as error:
@@ -59,7 +57,7 @@ def load_shader(
     with reading_errors(path):
         data = path.read_bytes()
     if path.suffix != ".spv" and data[:4] not in _SPIRV_MAGIC:
-        raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or GLSL ({', '.join(_GLSL_SUFFIXES)})")
+        raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or {described_languages()}")
     return data, path.stem
 
 

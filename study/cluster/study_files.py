@@ -13,11 +13,14 @@ from typing import Final
 
 from ...files import reading_errors
 from ...runtime.kernels.shader_source import load_shader
+from ...spirv.sources.language import language_of
+from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError
 from ..definition.point import Point
+from ..workloads.kernel_settings import source_options
 
 _BUILTIN: Final = "builtin:"
-_GLSL_SUFFIXES: Final = (".comp", ".glsl")
+_COMPILED_AWAY: Final = ("include_dirs",)
 
 
 class StudyFiles:
@@ -36,9 +39,10 @@ class StudyFiles:
         settings = dict(point.settings)
         source = settings.get("source")
         compiled = {}
-        if kind in ("kernel", "pipeline") and isinstance(source, str) and source.endswith(_GLSL_SUFFIXES):
-            compiled["source"] = self._compile(source, settings.get("defines"), minor)
-            del settings["source"]
+        if kind in ("kernel", "pipeline") and isinstance(source, str) and language_of(PurePath(source)) is not None:
+            compiled["source"] = self._compile(source, source_options(settings, self._folder), minor)
+            for name in ("source", *_COMPILED_AWAY):
+                settings.pop(name, None)
         return replace(point, settings={**map_files(kind, settings, self._read), **compiled})
 
     def _read(self, name: str) -> str:
@@ -58,12 +62,11 @@ class StudyFiles:
         )
         return path.as_posix() if inside else f"outside/{len(self._names)}/{path.name}"
 
-    def _compile(self, name: str, defines: object, minor: int) -> str:
-        macros = defines if isinstance(defines, Mapping) else {}
-        key = (name, repr(sorted(macros.items())), minor)
+    def _compile(self, name: str, options: SourceOptions, minor: int) -> str:
+        key = (name, repr(options), minor)
         shipped = self._compiled.get(key)
         if shipped is None:
-            code, stem = load_shader(self._folder / name, defines=macros, include_dirs=(), minor=minor)
+            code, stem = load_shader(self._folder / name, options, minor=minor)
             shipped = self._compiled[key] = f"compiled/{len(self._compiled)}/{stem}.spv"
             self.contents[shipped] = code
         return shipped

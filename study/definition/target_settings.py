@@ -16,6 +16,7 @@ from .setting_types import (
     DEFINES,
     ELEMENT_TYPE,
     FILES,
+    FOLDERS,
     GROUPS,
     INPUTS,
     NUMBERS,
@@ -74,6 +75,10 @@ class Kind:
         )
 
 
+_SOURCE: Final = (
+    Setting("defines", DEFINES, "macros of the source", {}),
+    Setting("include_dirs", FOLDERS, "folders for the source's `#include`, relative to the study's", []),
+)
 _KINDS: Final = (
     Kind(
         "kernel",
@@ -83,7 +88,7 @@ _KINDS: Final = (
             Setting("source", TEXT, "`builtin:` and a name, or a `.comp` or `.spv` file", required=True),
             Setting("entry_point", TEXT, "the entry point, where there are several"),
             Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
-            Setting("defines", DEFINES, "macros of GLSL", {}),
+            *_SOURCE,
             Setting("push", PUSH, "push constants by name, or in the order of the block", {}),
             Setting("groups", GROUPS, "workgroups; inferred by default"),
             Setting("bindings", BINDINGS, "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each", []),
@@ -168,6 +173,7 @@ _KINDS: Final = (
         "create",
         (
             Setting("source", TEXT, "as for a kernel", required=True),
+            *_SOURCE,
             Setting("entry_point", TEXT, "the entry point, where there are several"),
             Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
             Setting("cache", choice("cold", "memory", "disk"), "which pipeline cache has the pipeline", "cold"),

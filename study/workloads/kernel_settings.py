@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from ...hal_vulkan import PlanOptions
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_value
+from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError
 from .workload import WorkloadContext
 
@@ -34,7 +36,15 @@ def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: in
     if source.startswith(_BUILTIN):
         name = source.removeprefix(_BUILTIN)
         return shaders.spirv(name), name.rpartition("/")[2]
-    return load_shader(context.folder / source, defines=settings.get("defines") or {}, include_dirs=(), minor=minor)
+    return load_shader(context.folder / source, source_options(settings, context.folder), minor=minor)
+
+
+def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
+    """How the ``source`` of a target is compiled, for a study in a folder."""
+    return SourceOptions(
+        defines=settings.get("defines") or {},
+        include_dirs=[folder / name for name in settings.get("include_dirs") or ()],
+    )
 
 
 def plan_options(settings: Mapping[str, Any]) -> PlanOptions:

@@ -15,7 +15,7 @@ from pumice.formats.element_type import ElementType
 from pumice.hal_vulkan.instance.uri import parse_device_uri, select_device
 from pumice.runtime.values.format import format_value
 from pumice.runtime.values.parse import parse_buffer_spec, parse_scalar, parse_value, parse_values
-from pumice.spirv.glsl import compile_glsl, included_files
+from pumice.spirv.sources.glsl import compile_glsl, included_files
 from pumice.study.definition.axis import parse_axis
 from pumice.study.definition.expansion import expand
 from pumice.study.definition.expression import Expression

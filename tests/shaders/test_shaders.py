@@ -16,8 +16,8 @@ from support.shader_tools import needs_compiler, needs_tools
 
 from pumice import shaders
 from pumice.shaders import build
-from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
+from pumice.spirv.sources import glsl
 from pumice.status import NotFoundError
 
 every_shader = pytest.mark.parametrize("name", shaders.names())

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
+from pumice.spirv.sources import glsl
 from pumice.status import UnavailableError
 
 __all__ = ["assemble", "needs_compiler", "needs_tools"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support.import_graph import modules_of
 
-from pumice.spirv.glsl import find_compiler
+from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[2]

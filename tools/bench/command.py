@@ -11,7 +11,7 @@ import click
 
 from ...terminal import printable
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import TIMED_DEVICE_HELP, define_option, fields_of, given_options, validation_option
+from ..options import TIMED_DEVICE_HELP, fields_of, given_options, source_options, validation_option
 from ..streams import note, put
 
 if TYPE_CHECKING:
@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from ...study.results.results import Results
     from ..input_files import FileKind
 
-_KERNEL_OPTIONS: Final = ("bindings", "size", "pushes", "specs", "groups", "entry", "defines", "subgroup_size")
+_KERNEL_OPTIONS: Final = (
+    "bindings",
+    "size",
+    "pushes",
+    "specs",
+    "groups",
+    "entry",
+    "defines",
+    "include_dirs",
+    "subgroup_size",
+)
 _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
 _PROFILED: Final = 20
 
@@ -60,7 +70,7 @@ _PROFILED: Final = 20
 )
 @click.option("--groups", metavar="X[,Y[,Z]]", help="Workgroup counts, or an expression; inferred without.")
 @click.option("--entry", metavar="NAME", help="The entry point, where there are several.")
-@define_option
+@source_options()
 @click.option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
 @click.option("--function", metavar="NAME", help="Of a program: the function; not needed where there is one.")
 @click.option("--input", "inputs", multiple=True, metavar="VALUE", help="Of a program: an argument, as for run.")
@@ -153,8 +163,6 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
         )
     _reject(ctx, file, kind)
-    if options["defines"] and kind is FileKind.SPIRV:
-        raise usage_error(f"--define is for GLSL; {file} is a {kind.value}")
     if options["subtract_baseline"] and not options["baseline"]:
         raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
     with usage("--axis"):
@@ -215,7 +223,7 @@ def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
     from ..input_files import FileKind
 
     is_module = kind is FileKind.MODULE
-    refused = {*_settings(FileKind.GLSL if is_module else FileKind.MODULE)}.difference(_settings(kind))
+    refused = {*_settings(FileKind.SOURCE if is_module else FileKind.MODULE)}.difference(_settings(kind))
     refused |= {*_KERNEL_OPTIONS, "cold", "subtract_baseline"} if is_module else {*_MODULE_OPTIONS, "profile"}
     for parameter in given_options(ctx):
         if parameter.name in refused:

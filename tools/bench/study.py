@@ -22,7 +22,7 @@ from ...study.definition.settings import Sampling
 from ...study.definition.study import Study, Target
 from ..errors import usage, usage_error
 from ..input_files import FileKind
-from ..options import parse_defines
+from ..options import parse_sources
 from ..run.arguments import parse_buffers, parse_groups
 from ..run.kernel_arguments import Slots, push_bytes, specialization_values
 
@@ -46,6 +46,7 @@ class BenchOptions:
     groups: str | None = None
     entry: str | None = None
     defines: Sequence[str] = ()
+    include_dirs: Sequence[Path] = ()
     subgroup_size: int | None = None
     function: str | None = None
     inputs: Sequence[str] = ()
@@ -130,8 +131,8 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
 
 def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     """The settings of kind ``kernel`` in ``study.target_settings`` that the options give."""
-    macros = parse_defines(options.defines)
-    code, name = load_shader(options.file, defines=macros, include_dirs=())
+    sources = parse_sources(options.file, options.kind, defines=options.defines, include_dirs=options.include_dirs)
+    code, name = load_shader(options.file, sources)
     reflection = reflect(code)
     with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
         entry = reflection.entry_point(options.entry)
@@ -140,8 +141,10 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         settings["entry_point"] = options.entry
     if options.subgroup_size is not None:
         settings["subgroup_size"] = options.subgroup_size
-    if macros:
-        settings["defines"] = macros
+    if sources.defines:
+        settings["defines"] = dict(sources.defines)
+    if sources.include_dirs:
+        settings["include_dirs"] = [str(folder.absolute()) for folder in options.include_dirs]
     if options.specs:
         settings["specialization"] = _specialization(options.specs, reflection)
     if options.groups is not None:

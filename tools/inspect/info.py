@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
+
+from ..options import source_options
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@source_options()
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
-def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
+def info(file: Path, as_json: bool, **sources: Any) -> None:
     """Show what FILE declares: a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl), a Vulkan executable (VKE1), a compiled
     program (.vmfb), or one that is compiled first (.mlir).
 
@@ -20,17 +23,14 @@ def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
     from ...formats.vke1_reader import parse_executable
     from ...hal_vulkan import reflect
     from ...runtime.kernels.shader_source import load_shader
-    from ..errors import usage_error
     from ..input_files import FileKind, file_kind, read_file
-    from ..options import parse_defines
+    from ..options import parse_sources
     from ..tables import print_json
     from .kernel_tables import executable_json, show_executable, show_module
     from .module_summary import summarize_file
 
     kind = file_kind(file)
-    macros = parse_defines(defines)
-    if macros and kind is not FileKind.GLSL:
-        raise usage_error(f"--define is for GLSL; {file} is a {kind.value}")
+    options = parse_sources(file, kind, **sources)
     if kind in (FileKind.MODULE, FileKind.PROGRAM):
         from ..programs import compiled
         from .module_tables import show_summary
@@ -49,7 +49,7 @@ def info(file: Path, defines: tuple[str, ...], as_json: bool) -> None:
         else:
             show_executable(executable, modules)
         return
-    code, _ = load_shader(file, defines=macros, include_dirs=())
+    code, _ = load_shader(file, options)
     reflection = reflect(code)
     if as_json:
         print_json(reflection.to_json())

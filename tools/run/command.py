@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import usage_error
-from ..options import DEVICE_HELP, fields_of, given_options, parameters_option, seconds, tolerance, validation_option
+from ..options import (
+    DEVICE_HELP,
+    fields_of,
+    given_options,
+    parameters_option,
+    seconds,
+    source_options,
+    tolerance,
+    validation_option,
+)
 
 if TYPE_CHECKING:
     from ..input_files import FileKind
@@ -202,7 +211,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     help="Workgroup counts; without it, one invocation an element of the largest written binding.",
 )
 @_kernel("--entry", metavar="NAME", help="The entry point, where there are several.")
-@_kernel("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for GLSL.")
+@source_options(_kernel)
 @_kernel("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
 @_kernel(
     "--expect",
@@ -241,7 +250,7 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
         _run_module((*modules, file) if file is not None else modules, options)
         return
     _reject(ctx, _MODULES, "compiled programs", f"{file} is a {kind.value}")
-    if kind not in (FileKind.SPIRV, FileKind.GLSL):
+    if kind not in (FileKind.SPIRV, FileKind.SOURCE):
         raise UnimplementedError(
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
         )

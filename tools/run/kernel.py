@@ -19,7 +19,7 @@ from ...runtime.values.format import format_value
 from ...status import NotFoundError, UnimplementedError
 from ..errors import ExpectationError, usage, usage_error
 from ..input_files import FileKind
-from ..options import parse_defines
+from ..options import parse_sources
 from ..output_files import Outputs
 from ..reports import device_text, open_asked, repeat, say_time, seconds_text
 from ..streams import note
@@ -42,6 +42,7 @@ class KernelRun:
     groups: str | None = None
     entry: str | None = None
     defines: Sequence[str] = ()
+    include_dirs: Sequence[Path] = ()
     subgroup_size: int | None = None
     outputs: Sequence[str] = ()
     expectations: Sequence[str] = ()
@@ -61,12 +62,10 @@ def run_kernel(options: KernelRun) -> None:
             raise usage_error(f"--expect {expected.key.text}: expected values too; for zeros write e.g. 4xf32=0")
     outputs = parse_outputs("--output", options.outputs)
     groups = None if options.groups is None else parse_groups(options.groups)
-    defines = parse_defines(options.defines)
-    if defines and options.kind is not FileKind.GLSL:
-        raise usage_error(f"--define is for GLSL; {options.file} is a {options.kind.value}")
+    sources = parse_sources(options.file, options.kind, defines=options.defines, include_dirs=options.include_dirs)
     with open_asked(options.device, options.validation) as device:
         start = time.perf_counter()
-        code, name = load_shader(options.file, defines=defines, include_dirs=(), minor=device.profile.api_version[1])
+        code, name = load_shader(options.file, sources, minor=device.profile.api_version[1])
         load_seconds = time.perf_counter() - start
         reflection = reflect(code)
         with usage("--entry", *([NotFoundError] if options.entry is not None else [])):

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Final
 
 from ...install_hints import Component, detect_platform, install_command, install_hint, packages
-from ...spirv.glsl import find_compiler
+from ...spirv.sources.glsl import find_compiler
 from ...spirv.tools import SPIRV_TOOLS, find_tool
 from ...status import DeadlineExceededError, PumiceError, UnavailableError
 

@@ -20,7 +20,7 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.memory.buffer import Buffer
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.spirv.glsl import compile_glsl, find_compiler
+from pumice.spirv.sources.glsl import compile_glsl, find_compiler
 from pumice.status import (
     ClosedError,
     InvalidArgumentError,

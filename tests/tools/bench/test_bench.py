@@ -18,7 +18,7 @@ from pumice.hal_vulkan import reflect
 from pumice.runtime.device import Device
 from pumice.runtime.kernels.push import pack_push
 from pumice.runtime.kernels.shader_source import load_shader
-from pumice.spirv.glsl import find_compiler
+from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.study.results.results import Results
 from pumice.study.sampling import runner
@@ -176,7 +176,7 @@ def test_push_constants_of_every_shape(tmp_path: Path, compiler: None) -> None:
         "flag": 1,
     }
     # The same bytes as of pumice run.
-    block = reflect(load_shader(path, defines={}, include_dirs=())[0]).entry_point(None).push_constants
+    block = reflect(load_shader(path)[0]).entry_point(None).push_constants
     assert pack_push(block, push, {}, "pushes") == push_bytes(pushes, block, "pushes")
 
 
@@ -291,7 +291,7 @@ def test_what_a_program_does_not_take(words: list[str], message: str) -> None:
     [
         (["--size", "0"], "--size"),
         (["--batch", "0"], "--batch"),
-        (["--define", "A=1"], "--define is for GLSL"),
+        (["--define", "A=1"], "--define is for shader sources"),
         (["--function", "x"], "--function is of modules"),
         (["--input", "x"], "--input is of modules"),
         (["--path", "async"], "--path is of modules"),

@@ -22,7 +22,7 @@ from pumice.formats.vke1 import (
 )
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan import compile_glsl, reflect
-from pumice.spirv.glsl import find_compiler
+from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.tools.cli import main
 

@@ -15,7 +15,7 @@ from pumice import shaders
 from pumice.runtime.values.format import format_value
 from pumice.runtime.values.parse import parse_value
 from pumice.spirv import tools as spirv_tools
-from pumice.spirv.glsl import find_compiler
+from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.tools.cli import main
 
@@ -348,7 +348,7 @@ WRONG_USAGE: list[tuple[tuple[str, ...], str]] = [
     ((*A, *B, *C, "--groups", ""), r"--groups: expected X"),
     ((*A, *B, *C, "--groups", "9999999999"), r"--groups: expected counts up to"),
     ((*A, *B, *C, "--entry", "nope"), r"--entry: the SPIR-V module has no entry point 'nope'; it has: 'main'"),
-    ((*A, *B, *C, "--define", "N=4"), r"--define is for GLSL"),
+    ((*A, *B, *C, "--define", "N=4"), r"--define is for shader sources"),
     ((*A, *B, *C, "--device", "cuda"), r"--device: device URI 'cuda'"),
     ((*A, *B, *C, "--output", "2=c.npy"), r"--output 2: expected @PATH"),
     ((*A, *B, *C, "--output", "2=@"), r"--output 2: expected @PATH"),

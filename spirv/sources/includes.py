@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
-from ..status import InvalidArgumentError, NotFoundError, shorten, shown
+from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """Some editors start a file with it; no compiler takes it."""
@@ -22,6 +22,7 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _COMMENT: Final = re.compile(rb"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONTINUATION: Final = re.compile(rb"\\\r?\n")
 _INCLUDE: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
+_VERSION: Final = re.compile(rb"^[ \t]*#[ \t]*version[ \t]+(\d{1,9})([ \t]+es)?[^\n]*\n", re.MULTILINE)
 _GUARD: Final = re.compile(rb"\s*#[ \t]*ifndef[ \t]+(\w+)\s*#[ \t]*define[ \t]+\1\b")
 
 
@@ -50,6 +51,27 @@ def read_source(source: str | Path) -> bytes:
         raise InvalidArgumentError(
             f"expected a readable GLSL file, got {shown(str(source))}: {shorten(str(error))}"
         ) from error
+
+
+def enable_includes(text: bytes, name: Path | None) -> bytes:
+    """The text with ``GL_GOOGLE_include_directive`` enabled, if it has a ``#include``; line numbers stay the same.
+
+    Args:
+        text: GLSL without a byte order mark.
+        name: of the file, for debug information; ``None`` leaves the name to the compiler.
+    """
+    bare = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), text)
+    version = _VERSION.search(bare)
+    if version is None or not _INCLUDE.search(_CONTINUATION.sub(b"", bare)):
+        return text
+    head, rest = text[: version.end()], text[version.end() :]
+    line = head.count(b"\n") + 1
+    # The number in a #line is that of the next line since GLSL 3.30 and in all of GLSL ES, of its own line before.
+    line -= not version[2] and int(version[1]) < 330
+    place = b"#line %d" % line
+    if name is not None and '"' not in str(name) and "\\" not in str(name):
+        place += b' "%s"' % os.fsencode(name)
+    return head + b"#extension GL_GOOGLE_include_directive : require\n" + place + b"\n" + rest
 
 
 def included_files(

@@ -24,11 +24,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ..files import CachedFile
-from ..install_hints import install_hint
-from ..status import InvalidArgumentError, UnavailableError, shown
-from . import tools as spirv_tools
-from .glsl_includes import BYTE_ORDER_MARK, absolute, included_files, read_source
+from ...files import CachedFile
+from ...install_hints import install_hint
+from ...status import InvalidArgumentError, UnavailableError, shown
+from .. import tools as spirv_tools
+from .includes import BYTE_ORDER_MARK, absolute, enable_includes, included_files, read_source
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TARGET_ENVIRONMENTS: Final = (
@@ -109,8 +109,8 @@ def compile_glsl(
             mark at its start is passed over.
         stage: ``comp``, ``vert``, ``tesc``, ``tese``, ``geom`` or ``frag``.
         defines: macros by name; an empty string defines a name without a value.
-        include_dirs: folders for ``#include``, searched after the including file's own. The source has to
-            enable the extension ``GL_GOOGLE_include_directive``.
+        include_dirs: folders for ``#include``, searched after the including file's own. The source need not enable
+            an extension for it.
         target_env: the Vulkan version, which fixes the SPIR-V version (``vulkan1.1``: 1.3, ``vulkan1.2``: 1.5), or a
             SPIR-V version (``spirv1.4``).
         optimize: run ``spirv-opt -O`` over the result.
@@ -150,8 +150,11 @@ def compile_glsl(
     cached = entry.load()
     if cached is not None:
         return cached
-    # A file with a byte order mark is compiled as a copy without it, in another folder than its neighbours.
-    copied = root is None or text.startswith(BYTE_ORDER_MARK)
+    compiled = text.removeprefix(BYTE_ORDER_MARK)
+    if not compiler.is_glslc:  # glslc enables the extension by itself, and glslang has no option for it before 14
+        compiled = enable_includes(compiled, root if debug else None)
+    # A file that is changed is compiled as a copy, in another folder than its neighbours.
+    copied = root is None or compiled != text
     near = [root.parent] if root and copied else []
     if compiler.is_glslc:
         arguments = [f"-fshader-stage={stage}", *_glslc_target(target_env), "-O0"]
@@ -159,7 +162,7 @@ def compile_glsl(
         arguments = ["-V", "-S", stage, "--target-env", target_env]
     arguments += ["-g"] if debug else []
     arguments += [*(f"-D{macro}" for macro in macros), *(f"-I{folder}" for folder in (*near, *folders))]
-    code = _run(compiler, arguments, text.removeprefix(BYTE_ORDER_MARK), files, source, None if copied else root)
+    code = _run(compiler, arguments, compiled, text, files, source, None if copied else root)
     if optimize:
         code = spirv_tools.optimize(code, target_env)
     # The compiler read the files after they were read here.
@@ -195,16 +198,17 @@ def _macros(defines: Mapping[str, str | int]) -> list[str]:
 def _run(
     compiler: GlslCompiler,
     arguments: Sequence[str],
+    compiled: bytes,
     text: bytes,
     files: Mapping[Path, bytes],
     source: str | Path,
     in_place: Path | None,
 ) -> bytes:
-    """The module; ``in_place`` is the file to compile, or ``None`` to compile ``text`` as a file of its own."""
+    """The module; ``in_place`` is the file to compile, ``None`` to compile ``compiled`` as a file of its own."""
     with tempfile.TemporaryDirectory(prefix="pumice-glsl-") as name:
         folder = Path(name).resolve()
         if in_place is None:
-            (folder / _TEXT_NAME).write_bytes(text)
+            (folder / _TEXT_NAME).write_bytes(compiled)
         output = folder / "out.spv"
         input_name = str(in_place) if in_place else _TEXT_NAME
         # In a folder of its own a text always has the same name, so debug information is reproducible.
@@ -214,6 +218,8 @@ def _run(
             return code
         names = {input_name: str(source) if isinstance(source, Path) else "<source>"}
         texts = {input_name: text, **{str(path): content for path, content in files.items()}}
+        if isinstance(source, Path):  # a copy has the file's own name in its #line
+            names[str(absolute(source))], texts[str(absolute(source))] = str(source), text
         raise _compile_error(compiler, result, folder, names, texts)
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pumice.spirv import glsl
 from pumice.spirv import tools as spirv_tools
-from pumice.spirv.glsl import compile_glsl
-from pumice.spirv.glsl_includes import included_files
+from pumice.spirv.sources import glsl
+from pumice.spirv.sources.glsl import compile_glsl
+from pumice.spirv.sources.includes import included_files
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 
 KERNEL = "#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n"
@@ -136,6 +136,30 @@ class TestOptions:
         (tmp_path / "near" / "part.glsl").write_text("#define WIDTH 7\n", encoding="utf-8")
         assert compile_glsl(marked, include_dirs=[tmp_path / "far"], debug=debug) != code
         assert list(included_files(marked)) == [tmp_path / "near" / "part.glsl"]
+
+    @pytest.mark.parametrize("debug", [False, True])
+    def test_include_needs_no_extension(self, tmp_path: Path, debug: bool) -> None:
+        (tmp_path / "part.glsl").write_text("#define WIDTH 3\n")
+        file = tmp_path / "plain.comp"
+        plain = INCLUDING.replace("#extension GL_GOOGLE_include_directive : require\n", "// #version 100\n")
+        file.write_text("/* #version\n1 */ // x\n" + plain)
+        assert local_size(compile_glsl(file, debug=debug)) == "3 1 1"
+        assert local_size(compile_glsl(plain, include_dirs=[tmp_path], debug=debug)) == "3 1 1"
+        file.write_text(file.read_text().replace("{}", "{ missing; }"))
+        with pytest.raises(InvalidArgumentError, match="'missing' : undeclared") as info:
+            compile_glsl(file, debug=debug)
+        assert info.value.location == f"{file}:7"
+        assert "7 | void main() { missing; }" in info.value.message
+
+    def test_debug_names_a_file_that_includes(self, tmp_path: Path) -> None:
+        (tmp_path / "part.glsl").write_text("#define WIDTH 3\nfloat part() { return 1.0; }\n")
+        file = tmp_path / "k.comp"
+        file.write_text(INCLUDING.replace("#extension GL_GOOGLE_include_directive : require\n", ""))
+        text = spirv_tools.disassemble(compile_glsl(file, debug=True))
+        assert f'OpString "{file}"' in text
+        assert f'OpString "{tmp_path / "part.glsl"}"' in text
+        assert "OpLine" in text
+        assert " 4 " in next(line for line in reversed(text.splitlines()) if "OpLine" in line)
 
     def test_relative_path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "k.comp").write_text(KERNEL)

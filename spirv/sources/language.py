@@ -1,0 +1,54 @@
+"""The languages that kernels are written in, and how a file tells its own."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import PurePath
+from typing import Final
+
+from ...status import InvalidArgumentError, shown
+
+
+class Language(enum.Enum):
+    """A language that compiles to SPIR-V; the value is its name in options."""
+
+    GLSL = "glsl"
+
+    @property
+    def title(self) -> str:
+        """The name in messages."""
+        return _TITLES[self]
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """What names of its files end in."""
+        return tuple(suffix for suffix, language in _BY_SUFFIX.items() if language is self)
+
+
+_TITLES: Final = {Language.GLSL: "GLSL"}
+_BY_SUFFIX: Final = {".comp": Language.GLSL, ".glsl": Language.GLSL}
+
+LANGUAGES: Final = tuple(language.value for language in Language)
+SUFFIXES: Final = tuple(_BY_SUFFIX)
+
+
+def language_of(path: PurePath) -> Language | None:
+    """The language that a file's name tells; ``None`` for others."""
+    return _BY_SUFFIX.get(path.suffix.lower())
+
+
+def parse_language(name: str | Language) -> Language:
+    """The language of a name.
+
+    Raises:
+        InvalidArgumentError: there is none of that name; the message lists those that exist.
+    """
+    try:
+        return Language(name)
+    except ValueError:
+        raise InvalidArgumentError(f"expected a language of {', '.join(LANGUAGES)}; got {shown(str(name))}") from None
+
+
+def described_languages() -> str:
+    """The languages with their files' endings, for messages."""
+    return ", ".join(f"{language.title} ({', '.join(language.suffixes)})" for language in Language)
