@@ -22,7 +22,7 @@ from case_pool import WRONG, run_cases
 from shader_checks import LOADED
 from shader_projects import PROJECTS, Shader, shaders_of, trees_in
 
-from pumice.spirv.glsl import compile_glsl
+from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import PumiceError
 
 
