@@ -1,0 +1,130 @@
+"""The control flow of functions under edit: blocks, loops and calls."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..grammar import Op
+from .editor import Words, opcode_of
+
+_RETURNS: Final = (Op.Return, Op.ReturnValue)
+_SKIPPED_AT_START: Final = (Op.Label, Op.Phi, Op.Line, Op.NoLine)
+
+
+@dataclass(slots=True)
+class Block:
+    """A block: from its OpLabel to the next one, or to the end of the function."""
+
+    label: int
+    code: list[Words]
+    targets: tuple[int, ...] = ()
+
+    @property
+    def first(self) -> int:
+        """Index of the first instruction past its label and phis."""
+        return next(i for i, one in enumerate(self.code) if opcode_of(one) not in _SKIPPED_AT_START)
+
+    @property
+    def returns(self) -> bool:
+        """Whether it ends in a return."""
+        return any(opcode_of(one) in _RETURNS for one in self.code)
+
+    @property
+    def is_unreachable(self) -> bool:
+        """Whether it does nothing but say that it is not reached."""
+        return opcode_of(self.code[self.first]) == Op.Unreachable
+
+
+@dataclass(slots=True)
+class Loop:
+    """A structured loop.
+
+    Attributes:
+        header, merge, latch: labels of its header, merge block and continue target.
+        blocks: labels of its blocks, without the merge block.
+        is_outermost: whether no other loop of the function has it.
+    """
+
+    header: int
+    merge: int
+    latch: int
+    blocks: frozenset[int]
+    is_outermost: bool = True
+
+
+@dataclass(slots=True)
+class Flow:
+    """The blocks of a function, in order, and its loops.
+
+    Attributes:
+        id: of the function.
+        head: its instructions before the first block.
+        blocks: by label.
+        loops: outer ones before those within them.
+    """
+
+    id: int
+    head: list[Words]
+    blocks: dict[int, Block]
+    loops: list[Loop] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, function: list[Words]) -> Flow:
+        """The control flow of a function."""
+        head: list[Words] = []
+        blocks: dict[int, Block] = {}
+        block: Block | None = None
+        merges: list[tuple[int, int, int]] = []
+        ends: list[tuple[Block, int, Words]] = []
+        for instruction in function:
+            opcode = opcode_of(instruction)
+            if opcode == Op.Label:
+                block = blocks[instruction[1]] = Block(instruction[1], [])
+            if block is None:
+                head.append(instruction)
+                continue
+            block.code.append(instruction)
+            if opcode == Op.LoopMerge:
+                merges.append((block.label, *instruction[1:3]))
+            elif opcode in (Op.Branch, Op.BranchConditional, Op.Switch):
+                ends.append((block, opcode, instruction))
+        for block, opcode, instruction in ends:
+            block.targets = _targets(opcode, instruction, blocks)
+        flow = cls(head[0][2], head, blocks)
+        for header, merge, latch in merges:
+            flow.loops.append(Loop(header, merge, latch, flow._within(header, merge)))
+        flow.loops.sort(key=lambda loop: -len(loop.blocks))
+        for index, loop in enumerate(flow.loops):
+            loop.is_outermost = not any(loop.header in outer.blocks for outer in flow.loops[:index])
+        return flow
+
+    def _within(self, header: int, merge: int) -> frozenset[int]:
+        found, pending = {header}, [header]
+        while pending:
+            for target in self.blocks[pending.pop()].targets:
+                if target not in found and target != merge and target in self.blocks:
+                    found.add(target)
+                    pending.append(target)
+        return frozenset(found)
+
+    def calls(self) -> Iterator[tuple[int, int]]:
+        """(label of the block, function called) of each call."""
+        for block in self.blocks.values():
+            for one in block.code:
+                if opcode_of(one) == Op.FunctionCall:
+                    yield block.label, one[3]
+
+    def code(self) -> list[Words]:
+        """The function's instructions."""
+        return [*self.head, *(one for block in self.blocks.values() for one in block.code)]
+
+
+def _targets(opcode: int, instruction: Words, labels: Container[int]) -> tuple[int, ...]:
+    if opcode == Op.Branch:
+        return instruction[1:2]
+    if opcode == Op.BranchConditional:
+        return instruction[2:4]
+    pairs = instruction[4::2]  # a literal of 64 bits takes two words
+    return (instruction[2], *(pairs if all(one in labels for one in pairs) else instruction[5::3]))

@@ -1,0 +1,336 @@
+"""A SPIR-V module as sections and functions of whole instructions, for passes that add to it.
+
+Calling sequence: ``Editor`` → types, constants, variables and functions by its methods, bodies in ``functions`` →
+``code``. An instruction is a tuple of words, the first word included.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..grammar import Decoration, Op, StorageClass, opcodes_of
+from ..words import BOUND, HEADER_WORDS, encode, pack, read_binary, string_words
+
+Words = tuple[int, ...]
+
+_ANNOTATIONS: Final = frozenset(opcodes_of("Annotation"))
+_RANKS: Final = {
+    Op.Capability: 0,
+    Op.Extension: 1,
+    Op.ExtInstImport: 2,
+    Op.MemoryModel: 3,
+    Op.EntryPoint: 4,
+    Op.ExecutionMode: 5,
+    Op.ExecutionModeId: 5,
+    Op.String: 6,
+    Op.SourceExtension: 6,
+    Op.Source: 6,
+    Op.SourceContinued: 6,
+    Op.Name: 7,
+    Op.MemberName: 7,
+    Op.ModuleProcessed: 8,
+    **dict.fromkeys(_ANNOTATIONS, 9),
+}
+_GLOBAL: Final = 10
+_STORAGE_EXTENSION: Final = "SPV_KHR_storage_buffer_storage_class"
+
+
+def opcode_of(instruction: Words) -> int:
+    """The opcode of an instruction."""
+    return instruction[0] & 0xFFFF
+
+
+class Editor:
+    """One module that is being changed.
+
+    Attributes:
+        version: of SPIR-V.
+        functions: the instructions of each, from ``OpFunction`` to ``OpFunctionEnd``.
+        defs: declarations outside functions by their result id: types, constants, variables.
+        decorations: (decoration, operands …) by target.
+        member_decorations: the same by structure and member.
+        names, member_names: of debug instructions.
+        strings: literals of ``OpString``.
+        sets: imported instruction sets.
+        memory_model: of ``OpMemoryModel``.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        binary = read_binary(code)
+        self.version = binary.version
+        self.functions: list[list[Words]] = []
+        self.defs: dict[int, Words] = {}
+        self.decorations: dict[int, list[Words]] = {}
+        self.member_decorations: dict[tuple[int, int], list[Words]] = {}
+        self.names: dict[int, str] = {}
+        self.member_names: dict[tuple[int, int], str] = {}
+        self.strings: dict[int, str] = {}
+        self.sets: dict[int, str] = {}
+        self.memory_model = -1
+        self.memory_model = 0
+        self._header = binary.words[:HEADER_WORDS]
+        self._bound = binary.bound
+        self._sections: list[list[Words]] = [[] for _ in range(_GLOBAL + 1)]
+        self._found: dict[Words, int] = {}
+        self._capabilities: set[int] = set()
+        self._extensions: set[str] = set()
+        body: list[Words] | None = None
+        for opcode, start, end in binary:
+            instruction = binary.words[start:end]
+            if opcode == Op.Function:
+                body = []
+                self.functions.append(body)
+            if body is not None:
+                body.append(instruction)
+                continue
+            self._sections[_RANKS.get(opcode, _GLOBAL)].append(instruction)
+            match opcode:
+                case Op.Capability:
+                    self._capabilities.add(instruction[1])
+                case Op.Extension:
+                    self._extensions.add(binary.string(start + 1, end, "replace")[0])
+                case Op.MemoryModel:
+                    self.memory_model = instruction[2]
+                case Op.ExtInstImport:
+                    self.sets[instruction[1]] = binary.string(start + 2, end, "replace")[0]
+                case Op.String:
+                    self.strings[instruction[1]] = binary.string(start + 2, end, "replace")[0]
+                case Op.Name:
+                    self.names[instruction[1]] = binary.string(start + 2, end, "replace")[0]
+                case Op.MemberName:
+                    self.member_names[instruction[1], instruction[2]] = binary.string(start + 3, end, "replace")[0]
+                case Op.Decorate | Op.DecorateId:
+                    self.decorations.setdefault(instruction[1], []).append(instruction[2:])
+                case Op.MemberDecorate:
+                    self.member_decorations.setdefault(instruction[1:3], []).append(instruction[3:])  # type: ignore[arg-type]
+                case Op.GroupDecorate:
+                    for target in instruction[2:]:
+                        self.decorations.setdefault(target, []).extend(self.decorations.get(instruction[1], ()))
+                case Op.MemoryModel:
+                    self.memory_model = instruction[2]
+                case _:
+                    self._define(opcode, instruction)
+
+    def _define(self, opcode: int, instruction: Words) -> None:
+        if _RANKS.get(opcode, _GLOBAL) != _GLOBAL or opcode in (Op.Line, Op.NoLine, Op.TypeForwardPointer):
+            return
+        is_type = opcode in _TYPES
+        result = instruction[1] if is_type else instruction[2]
+        self.defs[result] = instruction
+        if is_type and opcode not in _DISTINCT and result not in self.decorations:
+            self._found.setdefault((opcode, *instruction[2:]), result)
+        elif opcode in (Op.Constant, Op.ConstantNull):
+            self._found.setdefault((opcode, instruction[1], *instruction[3:]), result)
+
+    # -- what there is ---------------------------------------------------------------------------------
+
+    def decoration(self, target: int, decoration: int) -> int | None:
+        """The operand of a decoration, 0 for one without, ``None`` if the target does not have it."""
+        for found in self.decorations.get(target, ()):
+            if found[0] == decoration:
+                return found[1] if len(found) > 1 else 0
+        return None
+
+    def member_decoration(self, struct: int, member: int, decoration: int) -> int | None:
+        """``decoration`` of a structure's member."""
+        for found in self.member_decorations.get((struct, member), ()):
+            if found[0] == decoration:
+                return found[1] if len(found) > 1 else 0
+        return None
+
+    def has_capability(self, capability: int) -> bool:
+        """Whether the module declares a capability."""
+        return capability in self._capabilities
+
+    @property
+    def entry_points(self) -> list[Words]:
+        """The ``OpEntryPoint`` instructions."""
+        return list(self._sections[4])
+
+    # -- additions -------------------------------------------------------------------------------------
+
+    def fresh(self) -> int:
+        """An id that is not in use."""
+        self._bound += 1
+        return self._bound - 1
+
+    def capability(self, capability: int) -> None:
+        """Declares a capability."""
+        if capability not in self._capabilities:
+            self._capabilities.add(capability)
+            self._sections[0].append(encode(Op.Capability, capability))
+
+    def extension(self, name: str) -> None:
+        """Declares an extension."""
+        if name not in self._extensions:
+            self._extensions.add(name)
+            self._sections[1].append(encode(Op.Extension, *string_words(name)))
+
+    def type(self, opcode: int, *operands: int) -> int:
+        """The id of a type: the module's own if there is one; structures and arrays, which are decorated, are new."""
+        key = (opcode, *operands)
+        found = None if opcode in _DISTINCT else self._found.get(key)
+        if found is None:
+            found = self.fresh()
+            self._globally(encode(opcode, found, *operands))
+        return found
+
+    def u32(self) -> int:
+        """The type of unsigned 32-bit integers."""
+        return self.type(Op.TypeInt, 32, 0)
+
+    def vector(self, count: int) -> int:
+        """The type of vectors of unsigned 32-bit integers."""
+        return self.type(Op.TypeVector, self.u32(), count)
+
+    def bool(self) -> int:
+        """The type of booleans."""
+        return self.type(Op.TypeBool)
+
+    def void(self) -> int:
+        """The type of no value."""
+        return self.type(Op.TypeVoid)
+
+    def pointer(self, storage: int, pointee: int) -> int:
+        """A pointer type."""
+        return self.type(Op.TypePointer, storage, pointee)
+
+    def constant(self, type_id: int, *words: int) -> int:
+        """The constant of these words."""
+        return self._kept(Op.Constant, type_id, *words)
+
+    def constant_u32(self, value: int) -> int:
+        """An unsigned 32-bit constant."""
+        return self.constant(self.u32(), value & 0xFFFFFFFF)
+
+    def null(self, type_id: int) -> int:
+        """The zero of a type."""
+        return self._kept(Op.ConstantNull, type_id)
+
+    def boolean(self, value: bool) -> int:
+        """A boolean constant."""
+        return self._kept(Op.ConstantTrue if value else Op.ConstantFalse, self.bool())
+
+    def _kept(self, opcode: int, type_id: int, *words: int) -> int:
+        found = self._found.get((opcode, type_id, *words))
+        if found is None:
+            found = self._found[opcode, type_id, *words] = self.fresh()
+            self._globally(encode(opcode, type_id, found, *words))
+        return found
+
+    def variable(self, storage: int, pointee: int, initializer: int | None = None, name: str = "") -> int:
+        """A variable of the module, listed in the entry points' interfaces as the version demands."""
+        found = self.fresh()
+        initial = () if initializer is None else (initializer,)
+        self._globally(encode(Op.Variable, self.pointer(storage, pointee), found, storage, *initial))
+        if name:
+            self._sections[7].append(encode(Op.Name, found, *string_words(name)))
+        for index in range(len(self._sections[4])):
+            self._list(index, found)
+        return found
+
+    def _list(self, index: int, variable: int) -> None:
+        """Adds a variable to an entry point's interface."""
+        instruction = self._sections[4][index]
+        storage = self.defs[variable][3]
+        if self.version < (1, 4) and storage not in (StorageClass.Input, StorageClass.Output):
+            return
+        if variable not in interface_of(instruction):
+            self._sections[4][index] = encode(Op.EntryPoint, *instruction[1:], variable)
+
+    def storage_buffer(self, structure: int, set_index: int, binding: int, name: str = "") -> int:
+        """A variable of a block in the storage class StorageBuffer."""
+        if self.version < (1, 3):
+            self.extension(_STORAGE_EXTENSION)
+        found = self.variable(StorageClass.StorageBuffer, structure, name=name)
+        self.decorate(found, Decoration.DescriptorSet, set_index)
+        self.decorate(found, Decoration.Binding, binding)
+        return found
+
+    def words_block(self, *, stride: int = 4, element: int | None = None, is_uniform: bool = False) -> int:
+        """A block of one run-time array; ``is_uniform`` for the storage class Uniform of old modules."""
+        array = self.type(Op.TypeRuntimeArray, self.u32() if element is None else element)
+        self.decorate(array, Decoration.ArrayStride, stride)
+        return self.block(array, is_uniform=is_uniform)
+
+    def block(self, member: int, *, is_uniform: bool = False) -> int:
+        """A block of one member at offset 0; ``is_uniform`` for the storage class Uniform of old modules."""
+        block = self.type(Op.TypeStruct, member)
+        self.decorate(block, Decoration.BufferBlock if is_uniform else Decoration.Block)
+        self._sections[9].append(encode(Op.MemberDecorate, block, 0, Decoration.Offset, 0))
+        self.member_decorations[block, 0] = [(Decoration.Offset, 0)]
+        return block
+
+    def built_in(self, built_in: int, type_id: int, entry: int) -> int:
+        """The variable of a built-in input for the entry point of that index: the module's own if it has one."""
+        listed = interface_of(self._sections[4][entry])
+        known = [one for one in self.defs if self.decoration(one, Decoration.BuiltIn) == built_in]
+        known = [one for one in known if opcode_of(self.defs[one]) == Op.Variable]
+        for found in (*(one for one in known if one in listed), *known):
+            self._list(entry, found)
+            return found
+        found = self.variable(StorageClass.Input, type_id)
+        self.decorate(found, Decoration.BuiltIn, built_in)
+        return found
+
+    def decorate(self, target: int, decoration: int, *operands: int) -> None:
+        """Adds a decoration."""
+        self.decorations.setdefault(target, []).append((decoration, *operands))
+        self._sections[9].append(encode(Op.Decorate, target, decoration, *operands))
+
+    def _globally(self, instruction: Words) -> None:
+        self._sections[_GLOBAL].append(instruction)
+        self._define(opcode_of(instruction), instruction)
+
+    def function(self, result_type: int, *parameters: int) -> tuple[int, list[int], list[Words]]:
+        """A new function: its id, its parameters' ids, and its instructions up to the first label."""
+        type_id = self.type(Op.TypeFunction, result_type, *parameters)
+        found = self.fresh()
+        names = [self.fresh() for _ in parameters]
+        body = [encode(Op.Function, result_type, found, 0, type_id)]
+        body += [encode(Op.FunctionParameter, kind, name) for kind, name in zip(parameters, names, strict=True)]
+        self.functions.append(body)
+        return found, names, body
+
+    def wrap(self, entry: int) -> list[Words]:
+        """Makes the entry point of that index a new function that calls the old one.
+
+        Returns:
+            its instructions up to that call: the caller appends more, and at last ``OpReturn`` and ``OpFunctionEnd``.
+        """
+        instruction = self._sections[4][entry]
+        inner = instruction[2]
+        outer, _, body = self.function(self.void())
+        self._sections[4][entry] = (*instruction[:2], outer, *instruction[3:])
+        shared = any(one[2] == inner for one in self._sections[4])
+        modes = [one for one in self._sections[5] if one[1] == inner]
+        if not shared:
+            self._sections[5] = [one for one in self._sections[5] if one[1] != inner]
+        self._sections[5] += [(one[0], outer, *one[2:]) for one in modes]
+        body += [encode(Op.Label, self.fresh()), encode(Op.FunctionCall, self.void(), self.fresh(), inner)]
+        return body
+
+    def code(self) -> bytes:
+        """The module."""
+        words = [*self._header]
+        words[BOUND] = self._bound
+        for section in self._sections:
+            for instruction in section:
+                words += instruction
+        for body in self.functions:
+            for instruction in body:
+                words += instruction
+        return pack(words)
+
+
+def interface_of(entry_point: Words) -> Words:
+    """The variables that an ``OpEntryPoint`` lists."""
+    at = 3
+    while entry_point[at] >> 24:
+        at += 1
+    return entry_point[at + 1 :]
+
+
+_TYPES: Final = frozenset(opcodes_of("Type-Declaration")) - {Op.TypeForwardPointer}
+# Types that may be declared more than once, with decorations of their own.
+_DISTINCT: Final = frozenset({Op.TypeStruct, Op.TypeArray, Op.TypeRuntimeArray})

@@ -1,0 +1,50 @@
+"""One entry for all passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..grammar import Op
+from ..words import read_binary
+from .editor import Editor
+from .loop_guard import guard_loops
+from .reports import Place, Reporter, first_free_binding
+
+
+@dataclass(frozen=True, slots=True)
+class Instrumented:
+    """A module that reports.
+
+    Attributes:
+        code: the module.
+        set, binding: where it expects its report, a storage buffer of ``REPORT_BYTES`` zeros.
+        places: by the number in a report.
+    """
+
+    code: bytes
+    set: int
+    binding: int
+    places: tuple[Place, ...]
+
+
+def instrument(
+    code: bytes, *, guard: bool = True, sanitize: bool = False, at: tuple[int, int] | None = None
+) -> Instrumented | None:
+    """A module with passes applied to its compute shaders; ``None`` where none has anything to report.
+
+    Args:
+        code: valid SPIR-V.
+        guard: report loops that end before their time; see ``loop_guard``.
+        sanitize: report wrong accesses.
+        at: set and binding of the report; ``None`` takes the highest set in use and the binding past its last.
+    """
+    if guard and not sanitize and not any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code)):
+        return None
+    editor = Editor(code)
+    reporter = Reporter(editor, *(at or first_free_binding(editor)))
+    if guard:
+        guard_loops(editor, reporter)
+    if not reporter.places:
+        return None
+    reporter.finish()
+    return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places))

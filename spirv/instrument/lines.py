@@ -1,0 +1,44 @@
+"""Source lines of loops: from OpLine, or from NonSemantic.Shader.DebugInfo.100."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..grammar import Op
+from .blocks import Flow
+from .editor import Editor, Words, opcode_of
+
+_DEBUG_SOURCE: Final = 35
+_DEBUG_LINE: Final = 103
+
+
+class Lines:
+    """The source lines of a module."""
+
+    def __init__(self, editor: Editor) -> None:
+        self._editor = editor
+        self._debug_sets = {one for one, name in editor.sets.items() if name.startswith("NonSemantic.Shader.DebugInfo")}
+
+    def of(self, flow: Flow, header: int) -> tuple[str, int]:
+        """File and line of the loop of a header, ``("", 0)`` where they are not known."""
+        found = "", 0
+        for block in flow.blocks.values():
+            for instruction in block.code:
+                opcode = opcode_of(instruction)
+                if opcode == Op.Line:
+                    found = self._editor.strings.get(instruction[1], ""), instruction[2]
+                elif opcode == Op.ExtInst and instruction[3] in self._debug_sets and instruction[4] == _DEBUG_LINE:
+                    found = self._source(instruction[5]), self._constant(instruction[6])
+                elif opcode == Op.LoopMerge and block.label == header:
+                    return found
+        return found
+
+    def _source(self, number: int) -> str:
+        definition: Words = self._editor.defs.get(number, ())
+        if len(definition) > 5 and definition[4] == _DEBUG_SOURCE:
+            return self._editor.strings.get(definition[5], "")
+        return ""
+
+    def _constant(self, number: int) -> int:
+        definition = self._editor.defs.get(number, ())
+        return definition[3] if len(definition) == 4 and opcode_of(definition) == Op.Constant else 0

@@ -1,0 +1,175 @@
+"""Reports loops that a driver ends before their time.
+
+llvmpipe, the software driver of Mesa, gives the invocations that it runs together (a SIMD vector of them) one counter
+for all their loops. It starts at 65,535, and each pass of any loop takes one from it. Once it is used up, a loop ends
+after the pass under way, whatever its condition says, and every later loop after its first pass. Source: Mesa,
+``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c, versions 9 to 25.
+
+So nothing has to be counted. Behind each outermost loop stands a *sentinel*, a loop of three passes whose bounds come
+from memory, so that no compiler knows them: if it made fewer, the counter was used up, and loops before it were cut. A
+counter that a loop brings within three of its end cannot be told from one that is used up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..grammar import ExecutionModel, Op
+from ..words import encode
+from .blocks import Block, Flow, Loop
+from .editor import Editor, Words, opcode_of
+from .lines import Lines
+from .reports import Kind, Place, Reporter
+
+# Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.
+_PASSES: Final = 3
+
+
+def guard_loops(editor: Editor, reporter: Reporter) -> None:
+    """Adds sentinels to a module; none where all its loops together are short."""
+    flows = {flow.id: flow for flow in map(Flow.of, editor.functions)}
+    guard = _Guard(editor, reporter, flows)
+    guard.run()
+    editor.functions[:] = [flow.code() for flow in flows.values()]
+
+
+class _Guard:
+    def __init__(self, editor: Editor, reporter: Reporter, flows: dict[int, Flow]) -> None:
+        self._editor = editor
+        self._reporter = reporter
+        self._flows = flows
+        self._lines = Lines(editor)
+        self._entries = [entry[2] for entry in editor.entry_points if entry[1] == ExecutionModel.GLCompute]
+
+    def run(self) -> None:
+        reached = self._reached()
+        looping = {one for one in reached if self._loops_within(one)}
+        if not looping:
+            return
+        once = self._run_once(reached)
+        last: Place | None = None
+        for number in reached:
+            flow = self._flows[number]
+            if number not in once:
+                continue
+            in_loops = frozenset().union(*(loop.blocks for loop in flow.loops))
+            for loop in [one for one in flow.loops if one.is_outermost]:
+                place = self._place(flow, loop)
+                has_sentinel = self._guard_loop(flow, loop, place)
+                if not has_sentinel or any(flow.blocks[label].returns for label in loop.blocks):
+                    last = last or place
+            for label, callee in flow.calls():
+                if label not in in_loops and callee in looping and callee not in once:
+                    last = last or self._place(self._flows[callee], None)
+        if last is not None:
+            # Loops from which invocations return, or whose end is not reached, and functions called in many places.
+            self._reporter.endings += self._sentinel(last)
+
+    # -- which functions ------------------------------------------------------------------------------
+
+    def _reached(self) -> list[int]:
+        """The functions that compute shaders call, callers first."""
+        found = [one for one in self._entries if one in self._flows]
+        for number in found:
+            found += [one for _, one in self._flows[number].calls() if one not in found and one in self._flows]
+        return list(dict.fromkeys(found))
+
+    def _loops_within(self, number: int) -> bool:
+        pending, seen = [number], {number}
+        while pending:
+            flow = self._flows[pending.pop()]
+            if flow.loops:
+                return True
+            callees = {one for _, one in flow.calls() if one in self._flows} - seen
+            seen |= callees
+            pending += callees
+        return False
+
+    def _run_once(self, reached: list[int]) -> set[int]:
+        """Functions that no loop calls."""
+        found = set(reached)
+        while True:
+            inside: set[int] = set()
+            for number in reached:
+                flow = self._flows[number]
+                in_loops = frozenset().union(*(loop.blocks for loop in flow.loops))
+                inside |= {one for label, one in flow.calls() if number not in found or label in in_loops}
+            if not inside & found:
+                return found
+            found -= inside
+
+    # -- code ------------------------------------------------------------------------------------------
+
+    def _place(self, flow: Flow, loop: Loop | None) -> Place:
+        name = self._editor.names.get(flow.id, "").partition("(")[0]
+        file, line = self._lines.of(flow, loop.header) if loop is not None else ("", 0)
+        return Place(Kind.LOOPS_CUT, name, file, line)
+
+    def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
+        """Puts a sentinel behind a loop; whether there is room for one."""
+        merge = flow.blocks[loop.merge]
+        is_header = any(opcode_of(one) == Op.LoopMerge for one in merge.code)
+        if is_header or merge.is_unreachable:
+            return False
+        after = self._editor.fresh()
+        first = merge.first
+        rest = merge.code[first:]
+        merge.code[first:] = self._sentinel(place, after)
+        tail = Block(after, [encode(Op.Label, after), *rest], merge.targets)
+        merge.targets = ()
+        blocks: dict[int, Block] = {}
+        for label, block in flow.blocks.items():
+            blocks[label] = block
+            if block is merge:
+                blocks[after] = tail
+        flow.blocks = blocks
+        for block in blocks.values():
+            block.code[:] = [_renamed(one, loop.merge, after) for one in block.code]
+        for other in flow.loops:
+            if loop.merge in other.blocks:
+                other.blocks |= {after}
+        return True
+
+    def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
+        """A loop of three passes, the note if it made fewer, and a branch to ``after``."""
+        editor, reporter = self._editor, self._reporter
+        u32, boolean = editor.u32(), editor.bool()
+        zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
+        bound, expected = editor.fresh(), editor.fresh()
+        before, header, body, latch, merge = (editor.fresh() for _ in range(5))
+        count, next_count, is_more, is_cut = (editor.fresh() for _ in range(4))
+        first, first_zero = reporter.zero(0)
+        second, second_zero = reporter.zero(1)
+        code = [
+            encode(Op.Branch, before),
+            encode(Op.Label, before),
+            *first,
+            encode(Op.IAdd, u32, bound, first_zero, passes),
+            encode(Op.Branch, header),
+            encode(Op.Label, header),
+            encode(Op.Phi, u32, count, zero, before, next_count, latch),
+            encode(Op.LoopMerge, merge, latch, 0),
+            encode(Op.Branch, body),
+            encode(Op.Label, body),
+            encode(Op.ULessThan, boolean, is_more, count, bound),
+            encode(Op.BranchConditional, is_more, latch, merge),
+            encode(Op.Label, latch),
+            encode(Op.IAdd, u32, next_count, count, one),
+            encode(Op.Branch, header),
+            encode(Op.Label, merge),
+            *second,
+            encode(Op.IAdd, u32, expected, second_zero, passes),
+            encode(Op.INotEqual, boolean, is_cut, count, expected),
+            *reporter.note(is_cut, reporter.place(place)),
+        ]
+        return [*code, encode(Op.Branch, after)] if after else code
+
+
+def _renamed(instruction: Words, old: int, new: int) -> Words:
+    """A phi with another parent; other instructions as they are."""
+    if opcode_of(instruction) != Op.Phi or old not in instruction[4::2]:
+        return instruction
+    pairs = zip(instruction[3::2], instruction[4::2], strict=True)
+    return encode(
+        Op.Phi, *instruction[1:3], *(word for value, parent in pairs for word in (value, new if parent == old else parent))
+    )

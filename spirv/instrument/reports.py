@@ -1,0 +1,250 @@
+"""What instrumented shaders report, and the code that reports it.
+
+A report is a storage buffer of 32-bit words, the same for all invocations of a pipeline:
+
+- word 0 is the kind, 0 while there is nothing to report;
+- word 1 is the number of the place in the table that the pass returns;
+- words 2 to 4 are the global invocation id;
+- words 5 and 6 are an index, its low word first, and word 7 the limit that it passed;
+- words 8 to 15 are zeros that the shader reads where no compiler may know a value.
+
+The first writer wins, by an atomic compare-and-exchange of word 0. An invocation notes what it finds in Private
+variables, and reports at its end: drivers that run all lanes of a branch run atomics and stores lane by lane even where
+no lane takes it.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
+from ..words import encode
+from .editor import Editor, Words, opcode_of
+
+REPORT_WORDS: Final = 16
+REPORT_BYTES: Final = 4 * REPORT_WORDS
+#: The first word that stays zero.
+ZEROS: Final = 8
+_FORMAT: Final = struct.Struct("<8I")
+
+_SCOPE_DEVICE: Final = 1
+_SCOPE_QUEUE_FAMILY: Final = 5
+_VULKAN_MEMORY_MODEL: Final = 3
+
+
+class Kind(enum.IntEnum):
+    """What a shader reports."""
+
+    LOOPS_CUT = 1
+    OUT_OF_BOUNDS = 2
+    WILD_ADDRESS = 3
+    UNINITIALISED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a module something is reported.
+
+    Attributes:
+        kind: what.
+        name: of the binding, variable or function; empty if stripped.
+        file, line: of the source, empty and 0 if stripped.
+    """
+
+    kind: Kind
+    name: str = ""
+    file: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        if self.line:
+            return f"{self.file or 'line'}{':' if self.file else ' '}{self.line}"
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report, as the host reads it.
+
+    Attributes:
+        place: where.
+        invocation: global invocation id.
+        index, limit: what was accessed, and of how many.
+    """
+
+    place: Place
+    invocation: tuple[int, int, int]
+    index: int
+    limit: int
+
+    @classmethod
+    def read(cls, data: bytes | memoryview, places: Sequence[Place]) -> Report | None:
+        """The report in a buffer, ``None`` if there is none."""
+        kind, place, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
+        if not kind:
+            return None
+        found = places[place] if place < len(places) else Place(Kind(kind) if kind <= 4 else Kind.OUT_OF_BOUNDS)
+        return cls(found, (x, y, z), low | high << 32, limit)
+
+
+class Reporter:
+    """Adds a report's buffer and code to a module.
+
+    Calling sequence: ``note`` in the code of passes, then ``finish``.
+    """
+
+    def __init__(self, editor: Editor, set_index: int, binding: int) -> None:
+        self.editor = editor
+        self.set = set_index
+        self.binding = binding
+        self.places: list[Place] = []
+        self._numbers: dict[Place, int] = {}
+        self._kinds: set[Kind] = set()
+        self._buffer = 0
+        self._variables: dict[str, int] = {}
+        self.endings: list[Words] = []
+        """Code at the end of each entry point, before the report."""
+
+    def place(self, place: Place) -> int:
+        """The number of a place."""
+        number = self._numbers.get(place)
+        if number is None:
+            number = self._numbers[place] = len(self.places)
+            self.places.append(place)
+        return number
+
+    def _status(self, name: str) -> int:
+        """A Private variable of the invocation."""
+        if name not in self._variables:
+            editor = self.editor
+            self._variables[name] = editor.variable(StorageClass.Private, editor.u32(), editor.constant_u32(0))
+        return self._variables[name]
+
+    def note(self, condition: int, place: int, low: int = 0, high: int = 0, limit: int = 0) -> list[Words]:
+        """Code that notes a place where a condition holds, unless one is noted already.
+
+        ``low``, ``high`` and ``limit`` are ids of u32 values, 0 for none.
+        """
+        editor = self.editor
+        u32, boolean = editor.u32(), editor.bool()
+        kind = self.places[place].kind
+        known, free, taken = editor.fresh(), editor.fresh(), editor.fresh()
+        code = [
+            encode(Op.Load, u32, known, self._status("kind")),
+            encode(Op.IEqual, boolean, free, known, editor.constant_u32(0)),
+            encode(Op.LogicalAnd, boolean, taken, condition, free),
+        ]
+        values = {"kind": editor.constant_u32(kind), "place": editor.constant_u32(place)}
+        values |= {name: value for name, value in (("low", low), ("high", high), ("limit", limit)) if value}
+        for name, value in values.items():
+            old, new = editor.fresh(), editor.fresh()
+            variable = self._status(name)
+            code += [
+                encode(Op.Load, u32, old, variable),
+                encode(Op.Select, u32, new, taken, value, old),
+                encode(Op.Store, variable, new),
+            ]
+        return code
+
+    def word(self, number: int) -> tuple[list[Words], int]:
+        """Code that makes a pointer to a word of the report, and the pointer."""
+        editor = self.editor
+        if not self._buffer:
+            array = editor.type(Op.TypeArray, editor.u32(), editor.constant_u32(REPORT_WORDS))
+            editor.decorate(array, Decoration.ArrayStride, 4)
+            block = editor.block(array)
+            self._buffer = editor.storage_buffer(block, self.set, self.binding, "pumice_report")
+        pointer = editor.fresh()
+        kind = editor.pointer(StorageClass.StorageBuffer, editor.u32())
+        indices = editor.constant_u32(0), editor.constant_u32(number)
+        return [encode(Op.AccessChain, kind, pointer, self._buffer, *indices)], pointer
+
+    def zero(self, number: int) -> tuple[list[Words], int]:
+        """Code that loads a zero which no compiler knows, and the zero; ``number`` is 0 to 7."""
+        code, pointer = self.word(ZEROS + number)
+        value = self.editor.fresh()
+        return [*code, encode(Op.Load, self.editor.u32(), value, pointer)], value
+
+    def finish(self) -> None:
+        """Wraps the compute shaders in functions that report what was noted."""
+        editor = self.editor
+        for index, entry in enumerate(editor.entry_points):
+            if entry[1] == ExecutionModel.GLCompute:
+                body = editor.wrap(index)
+                body += self.endings
+                body += self._ending(index)
+
+    def _ending(self, entry: int) -> list[Words]:
+        editor = self.editor
+        u32, boolean, zero = editor.u32(), editor.bool(), editor.constant_u32(0)
+        kind, is_noted, report, end = (editor.fresh() for _ in range(4))
+        old, is_first, write, done = (editor.fresh() for _ in range(4))
+        is_vulkan_model = editor.memory_model == _VULKAN_MEMORY_MODEL
+        scope = editor.constant_u32(_SCOPE_QUEUE_FAMILY if is_vulkan_model else _SCOPE_DEVICE)
+        first, pointer = self.word(0)
+        code = [
+            encode(Op.Load, u32, kind, self._status("kind")),
+            encode(Op.INotEqual, boolean, is_noted, kind, zero),
+            encode(Op.SelectionMerge, end, 0),
+            encode(Op.BranchConditional, is_noted, report, end),
+            encode(Op.Label, report),
+            *first,
+            encode(Op.AtomicCompareExchange, u32, old, pointer, scope, zero, zero, kind, zero),
+            encode(Op.IEqual, boolean, is_first, old, zero),
+            encode(Op.SelectionMerge, done, 0),
+            encode(Op.BranchConditional, is_first, write, done),
+            encode(Op.Label, write),
+        ]
+        for number, name in ((1, "place"), (5, "low"), (6, "high"), (7, "limit")):
+            if name in self._variables:
+                value = editor.fresh()
+                code.append(encode(Op.Load, u32, value, self._variables[name]))
+                code += self._write(number, value)
+        code += self._write_invocation(entry)
+        return [
+            *code,
+            encode(Op.Branch, done),
+            encode(Op.Label, done),
+            encode(Op.Branch, end),
+            encode(Op.Label, end),
+            encode(Op.Return),
+            encode(Op.FunctionEnd),
+        ]
+
+    def _write(self, number: int, value: int) -> list[Words]:
+        code, pointer = self.word(number)
+        return [*code, encode(Op.Store, pointer, value)]
+
+    def _write_invocation(self, entry: int) -> list[Words]:
+        editor = self.editor
+        variable = editor.built_in(BuiltIn.GlobalInvocationId, editor.vector(3), entry)
+        vector = editor.defs[editor.defs[variable][1]][3]
+        scalar = editor.defs[vector][2]
+        loaded = editor.fresh()
+        code = [encode(Op.Load, vector, loaded, variable)]
+        for axis in range(3):
+            part = value = editor.fresh()
+            code.append(encode(Op.CompositeExtract, scalar, part, loaded, axis))
+            if scalar != editor.u32():
+                value = editor.fresh()
+                code.append(encode(Op.Bitcast, editor.u32(), value, part))
+            code += self._write(2 + axis, value)
+        return code
+
+
+def first_free_binding(editor: Editor) -> tuple[int, int]:
+    """The highest set in use, 0 if there is none, and the binding past its last."""
+    used: list[tuple[int, int]] = []
+    for target, definition in editor.defs.items():
+        if opcode_of(definition) in (Op.Variable, Op.UntypedVariableKHR):
+            binding = editor.decoration(target, Decoration.Binding)
+            if binding is not None:
+                used.append((editor.decoration(target, Decoration.DescriptorSet) or 0, binding))
+    if not used:
+        return 0, 0
+    set_index, binding = max(used)
+    return set_index, binding + 1
