@@ -8,6 +8,6 @@ Read: `editor`, `reports`, `blocks`, `loop_guard`, `instrument`.
 from __future__ import annotations
 
 from .instrument import Instrumented, instrument
-from .reports import REPORT_BYTES, Kind, Place, Report
+from .reports import REPORT_BYTES, Place, Report, ReportKind
 
-__all__ = ["REPORT_BYTES", "Instrumented", "Kind", "Place", "Report", "instrument"]
+__all__ = ["REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind", "instrument"]

@@ -87,7 +87,7 @@ class Flow:
                 continue
             block.code.append(instruction)
             if opcode == Op.LoopMerge:
-                merges.append((block.label, *instruction[1:3]))
+                merges.append((block.label, instruction[1], instruction[2]))
             elif opcode in (Op.Branch, Op.BranchConditional, Op.Switch):
                 ends.append((block, opcode, instruction))
         for block, opcode, instruction in ends:

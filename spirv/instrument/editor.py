@@ -183,7 +183,7 @@ class Editor:
         """The type of vectors of unsigned 32-bit integers."""
         return self.type(Op.TypeVector, self.u32(), count)
 
-    def bool(self) -> int:
+    def bool_type(self) -> int:
         """The type of booleans."""
         return self.type(Op.TypeBool)
 
@@ -209,7 +209,7 @@ class Editor:
 
     def boolean(self, value: bool) -> int:
         """A boolean constant."""
-        return self._kept(Op.ConstantTrue if value else Op.ConstantFalse, self.bool())
+        return self._kept(Op.ConstantTrue if value else Op.ConstantFalse, self.bool_type())
 
     def _kept(self, opcode: int, type_id: int, *words: int) -> int:
         found = self._found.get((opcode, type_id, *words))

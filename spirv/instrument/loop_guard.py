@@ -19,7 +19,7 @@ from ..words import encode
 from .blocks import Block, Flow, Loop
 from .editor import Editor, Words, opcode_of
 from .lines import Lines
-from .reports import Kind, Place, Reporter
+from .reports import Place, Reporter, ReportKind
 
 # Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.
 _PASSES: Final = 3
@@ -103,7 +103,7 @@ class _Guard:
     def _place(self, flow: Flow, loop: Loop | None) -> Place:
         name = self._editor.names.get(flow.id, "").partition("(")[0]
         file, line = self._lines.of(flow, loop.header) if loop is not None else ("", 0)
-        return Place(Kind.LOOPS_CUT, name, file, line)
+        return Place(ReportKind.LOOPS_CUT, name, file, line)
 
     def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
         """Puts a sentinel behind a loop; whether there is room for one."""
@@ -133,7 +133,7 @@ class _Guard:
     def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
         """A loop of three passes, the note if it made fewer, and a branch to ``after``."""
         editor, reporter = self._editor, self._reporter
-        u32, boolean = editor.u32(), editor.bool()
+        u32, boolean = editor.u32(), editor.bool_type()
         zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
         bound, expected = editor.fresh(), editor.fresh()
         before, header, body, latch, merge = (editor.fresh() for _ in range(5))
@@ -169,7 +169,6 @@ def _renamed(instruction: Words, old: int, new: int) -> Words:
     """A phi with another parent; other instructions as they are."""
     if opcode_of(instruction) != Op.Phi or old not in instruction[4::2]:
         return instruction
-    pairs = zip(instruction[3::2], instruction[4::2], strict=True)
-    return encode(
-        Op.Phi, *instruction[1:3], *(word for value, parent in pairs for word in (value, new if parent == old else parent))
-    )
+    words = list(instruction)
+    words[4::2] = [new if parent == old else parent for parent in words[4::2]]
+    return tuple(words)

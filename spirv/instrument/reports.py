@@ -36,7 +36,7 @@ _SCOPE_QUEUE_FAMILY: Final = 5
 _VULKAN_MEMORY_MODEL: Final = 3
 
 
-class Kind(enum.IntEnum):
+class ReportKind(enum.IntEnum):
     """What a shader reports."""
 
     LOOPS_CUT = 1
@@ -55,7 +55,7 @@ class Place:
         file, line: of the source, empty and 0 if stripped.
     """
 
-    kind: Kind
+    kind: ReportKind
     name: str = ""
     file: str = ""
     line: int = 0
@@ -87,7 +87,9 @@ class Report:
         kind, place, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
         if not kind:
             return None
-        found = places[place] if place < len(places) else Place(Kind(kind) if kind <= 4 else Kind.OUT_OF_BOUNDS)
+        found = (
+            places[place] if place < len(places) else Place(ReportKind(kind) if kind <= 4 else ReportKind.OUT_OF_BOUNDS)
+        )
         return cls(found, (x, y, z), low | high << 32, limit)
 
 
@@ -103,7 +105,7 @@ class Reporter:
         self.binding = binding
         self.places: list[Place] = []
         self._numbers: dict[Place, int] = {}
-        self._kinds: set[Kind] = set()
+        self._kinds: set[ReportKind] = set()
         self._buffer = 0
         self._variables: dict[str, int] = {}
         self.endings: list[Words] = []
@@ -130,7 +132,7 @@ class Reporter:
         ``low``, ``high`` and ``limit`` are ids of u32 values, 0 for none.
         """
         editor = self.editor
-        u32, boolean = editor.u32(), editor.bool()
+        u32, boolean = editor.u32(), editor.bool_type()
         kind = self.places[place].kind
         known, free, taken = editor.fresh(), editor.fresh(), editor.fresh()
         code = [
@@ -180,7 +182,7 @@ class Reporter:
 
     def _ending(self, entry: int) -> list[Words]:
         editor = self.editor
-        u32, boolean, zero = editor.u32(), editor.bool(), editor.constant_u32(0)
+        u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
         kind, is_noted, report, end = (editor.fresh() for _ in range(4))
         old, is_first, write, done = (editor.fresh() for _ in range(4))
         is_vulkan_model = editor.memory_model == _VULKAN_MEMORY_MODEL
