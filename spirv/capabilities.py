@@ -11,6 +11,7 @@ from typing import Final
 
 from .grammar import ENUMERATIONS
 from .grammar_tables import VERSION
+from .hints import HINT_CAPABILITIES, HINT_EXTENSIONS
 from .reflection_types import ShaderModuleReflection
 from .requirement_tables import CAPABILITIES, EXTENSIONS, VULKAN_VERSION
 
@@ -116,28 +117,42 @@ def missing_requirements(
     """
     device = (api_version, features, extensions, subgroup_operations)
     missing = _missing_version(module.version, api_version, extensions)
-    for what, names, table in (
-        ("capability", module.capabilities, CAPABILITIES),
-        ("extension", module.extensions, EXTENSIONS),
+    said: set[str] = set()
+    for what, names, table, hints in (
+        ("capability", module.capabilities, CAPABILITIES, HINT_CAPABILITIES),
+        ("extension", module.extensions, EXTENSIONS, HINT_EXTENSIONS),
     ):
         for name in dict.fromkeys(names):
-            alternatives = requirements(table).get(name)
-            if alternatives is None:
+            alternatives = requirements(table).get(name, ())
+            if name in hints or any(alternative.satisfied(*device) for alternative in alternatives):
+                continue
+            origins = {one for alternative in alternatives for one in alternative.extensions}
+            if not alternatives:
                 missing.append(_unknown(what, name))
-            elif not any(alternative.satisfied(*device) for alternative in alternatives):
-                needed = ", or ".join(str(alternative) for alternative in alternatives)
-                unused = sorted({one.feature for one in alternatives} & offered) or sorted(
-                    {one for alternative in alternatives for one in alternative.extensions} & offered
-                )
-                missing.append(
-                    f"SPIR-V {what} {name} needs {needed}: "
-                    + (
-                        f"the device has {unused[0]}, but pumice does not use it, as compute shaders have no need of it"
-                        if unused
-                        else "the device or its driver lacks it"
-                    )
-                )
+            elif not origins or not origins <= said:  # the capability has said what its extension would say
+                missing.append(f"SPIR-V {what} {name} needs {_lacked(alternatives, offered)}")
+            said |= origins
     return missing
+
+
+def lacking_hints(module: ShaderModuleReflection, api_version: tuple[int, int], extensions: frozenset[str]) -> set[str]:
+    """The extensions of a module that mean nothing for its execution and that a device does not have."""
+    nothing = frozenset[str]()
+    table = requirements(EXTENSIONS)
+    return {
+        name
+        for name in HINT_EXTENSIONS.intersection(module.extensions)
+        if not any(one.satisfied(api_version, nothing, extensions, nothing) for one in table.get(name, ()))
+    }
+
+
+def _lacked(alternatives: tuple[Alternative, ...], offered: frozenset[str]) -> str:
+    needed = ", or ".join(str(alternative) for alternative in alternatives)
+    for alternative in alternatives:
+        for name in (alternative.feature,) if alternative.feature else alternative.extensions:
+            if name in offered:
+                return f"{needed}: the device has {name}, but pumice does not use it, as compute has no need of it"
+    return f"{needed}: the device or its driver lacks it"
 
 
 def _unknown(what: str, name: str) -> str:

@@ -93,21 +93,32 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
 
 def executable_version(executable: Path) -> str:
     """All that an executable prints about its version, cached until the file changes."""
+    return _output(executable, "--version")
+
+
+def _output(executable: Path, option: str) -> str:
     try:
         changed = executable.stat().st_mtime_ns
     except OSError as error:
         raise UnavailableError(f"{executable} cannot be read: {error}; check that it is still installed") from error
-    return _version(executable, changed)
+    return _printed(executable, option, changed)
 
 
 @functools.cache
-def _version(executable: Path, changed: int) -> str:
-    result = run_tool(executable, ["--version"], timeout=_CHECK_SECONDS)
+def _printed(executable: Path, option: str, changed: int) -> str:
+    result = run_tool(executable, [option], timeout=_CHECK_SECONDS)
     return (result.stdout or result.stderr).decode("utf-8", "replace").strip()
 
 
-def validate(code: bytes, *, target_env: str = "vulkan1.2") -> None:
+def usage(executable: Path) -> str:
+    """What an executable prints about its options, cached until the file changes."""
+    return _output(executable, "--help")
+
+
+def validate(code: bytes, *, target_env: str = "vulkan1.2", options: Sequence[str] = ()) -> None:
     """Checks a module against the rules of the specification and of one environment of ``spirv-val --target-env``.
+
+    ``options`` are further ones of the tool, such as ``--scalar-block-layout``.
 
     Raises:
         InvalidArgumentError: the module breaks a rule (the message is the tool's own), or the installed
@@ -115,7 +126,7 @@ def validate(code: bytes, *, target_env: str = "vulkan1.2") -> None:
         UnavailableError: ``spirv-val`` is not installed.
         DeadlineExceededError: it did not end in time, so the module may be invalid.
     """
-    _filter("spirv-val", ["--target-env", target_env, "-"], code, timeout=_CHECK_SECONDS)
+    _filter("spirv-val", ["--target-env", target_env, *options, "-"], code, timeout=_CHECK_SECONDS)
 
 
 def disassemble(code: bytes) -> str:

@@ -1,8 +1,9 @@
 """Validates SPIR-V before drivers see it, as drivers may crash on invalid modules.
 
-``spirv-val`` checks each module once: that a module passed is remembered in the process and, by hash, in the cache
-directory. Where the tool is not installed, modules go to the driver unchecked and a warning says so once; with
-``PUMICE_REQUIRE_SPIRV_VAL=1``, meant for modules from untrusted sources, they are refused instead.
+``spirv-val`` checks each module once, by the rules of what the device was opened with: that a module passed is
+remembered in the process and, by hash, in the cache directory. Where the tool is not installed, or older than what a
+module uses, modules go to the driver unchecked and a warning says so once; with ``PUMICE_REQUIRE_SPIRV_VAL=1``, meant
+for modules from untrusted sources, they are refused instead.
 
 A valid module may still run forever, or index something other than a buffer (shared memory, push constants, arrays of a
 function) out of bounds, which no Vulkan feature prevents. A GPU's driver contains both; lavapipe runs shaders in this
@@ -16,45 +17,104 @@ import functools
 import hashlib
 import logging
 import os
+import re
+from pathlib import Path
+from typing import Final
 
 from ..files import cache_directory
-from ..status import UnavailableError
+from ..install_hints import install_hint
+from ..status import InvalidArgumentError, UnavailableError
 from . import tools as spirv_tools
+from .vocabulary import newer_than_validator, without_new_languages
+from .words import read_binary
 
-_REQUIRE = "PUMICE_REQUIRE_SPIRV_VAL"
+_REQUIRE: Final = "PUMICE_REQUIRE_SPIRV_VAL"
+# What devices allow and the rules of the core do not.
+_OPTIONS: Final = {
+    "scalarBlockLayout": "--scalar-block-layout",
+    "uniformBufferStandardLayout": "--uniform-buffer-standard-layout",
+    "workgroupMemoryExplicitLayoutScalarBlockLayout": "--workgroup-scalar-block-layout",
+    "maintenance4": "--allow-localsizeid",
+}
+# The last SPIR-V version of each Vulkan environment (Vulkan specification, "Versions and Formats").
+_LAST_VERSION: Final = {"vulkan1.0": (1, 0), "vulkan1.1": (1, 3), "vulkan1.2": (1, 5)}
 _log = logging.getLogger("pumice.spirv")
-_passed: set[tuple[bytes, str]] = set()
+_passed: set[tuple[bytes, str, str]] = set()
+_Key = tuple[bytes, str, str]
+_unjudged: dict[_Key, str] = {}
 
 
-def ensure_valid(code: bytes, target_env: str) -> None:
-    """Returns if ``spirv-val`` passes the module for a target such as ``vulkan1.3``.
+def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> None:
+    """Returns if ``spirv-val`` passes the module, or cannot judge it.
+
+    Args:
+        code: the module.
+        target_env: what it is for, such as ``vulkan1.3``; an older tool checks by the newest rules that it has.
+        features: enabled features of the device, by their names in Vulkan's structures.
 
     Raises:
         InvalidArgumentError: the module breaks a rule; the message is the tool's.
-        UnavailableError: the tool is not installed, and ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
+        UnavailableError: the tool is not installed or older than the module's vocabulary, and
+            ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
         DeadlineExceededError: the tool did not end in time.
     """
-    key = (hashlib.sha256(code).digest(), target_env)
+    options = " ".join(option for feature, option in _OPTIONS.items() if feature in features)
+    key = (hashlib.sha256(code).digest(), target_env, options)
     if key in _passed:
         return
     try:
         tool = spirv_tools.find_tool("spirv-val")
     except UnavailableError as error:
-        if os.environ.get(_REQUIRE, "") not in ("", "0"):
-            raise
-        _warn_once(error.message)
+        _unchecked(error.message)
+        return
+    if key in _unjudged:
+        _unchecked(_unjudged[key])
         return
     stamp = None
     if (directory := cache_directory()) is not None:
-        version = hashlib.sha256(f"{tool}:{tool.stat().st_mtime_ns}".encode()).hexdigest()[:16]
-        stamp = directory / "spirv-val" / f"{key[0].hex()}-{target_env}-{version}"
+        checked_by = f"{tool}:{tool.stat().st_mtime_ns}:{options}"
+        digest = hashlib.sha256(checked_by.encode()).hexdigest()[:16]
+        stamp = directory / "spirv-val" / f"{key[0].hex()}-{target_env}-{digest}"
     if stamp is None or not stamp.exists():
-        spirv_tools.validate(code, target_env=target_env)
+        if newer := _newer(tool, code, target_env, options.split()):
+            _unjudged[key] = (
+                f"{tool} ({spirv_tools.version()}) is older than what the shader uses ({newer}) and cannot judge it; "
+                f"install a newer one. {install_hint('spirv-tools')}"
+            )
+            _unchecked(_unjudged[key])
+            return
         if stamp is not None:
             with contextlib.suppress(OSError):
                 stamp.parent.mkdir(parents=True, exist_ok=True)
                 stamp.touch()
     _passed.add(key)
+
+
+def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
+    """What keeps the tool from a verdict, ``""`` if it passes the module; raises if the module breaks a rule."""
+    usage = spirv_tools.usage(tool)
+    known = re.findall(r"\bvulkan1\.\d+\b(?!spv)", usage)
+    if target_env not in known:
+        target_env = max((one for one in known if one < target_env), default=target_env)
+        version = read_binary(code).version
+        if version > _LAST_VERSION.get(target_env, version):
+            return f"SPIR-V {version[0]}.{version[1]}"
+    # A tool that does not know an option checks by stricter rules.
+    options = [option for option in options if option in usage]
+    try:
+        spirv_tools.validate(without_new_languages(code), target_env=target_env, options=options)
+    except InvalidArgumentError as error:
+        newer = newer_than_validator(code, error.message)
+        if not newer:
+            raise
+        return newer
+    return ""
+
+
+def _unchecked(reason: str) -> None:
+    if os.environ.get(_REQUIRE, "") not in ("", "0"):
+        raise UnavailableError(f"{_REQUIRE} asks for a verdict on every shader, but {reason}")
+    _warn_once(reason)
 
 
 @functools.cache

@@ -16,7 +16,9 @@ from typing import Final
 from ...closing import Closing
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
+from ...spirv.capabilities import lacking_hints
 from ...spirv.grid import part_of_grid
+from ...spirv.hints import without_hints
 from ...spirv.reflect import reflect
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...spirv.repair import repair
@@ -28,7 +30,7 @@ from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
-from .pipeline_interface import STORAGE_BUFFER, PipelineInterface
+from .pipeline_interface import STORAGE_BUFFER, PipelineInterface, check_capabilities
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
 _TABLE_SET: Final = 3
@@ -40,9 +42,16 @@ class ShaderModule:
     def __init__(self, device: LogicalDevice, code: bytes | memoryview, *, validate: bool = True) -> None:
         self.reflection: ShaderModuleReflection = reflect(code)
         if validate:
-            ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 3)}")
+            check_capabilities(device, self.reflection)  # first: what the device lacks may be new to validators too
+            ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 4)}", device.plan.features)
         self._device = device
         self.code = bytes(code)
+        code = without_hints(
+            self.code,
+            frozenset(
+                lacking_hints(self.reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))
+            ),
+        )
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))
         info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.spirv.capabilities import missing_requirements, requirements
+from pumice.spirv.capabilities import lacking_hints, missing_requirements, requirements
 from pumice.spirv.grammar import ENUMERATIONS
 from pumice.spirv.reflection_types import ShaderModuleReflection
 from pumice.spirv.requirement_tables import CAPABILITIES, EXTENSIONS
@@ -169,9 +169,37 @@ def test_not_allowed_and_unknown() -> None:
     (kernel,) = _missing(_module("Kernel"), (1, 3))
     assert "not allowed in Vulkan" in kernel
     (unknown,) = _missing(_module("Capability(60000)"), (1, 3))
-    assert "Capability(60000)" in unknown
+    assert "pumice does not know SPIR-V capability Capability(60000)" in unknown
+    assert "a newer pumice may" in unknown
     (extension,) = _missing(_module(extensions=("SPV_XYZ_nothing",)), (1, 3))
     assert "SPV_XYZ_nothing" in extension
+
+
+def test_the_device_lacks_it_or_pumice_leaves_it_off() -> None:
+    mesh = _module("MeshShadingEXT")
+    (lacks,) = _missing(mesh, (1, 3))
+    assert lacks.endswith("the device or its driver lacks it")
+    (off,) = missing_requirements(
+        mesh,
+        api_version=(1, 3),
+        features=NONE,
+        extensions=NONE,
+        subgroup_operations=NONE,
+        offered=frozenset({"VK_EXT_mesh_shader"}),
+    )
+    assert "the device has VK_EXT_mesh_shader, but pumice does not use it" in off
+
+
+def test_an_extension_says_nothing_that_its_capability_has_said() -> None:
+    (sentence,) = _missing(_module("BFloat16TypeKHR", extensions=("SPV_KHR_bfloat16",)), (1, 3))
+    assert "shaderBFloat16Type" in sentence and "VK_KHR_shader_bfloat16" in sentence
+
+
+def test_hints_need_no_device() -> None:
+    module = _module("ExpectAssumeKHR", extensions=("SPV_KHR_expect_assume", "SPV_GOOGLE_user_type"))
+    assert _missing(module, (1, 2)) == []
+    assert lacking_hints(module, (1, 4), frozenset({"VK_GOOGLE_user_type"})) == set()
+    assert lacking_hints(module, (1, 2), NONE) == {"SPV_KHR_expect_assume", "SPV_GOOGLE_user_type"}
 
 
 def test_spirv_extensions() -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.shader_tools import assemble
 
 import pumice
 from pumice import shaders
@@ -232,6 +233,61 @@ def test_local_size_by_specialization(device: pumice.Device) -> None:
         assert kernel.pipeline.local_size == (size, 1, 1)
         total = kernel(values, pumice.empty(1), groups=1, count=1000)
         np.testing.assert_allclose(total, [values.sum()])
+
+
+def test_an_array_of_vec3_without_padding_is_three_columns(device: pumice.Device) -> None:
+    if "scalarBlockLayout" not in device.hal.plan.features:  # type: ignore[attr-defined]
+        pytest.skip("the device has no scalar block layout")
+    kernel = device.load_kernel("""
+        #version 460
+        #extension GL_EXT_scalar_block_layout : require
+        layout(local_size_x = 32) in;
+        layout(scalar, binding = 0) readonly buffer X { vec3 x[]; };
+        layout(scalar, binding = 1) buffer Y { vec3 y[]; };
+        void main() {
+            uint i = gl_GlobalInvocationID.x;
+            if (i < x.length()) y[i] = x[i].zxy;
+        }
+    """)
+    x = np.arange(30, dtype=np.float32).reshape(10, 3)
+    np.testing.assert_array_equal(kernel(x, pumice.empty((10, 3), np.float32)), x[:, [2, 0, 1]])
+
+
+def test_extensions_that_mean_nothing_are_left_out_for_the_driver(device: pumice.Device) -> None:
+    """What HLSL compilers write about their sources, on devices with and without the extensions."""
+    code = assemble(
+        """
+        OpCapability Shader
+        OpExtension "SPV_GOOGLE_hlsl_functionality1"
+        OpExtension "SPV_GOOGLE_user_type"
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main "main" %x
+        OpExecutionMode %main LocalSize 1 1 1
+        OpDecorateString %x UserTypeGOOGLE "rwstructuredbuffer:<int>"
+        OpDecorate %x DescriptorSet 0
+        OpDecorate %x Binding 0
+        OpDecorate %array ArrayStride 4
+        OpDecorate %block Block
+        OpMemberDecorate %block 0 Offset 0
+        %void = OpTypeVoid
+        %function = OpTypeFunction %void
+        %int = OpTypeInt 32 1
+        %zero = OpConstant %int 0
+        %seven = OpConstant %int 7
+        %array = OpTypeRuntimeArray %int
+        %block = OpTypeStruct %array
+        %pointer = OpTypePointer StorageBuffer %block
+        %element = OpTypePointer StorageBuffer %int
+        %x = OpVariable %pointer StorageBuffer
+        %main = OpFunction %void None %function
+        %label = OpLabel
+        %at = OpAccessChain %element %x %zero %zero
+        OpStore %at %seven
+        OpReturn
+        OpFunctionEnd
+        """
+    )
+    np.testing.assert_array_equal(device.load_kernel(code)(np.zeros(1, np.int32)), [7])
 
 
 def test_defines_and_includes(device: pumice.Device, tmp_path: Path) -> None:
