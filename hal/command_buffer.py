@@ -26,11 +26,19 @@ class BindingSlot:
     size: int | None = None
 
 
-def resolve_slots(argument: object, table: Sequence[Buffer]) -> object:
-    """An argument of a command, or a sequence of such, with the table's buffers in place of slots."""
+def resolve_slots(argument: object, table: Sequence[object]) -> object:
+    """An argument of a command, or a sequence of such, with the table's entries in place of slots.
+
+    Raises:
+        InvalidArgumentError: a part of an entry that is no buffer.
+    """
     if isinstance(argument, BindingSlot):
         entry = table[argument.slot]
-        return entry if not argument.offset and argument.size is None else entry.subspan(argument.offset, argument.size)
+        if not argument.offset and argument.size is None:
+            return entry
+        if not isinstance(entry, Buffer):
+            raise InvalidArgumentError(f"slot {argument.slot} takes a part of a buffer, got {type(entry).__name__}")
+        return entry.subspan(argument.offset, argument.size)
     if isinstance(argument, (list, tuple)) and any(isinstance(item, BindingSlot) for item in argument):
         return [resolve_slots(item, table) for item in argument]
     return argument

@@ -215,7 +215,7 @@ class CommandBuffer(ProgramCommandBuffer):
         buffers = self._buffers(table or ())
         actions: list[Callable[[], None]] = []
         for run, arguments in self._commands:
-            resolved = [resolve_slots(argument, buffers) for argument in arguments]  # type: ignore[arg-type]
+            resolved = [resolve_slots(argument, buffers) for argument in arguments]
             run(*resolved, check=True)
             actions.append(partial(run, *resolved))
         if self.one_shot:

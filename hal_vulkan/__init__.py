@@ -2,7 +2,7 @@
 
 Imports: `hal`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
-Read: `vulkan`, `instance`, `memory`, `sync`, `commands`, `submit`, `programs`, `device.py`. Each room may
+Read: `vulkan`, `instance`, `memory`, `images`, `sync`, `commands`, `submit`, `programs`, `device.py`. Each room may
 import those before it.
 """
 
@@ -24,6 +24,7 @@ from ..spirv.reflection_types import (
     BlockMember,
     ElementLayout,
     EntryPoint,
+    ImageType,
     PushConstantBlock,
     ShaderModuleReflection,
 )
@@ -37,6 +38,7 @@ from .commands import (
     check_groups,
 )
 from .device import Device
+from .images import CombinedImageSampler, Image, ImageUsage, ImageView, Sampler, TexelBuffer
 from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
 from .memory import Buffer
 from .submit import Queue
@@ -54,6 +56,7 @@ __all__ = [
     "BufferUsage",
     "BufferView",
     "ClockCalibration",
+    "CombinedImageSampler",
     "CommandBuffer",
     "CommandBufferState",
     "ComputePipeline",
@@ -70,14 +73,20 @@ __all__ = [
     "EntryPoint",
     "Executable",
     "Fence",
+    "Image",
+    "ImageType",
+    "ImageUsage",
+    "ImageView",
     "MemoryAccess",
     "MemoryTypeFlags",
     "PlanOptions",
     "PushConstantBlock",
     "Queue",
+    "Sampler",
     "SetPins",
     "ShaderModuleReflection",
     "SpecializationValue",
+    "TexelBuffer",
     "TimelineSemaphore",
     "Timepoint",
     "check_groups",

@@ -18,6 +18,7 @@ import weakref
 from collections.abc import Container, Mapping
 from typing import Literal
 
+from ..formats.image_format import ImageFormat
 from ..hal.clock import ClockCalibration
 from ..hal.device import Device as AnyDevice
 from ..hal.logical_device import LogicalDevice as AnyLogicalDevice
@@ -32,6 +33,11 @@ from .commands.executable import Executable
 from .commands.pipeline import ComputePipeline
 from .commands.pipeline_context import PipelineContext
 from .commands.specialization import SpecializationValue
+from .images.format_features import ImageUsage
+from .images.image import Image
+from .images.image_view import Dim
+from .images.sampler import Address, Border, Compare, Filter, Reduction, Sampler
+from .images.texel_buffer import TexelBuffer
 from .instance.driver import Driver, forget_drivers
 from .instance.logical_device import LogicalDevice
 from .instance.plan import PlanOptions
@@ -131,6 +137,125 @@ class Device(LogicalDevice, AnyDevice):
             ResourceExhaustedError: no memory; the message has sizes and heaps, nothing is made.
         """
         return Buffer.create(self.allocator, size, memory_type=memory_type, usage=usage, access=access)
+
+    def create_image(
+        self,
+        format: ImageFormat | str,
+        extent: int | tuple[int, ...],
+        *,
+        dim: Dim | None = None,
+        layers: int = 1,
+        levels: int = 1,
+        samples: int = 1,
+        usage: ImageUsage | None = None,
+        mutable_format: bool = False,
+        name: str = "",
+    ) -> Image:
+        """An image, whose texels are undefined.
+
+        Args:
+            format: of its texels, such as ``"rgba8unorm"``.
+            extent: width, height and depth in texels, as many as it has dimensions.
+            dim: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``; ``None`` goes by the extent.
+            layers: of an array; six a cube.
+            levels: mip levels; 0 for all down to one texel.
+            samples: a texel.
+            usage: what queues may do with it; ``None`` allows all that the device can do with the format.
+            mutable_format: let views have other formats of the same size, which may cost speed.
+
+        Raises:
+            InvalidArgumentError: sizes that are no positive ints or do not fit the dimension.
+            OutOfRangeError: more than the device's limits.
+            UnimplementedError: the device has no such images of the format; the message lists the formats it has.
+            ResourceExhaustedError: no memory.
+        """
+        texels = format if isinstance(format, ImageFormat) else ImageFormat.parse(format)
+        sizes = (extent,) if isinstance(extent, int) else extent
+        image = Image(
+            self.allocator,
+            texels,
+            sizes,
+            dim=dim,
+            layers=layers,
+            levels=levels,
+            samples=samples,
+            usage=usage,
+            mutable_format=mutable_format,
+            name=name,
+        )
+        try:
+            with self.create_command_buffer(one_shot=True, name="image layout") as commands:
+                commands.begin().initialize_image(image)
+                self.compute_queue.execute(commands.end())
+            if len(self.queues) > 1:  # the others start without waiting for this one
+                self.compute_queue.wait_idle()
+        except BaseException:
+            image.close()
+            raise
+        return image
+
+    def create_sampler(
+        self,
+        *,
+        filter: Filter = "linear",
+        min_filter: Filter | None = None,
+        mip_filter: Filter = "nearest",
+        address: Address | tuple[Address, ...] = "clamp_to_edge",
+        lod_bias: float = 0.0,
+        min_lod: float = 0.0,
+        max_lod: float | None = None,
+        anisotropy: float = 1.0,
+        compare: Compare | None = None,
+        border: Border = "transparent_black",
+        integer_border: bool = False,
+        reduction: Reduction = "average",
+        unnormalized: bool = False,
+    ) -> Sampler:
+        """A sampler.
+
+        Args:
+            filter: ``"nearest"`` or ``"linear"`` between texels; ``min_filter`` where the image appears smaller.
+            mip_filter: between mip levels.
+            address: outside the image, one for all dimensions or one each: ``"repeat"``, ``"mirrored_repeat"``,
+                ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
+            lod_bias, min_lod, max_lod: of the level of detail; ``None`` is no upper bound.
+            anisotropy: most samples along the steeper direction.
+            compare: with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
+            border: for ``clamp_to_border``; ``integer_border`` for images that are read as ints.
+            reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that a filter takes in.
+            unnormalized: coordinates count texels.
+
+        Raises:
+            InvalidArgumentError: an unknown choice, or choices that exclude each other.
+            OutOfRangeError: past a limit of the device.
+            UnimplementedError: the device lacks it; the message says what it has.
+        """
+        return Sampler(
+            self.allocator,
+            filter=filter,
+            min_filter=min_filter,
+            mip_filter=mip_filter,
+            address=address,
+            lod_bias=lod_bias,
+            min_lod=min_lod,
+            max_lod=max_lod,
+            anisotropy=anisotropy,
+            compare=compare,
+            border=border,
+            integer_border=integer_border,
+            reduction=reduction,
+            unnormalized=unnormalized,
+        )
+
+    def texel_buffer(self, buffer: Buffer, format: ImageFormat | str) -> TexelBuffer:
+        """A buffer as texels of a format, for bindings of texel buffers. It is closed with the buffer.
+
+        Raises:
+            InvalidArgumentError: the bytes are no whole number of texels, or do not start where the device wants.
+            OutOfRangeError: more texels than the device takes.
+            UnimplementedError: the device has no texel buffers of the format; the message lists those it has.
+        """
+        return TexelBuffer(buffer, format if isinstance(format, ImageFormat) else ImageFormat.parse(format))
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
         """A buffer over host memory in place, if the device and the alignment allow it.

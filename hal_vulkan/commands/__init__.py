@@ -1,10 +1,11 @@
 """Pipelines, the descriptor sets that bind buffers to them, and the command buffers that dispatch them.
 
-Imports: `vulkan`, `instance`, `memory`, `sync`, `hal`, `formats`, `spirv`, `shaders` and the ground files at the root.
+Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `hal`, `formats`, `spirv`, `shaders` and the ground files at
+the root.
 
-Read: `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
-`executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `action_recorder`, `recording_cache`,
-`command_buffer`.
+Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
+`executable`, `builtins`; `timestamps`, `recording`, `context`; `recorder`, `image_recorder`, `action_recorder`,
+`recording_cache`, `command_buffer`.
 """
 
 from __future__ import annotations

@@ -13,8 +13,9 @@ from ...status import ClosedError, InvalidArgumentError
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, ffi
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
+from .image_recorder import ImageRecorder
 from .pipeline import BoundSets, ComputePipeline, check_groups
-from .recorder import CommandRecorder
+from .recorder import Bound
 
 Groups = tuple[int, int, int]
 
@@ -24,21 +25,21 @@ _MAX_UPDATE_BYTES: Final = 65536
 _RECORDING: Final = CommandBufferState.RECORDING
 
 
-class ActionRecorder(CommandRecorder):
+class ActionRecorder(ImageRecorder):
     """A recorder of dispatches, and of transfers at any alignment: a kernel fills ranges that are not whole words."""
 
     def dispatch(
         self,
         pipeline: ComputePipeline,
-        bindings: BoundSets | Sequence[AnyBuffer | BindingSlot],
+        bindings: BoundSets | Sequence[Bound],
         groups: Groups,
         push: bytes = b"",
     ) -> None:
         """Runs a pipeline over ``groups`` workgroups (x, y, z).
 
         Args:
-            bindings: a buffer for each descriptor, in order of (set, binding, array element), or the result of
-                ``pipeline.bind``, which saves a look-up; a ``BindingSlot`` for a buffer that comes with the submission.
+            bindings: what ``pipeline.bind`` takes, or its result, which saves a look-up; a ``BindingSlot`` for a
+                resource that comes with the submission.
             push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the HAL
                 constants alone).
 
@@ -70,7 +71,7 @@ class ActionRecorder(CommandRecorder):
     def dispatch_indirect(
         self,
         pipeline: ComputePipeline,
-        bindings: BoundSets | Sequence[AnyBuffer | BindingSlot],
+        bindings: BoundSets | Sequence[Bound],
         parameters: AnyBuffer | BindingSlot,
         offset: int = 0,
         push: bytes = b"",
@@ -101,9 +102,7 @@ class ActionRecorder(CommandRecorder):
         if timestamps is not None:
             timestamps.end()
 
-    def _prepare_dispatch(
-        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[AnyBuffer | BindingSlot], push: bytes
-    ) -> None:
+    def _prepare_dispatch(self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Bound], push: bytes) -> None:
         """Binds what differs from the previous dispatch."""
         recording, handle, fn = self._recording, self._handle, self.device.fn
         assert recording is not None
@@ -140,12 +139,12 @@ class ActionRecorder(CommandRecorder):
             bound = pipeline.bind(bindings)  # type: ignore[arg-type]  # no slots here
             recording.take_over(bound)
         if pipeline.interface.buffer_device_addresses:
-            recording.resources.extend(bound.buffers)
+            recording.resources.extend(bound.resources)
             self._push_addresses(pipeline, bound, push)
             return
         if bound is not self._bound:
             self._bound = bound
-            recording.resources.extend(bound.buffers)
+            recording.resources.extend(bound.resources)
             if bound.infos is not None:
                 fn.vkCmdPushDescriptorSetWithTemplateKHR(
                     handle, pipeline.push_template, pipeline.layout, 0, bound.infos
@@ -163,8 +162,9 @@ class ActionRecorder(CommandRecorder):
         assert recording is not None
         _check_push(pipeline, push)
         table = None
-        if bound.buffers:
-            table = self._stage(struct.pack(f"<{len(bound.buffers)}Q", *(b.device_address for b in bound.buffers)))
+        if bound.resources:
+            addresses = [buffer.device_address for buffer in bound.resources]  # type: ignore[union-attr]  # buffers alone
+            table = self._stage(struct.pack(f"<{len(addresses)}Q", *addresses))
         self._bound, self._push = None, b""
         if interface.table_set is None:
             root = _BDA_ROOT.pack(0 if table is None else table.device_address, 0, 0, 0, 0, 0)
@@ -190,9 +190,7 @@ class ActionRecorder(CommandRecorder):
 
     def _stage(self, data: bytes) -> Buffer:
         """A buffer of these bytes that lives as long as the recording."""
-        buffer = Buffer.create(self.context.allocator, len(data), memory_type=_STAGING)
-        assert self._recording is not None
-        self._recording.scratch.append(buffer)
+        buffer = self._scratch(len(data), _STAGING)
         buffer.write(data)
         return buffer
 
@@ -291,13 +289,6 @@ class ActionRecorder(CommandRecorder):
             assert self._recording is not None
             self._recording.resources += (source, target)
             self._copy(source, source_offset, target, target_offset, size)
-
-    def _copy(self, source: Buffer, source_offset: int, target: Buffer, target_offset: int, size: int) -> None:
-        region = ffi.new("VkBufferCopy *")
-        region.srcOffset = source.offset + source_offset
-        region.dstOffset = target.offset + target_offset
-        region.size = size
-        self.device.fn.vkCmdCopyBuffer(self._handle, source.handle, target.handle, 1, region)
 
 
 def _check_push(pipeline: ComputePipeline, push: bytes) -> None:

@@ -23,14 +23,15 @@ from typing import Final, Self
 from ...hal.command_buffer import CommandBuffer as AnyCommandBuffer
 from ...hal.command_buffer import CommandBufferState, resolve_slots
 from ...status import ClosedError, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
+from ..images.image import Image
 from ..instance.logical_device import LogicalDevice
-from ..memory.buffer import Buffer
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, ffi
 from .action_recorder import ActionRecorder, Groups
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
 from .pipeline import ComputePipeline
-from .recording import Recording
+from .recording import Named, Recording
+from .resources import Resource, noun_of
 from .timestamps import DispatchTiming, TimestampRecorder
 
 # An enum's member, looked up by name, takes five times as long as a global.
@@ -164,7 +165,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             device.check(result, f"beginning {self.name}")
         return recording
 
-    def prepare(self, bindings: Sequence[Buffer] | None) -> Recording:
+    def prepare(self, bindings: Sequence[Resource] | None) -> Recording:
         """Checks that it can be submitted, and returns the native commands. For ``Queue``."""
         if self.state is not _EXECUTABLE:
             self.check_executable()
@@ -190,23 +191,23 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         ):
             self.state = _EXECUTABLE
 
-    def _recording_for(self, table: Sequence[Buffer]) -> Recording:
+    def _recording_for(self, table: Sequence[Resource]) -> Recording:
         if len(table) < self.binding_capacity:
             raise InvalidArgumentError(
                 f"{self.name} has {self.binding_capacity} binding slot(s); the table given has {len(table)}"
             )
         if self._checked_epoch != self.device.close_epoch:
             self._check_open(self._static)
-        for buffer in table:
-            if buffer.is_closed:
-                raise ClosedError(f"{self.name}: a buffer of the binding table was closed")
-            self._own(buffer, "the binding table")
-        key = b"".join([buffer.descriptor for buffer in table])
+        for resource in table:
+            self._own_resource(resource, "the binding table")
+            if resource.is_closed:
+                raise ClosedError(f"{self.name}: {noun_of(resource)} of the binding table was closed")
+        key = b"".join([resource.descriptor for resource in table])
         recordings = self._recordings
         assert recordings is not None
         return recordings.use(key) or recordings.keep(key, self._replay(table))
 
-    def _replay(self, table: Sequence[Buffer], *, timing: bool = False, muted: bool = False) -> Recording:
+    def _replay(self, table: Sequence[Resource], *, timing: bool = False, muted: bool = False) -> Recording:
         """Records the noted commands for a binding table, with timestamps or (``muted``) notes of its dispatches."""
         recorder = ActionRecorder(
             self.context, one_shot=self.one_shot, timing=timing or self._timing, name=self.name, family=self.family
@@ -228,10 +229,13 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         recording.resources = self._static
         return recording
 
-    def _check_open(self, resources: Sequence[Buffer | ComputePipeline]) -> None:
+    def _check_open(self, resources: Sequence[Named]) -> None:
         for resource in resources:
             if resource.is_closed:
-                what = f"pipeline {resource.name}" if isinstance(resource, ComputePipeline) else "a buffer"
+                if isinstance(resource, ComputePipeline):
+                    what = f"pipeline {resource.name}"
+                else:
+                    what = "an image" if isinstance(resource, Image) else noun_of(resource)
                 raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
         self._checked_epoch = self.device.close_epoch
 

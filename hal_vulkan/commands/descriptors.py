@@ -9,18 +9,27 @@ Thread rule: the cache locks; a ``DescriptorSet`` is immutable while pinned.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from ..instance.logical_device import LogicalDevice
-from ..memory.buffer import Buffer
-from ..vulkan.functions import NULL, CData, ffi, new
+from ..vulkan.functions import NULL, CData, chain, ffi, new
+from .resources import ABSENT, KINDS, Resource
 
 COMPUTE_STAGE: Final = 0x20
 _PUSH_DESCRIPTOR_BIT: Final = 0x1
+_PARTIALLY_BOUND: Final = 0x4
 BIND_POINT_COMPUTE: Final = 1
-_INFO_SIZE: Final = 32  # of Buffer.descriptor
+_INFO_SIZE: Final = 32  # of a resource's descriptor
+_POOL_DESCRIPTORS: Final = 8192
+
+_WRITES: Final = {
+    "VkDescriptorBufferInfo": "pBufferInfo",
+    "VkDescriptorImageInfo": "pImageInfo",
+    "VkBufferView": "pTexelBufferView",
+}
 
 # (binding, VkDescriptorType, count)
 LayoutKey: TypeAlias = tuple[tuple[int, int, int], ...]
@@ -41,9 +50,14 @@ class DescriptorSet:
 
 
 class DescriptorSetLayout:
-    """A VkDescriptorSetLayout with the cache of its sets; those for ``push`` descriptors have none."""
+    """A VkDescriptorSetLayout with the cache of its sets; those for ``push`` descriptors have none.
 
-    def __init__(self, device: LogicalDevice, bindings: LayoutKey, *, push: bool) -> None:
+    ``partial`` has the bindings whose elements may be absent.
+    """
+
+    def __init__(
+        self, device: LogicalDevice, bindings: LayoutKey, *, push: bool, partial: frozenset[int] = frozenset()
+    ) -> None:
         self.device = device
         self.bindings = bindings
         self.push = push
@@ -51,7 +65,12 @@ class DescriptorSetLayout:
         self._lock = threading.Lock()
         self._sets: dict[bytes, DescriptorSet] = {}
         self._free: list[DescriptorSet] = []
-        self._capacity = device.plan.descriptor_pool_size * 4
+        self._partial = bool(partial)
+        # Sets of large arrays are few.
+        self._pool_sets = min(
+            device.plan.descriptor_pool_size, max(1, _POOL_DESCRIPTORS // max(1, self.descriptor_count))
+        )
+        self._capacity = self._pool_sets * 4
         native = [
             new(
                 "VkDescriptorSetLayoutBinding",
@@ -68,7 +87,14 @@ class DescriptorSetLayout:
             bindingCount=len(native),
             pBindings=native or None,
         )
-        self.handle: CData = device.create("descriptor set layout", info)
+        flags = None
+        if partial:
+            flags = new(
+                "VkDescriptorSetLayoutBindingFlagsCreateInfo",
+                bindingCount=len(native),
+                pBindingFlags=[_PARTIALLY_BOUND if binding in partial else 0 for binding, _, _ in bindings],
+            )
+        self.handle: CData = device.create("descriptor set layout", chain(info, flags))
         self._template: CData = self.make_template() if bindings and not push else NULL
 
     def make_template(self, pipeline_layout: CData = NULL) -> CData:
@@ -97,24 +123,57 @@ class DescriptorSetLayout:
         )
         return self.device.create("descriptor update template", info)
 
-    def get(self, buffers: Sequence[Buffer], key: bytes | None = None) -> DescriptorSet:
-        """The pinned set that binds these buffers, one a descriptor in binding order; unpin it when done.
+    def get(self, resources: Sequence[Resource | None], key: bytes | None = None) -> DescriptorSet:
+        """The pinned set that binds these resources, one a descriptor in binding order; unpin it when done.
 
-        The caller checks the ranges, and may give the ``key``: ``Buffer.descriptor`` of each.
+        The caller checks them, and may give the ``key``: the ``descriptor`` of each, ``ABSENT`` for absent elements.
         """
         if key is None:
-            key = b"".join([buffer.descriptor for buffer in buffers])
+            key = b"".join([ABSENT if one is None else one.descriptor for one in resources])
         with self._lock:
             found = self._sets.get(key)
             if found is None:
                 found = self._take()
-                if buffers:
+                if self._partial:
+                    self._write_present(found.handle, key)
+                elif resources:
                     self.device.fn.vkUpdateDescriptorSetWithTemplate(
                         self.device.handle, found.handle, self._template, ffi.from_buffer(key)
                     )
                 self._sets[key] = found
             found.pins += 1
             return found
+
+    def _write_present(self, handle: CData, key: bytes) -> None:
+        """Writes the elements that are not absent: update templates write all."""
+        writes, kept, start = [], [], 0
+        for binding, kind, count in self.bindings:
+            parts = [key[at : at + _INFO_SIZE] for at in range(start, start + _INFO_SIZE * count, _INFO_SIZE)]
+            start += _INFO_SIZE * count
+            native = KINDS[kind].native
+            element = 0
+            for is_absent, run in itertools.groupby(parts, ABSENT.__eq__):
+                infos = list(run)
+                if not is_absent:
+                    array = ffi.new(f"{native}[]", len(infos))
+                    each = ffi.sizeof(native)
+                    ffi.memmove(array, b"".join([info[:each] for info in infos]), each * len(infos))
+                    kept.append(array)
+                    write = new(
+                        "VkWriteDescriptorSet",
+                        dstSet=handle,
+                        dstBinding=binding,
+                        dstArrayElement=element,
+                        descriptorCount=len(infos),
+                        descriptorType=kind,
+                    )
+                    setattr(write, _WRITES[native], array)
+                    writes.append(write[0])
+                element += len(infos)
+        if writes:
+            device = self.device
+            native_writes = ffi.new("VkWriteDescriptorSet[]", writes)
+            device.fn.vkUpdateDescriptorSets(device.handle, len(writes), native_writes, 0, NULL)
 
     def pin(self, descriptor_set: DescriptorSet) -> None:
         """Adds a use of a pinned set."""
@@ -141,7 +200,7 @@ class DescriptorSetLayout:
         return self._free.pop()
 
     def _grow(self) -> None:
-        device, count = self.device, self.device.plan.descriptor_pool_size
+        device, count = self.device, self._pool_sets
         by_kind: dict[int, int] = {}
         for _, kind, descriptors in self.bindings:
             by_kind[kind] = by_kind.get(kind, 0) + descriptors * count
@@ -161,7 +220,7 @@ class DescriptorSetLayout:
         self._free.extend(DescriptorSet(handles[i]) for i in range(count))
 
     def drop_block(self, serial: int) -> None:
-        """Forgets the sets that bind ranges of a memory block which is being freed."""
+        """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""
         with self._lock:
             for key in [key for key in self._sets if serial in memoryview(key).cast("Q").tolist()[3::4]]:
                 found = self._sets.pop(key)

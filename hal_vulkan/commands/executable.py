@@ -30,7 +30,8 @@ from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
-from .pipeline_interface import STORAGE_BUFFER, PipelineInterface, check_capabilities
+from .pipeline_interface import PipelineInterface, check_capabilities
+from .resources import STORAGE_BUFFER, UNIFORM_BUFFER
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
 _TABLE_SET: Final = 3
@@ -124,6 +125,7 @@ class Executable(Closing):
         subgroup_size: int | None = None,
         full_subgroups: bool = False,
         varying_subgroup_size: bool = False,
+        array_sizes: Mapping[tuple[int, int], int] | None = None,
     ) -> ComputePipeline:
         """The pipeline of an entry point of raw SPIR-V, made on first use and then kept.
 
@@ -132,6 +134,7 @@ class Executable(Closing):
             specialization: values by constant id.
             subgroup_size: ask the driver for this size.
             full_subgroups: launch subgroups with all invocations active.
+            array_sizes: descriptors of run-time sized arrays by (set, binding); 1024 where the limits allow it.
             varying_subgroup_size: let the driver choose the size, and ``SubgroupSize`` tell it.
 
         Raises:
@@ -140,6 +143,7 @@ class Executable(Closing):
             InvalidArgumentError: more than the device's limits.
         """
         constants = self._modules[0].pack(specialization)
+        sizes = dict(array_sizes or {})
 
         def make() -> ComputePipeline:
             module = self._module(0)
@@ -152,9 +156,11 @@ class Executable(Closing):
                 subgroup_size=subgroup_size,
                 full_subgroups=full_subgroups,
                 varying_subgroup_size=varying_subgroup_size,
+                array_sizes=sizes,
             )
 
-        return self._kept((entry_point, constants, subgroup_size, full_subgroups, varying_subgroup_size), make)
+        options = (subgroup_size, full_subgroups, varying_subgroup_size, tuple(sorted(sizes.items())))
+        return self._kept((entry_point, constants, *options), make)
 
     def pipeline_at(
         self, ordinal: int, *, specialization: Mapping[int, SpecializationValue] | None = None
@@ -246,6 +252,13 @@ class Executable(Closing):
             )
             for ordinal in layout.set_layouts
         )
+        for index, key in enumerate(keys):
+            for binding, kind, _ in key:
+                if kind not in (STORAGE_BUFFER, UNIFORM_BUFFER):
+                    raise UnimplementedError(
+                        f"{definition.entry_point}: set {index} binding {binding} is of descriptor type {kind}; "
+                        "programs bind storage and uniform buffers"
+                    )
         count = sum(count for key in keys for _, _, count in key)
         if len(keys) <= _TABLE_SET and any((b.set, b.binding) == (_TABLE_SET, 0) for b in entry.bindings):
             # Format vulkan-spirv-fb-ptr, as compilers up to 3.11 write it: the layout has the bindings, and the shader

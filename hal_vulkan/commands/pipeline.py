@@ -7,8 +7,9 @@ Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, cast
 
 from ...closing import Closing
 from ...spirv.reflection_types import Binding, ShaderModuleReflection
@@ -16,7 +17,6 @@ from ...status import (
     ClosedError,
     InvalidArgumentError,
     NotFoundError,
-    OutOfRangeError,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -24,39 +24,44 @@ from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, SetPins
 from .pipeline_context import PipelineCache, PipelineContext
-from .pipeline_interface import STORAGE_BUFFER, UNIFORM_BUFFER, PipelineInterface, check_capabilities, check_limits
+from .pipeline_interface import PipelineInterface, check_capabilities, check_limits, runtime_array_sizes
+from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
 
 _ALLOW_VARYING_SUBGROUP_SIZE: Final = 0x1  # VkPipelineShaderStageCreateFlagBits
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 
 
+_NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
+
+
 class BoundSets:
-    """Buffers bound to a pipeline: pinned sets, pushed descriptors, or for the address ABI the buffers alone.
+    """Resources bound to a pipeline: pinned sets, pushed descriptors, or for the address ABI the buffers alone.
 
     Made by ``ComputePipeline.bind``, for any number of dispatches of pipelines with the same layout; then ``close`` it.
     """
 
-    __slots__ = ("_epoch", "_open", "buffers", "infos", "pins", "pipeline")
+    __slots__ = ("_epoch", "_open", "infos", "pins", "pipeline", "resources")
 
     def __init__(
-        self, pipeline: ComputePipeline, buffers: tuple[Buffer, ...], pins: SetPins = (), infos: CData | None = None
+        self, pipeline: ComputePipeline, resources: Sequence[Resource], pins: SetPins = (), infos: CData | None = None
     ) -> None:
         self.pipeline = pipeline
-        self.buffers = buffers
+        self.resources = resources
         self.pins = pins
         self.infos = infos  # with push descriptors: what is pushed, in place of sets
         self._open = True
         self._epoch = pipeline.device.close_epoch
 
     def check_open(self) -> None:
-        """Raises ClosedError if this, or a buffer that it binds, was closed."""
+        """Raises ClosedError if this, or a resource that it binds, was closed."""
         if not self._open:
             raise ClosedError(f"these sets of {self.pipeline.name} were closed; bind again")
         epoch = self.pipeline.device.close_epoch
         if epoch != self._epoch:
-            if any(buffer.is_closed for buffer in self.buffers):
-                raise ClosedError(f"{self.pipeline.name}: a buffer of these sets was closed; bind again")
+            for resource in self.resources:
+                if resource.is_closed:
+                    raise ClosedError(f"{self.pipeline.name}: {noun_of(resource)} of these sets was closed; bind again")
             self._epoch = epoch
 
     def close(self) -> None:
@@ -91,6 +96,7 @@ class ComputePipeline(Closing):
         subgroup_size: int | None = None,
         full_subgroups: bool = False,
         varying_subgroup_size: bool = False,
+        array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
         name: str | None = None,
     ) -> None:
         device = self.device = context.device
@@ -104,17 +110,26 @@ class ComputePipeline(Closing):
         check_capabilities(device, reflection)
         self.local_size = self.entry.local_size
         if interface is None:
-            interface = PipelineInterface.from_reflection(self.entry)
+            interface = PipelineInterface.from_reflection(
+                self.entry,
+                runtime_array_sizes(device, self.entry, array_sizes),
+                partially_bound="descriptorBindingPartiallyBound" in device.plan.features,
+            )
         else:
             interface.check_covers(self.entry)
         self.interface = interface
         check_limits(device, self.entry, interface)
-        # (set, binding, VkDescriptorType) of each buffer that a dispatch takes, in order
+        # (set, binding, VkDescriptorType) of each resource that a dispatch takes, in order
         self._descriptor_order = tuple(
             (index, binding, kind)
             for index, key in enumerate(interface.set_layouts)
             for binding, kind, count in key
             for _ in range(count)
+        )
+        self._declared = {(binding.set, binding.binding): binding for binding in self.entry.bindings}
+        self._has_arrays = any(count > 1 for key in interface.set_layouts for _, _, count in key)
+        self._only_buffers = not interface.partial and all(
+            kind in (STORAGE_BUFFER, UNIFORM_BUFFER) for _, _, kind in self._descriptor_order
         )
         limits = device.profile.limits
         self.offset_alignment = max(
@@ -126,10 +141,14 @@ class ComputePipeline(Closing):
         push = (
             device.plan.push_descriptors
             and len(interface.set_layouts) == 1
+            and not interface.partial
             and 0 < len(self._descriptor_order) <= limits.max_push_descriptors
         )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
-            context.set_layout(key, push=push) for key in interface.set_layouts
+            context.set_layout(
+                key, push=push, partial=frozenset(binding for number, binding in interface.partial if number == index)
+            )
+            for index, key in enumerate(interface.set_layouts)
         )
         self.layout: CData = context.pipeline_layout(self.set_layouts, interface.push_constant_bytes)
         self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
@@ -208,54 +227,58 @@ class ComputePipeline(Closing):
         )
         return handle[0]
 
-    def bind(self, buffers: Sequence[Buffer]) -> BoundSets:
-        """Binds buffers, in order of (set, binding, array element).
+    def bind(self, resources: Sequence[Resource | Sequence[Resource | None] | None]) -> BoundSets:
+        """Binds buffers, images, samplers and texel buffers.
+
+        Args:
+            resources: one a descriptor, in order of (set, binding, array element). An array may be one sequence, where
+                ``None``, and what is missing at its end, are absent elements on devices with
+                ``descriptorBindingPartiallyBound``; the shader must not access these.
 
         Raises:
-            InvalidArgumentError: a wrong number of buffers, or an offset that is not aligned as the device wants.
-            OutOfRangeError: a range larger than the device can bind.
-            ClosedError: a buffer, or this pipeline, was closed.
+            InvalidArgumentError: a wrong number of resources, one that the binding does not take, or a buffer's offset
+                that is not aligned as the device wants.
+            OutOfRangeError: a buffer's range larger than the device can bind.
+            ClosedError: a resource, or this pipeline, was closed.
         """
         if self.is_closed or self.device.is_closed:
             self.device.check_usable()
             raise ClosedError(f"pipeline {self.name} was closed")
-        expected = self.interface.binding_count
-        if len(buffers) != expected:
-            raise InvalidArgumentError(f"{self.name} takes {expected} buffer(s), got {len(buffers)}")
+        flat = cast("Sequence[Resource]", resources)
+        if self._has_arrays or len(flat) != len(self._descriptor_order):
+            flat = cast("Sequence[Resource]", self.interface.one_a_descriptor(resources, self.name))
         if self.interface.buffer_device_addresses:
-            for index, buffer in enumerate(buffers):
+            for index, buffer in enumerate(flat):
                 self._check_buffer(buffer, f"binding {index}")
-            return BoundSets(self, tuple(buffers))
-        device, limits = self.device, self.device.profile.limits
-        for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
-            if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
-                continue
-            if buffer._closed or buffer.is_closed or buffer.device is not self.device:
-                self._check_buffer(buffer, f"set {set_index} binding {binding}")
-            if kind == STORAGE_BUFFER:
-                alignment, most = limits.min_storage_buffer_offset_alignment, limits.max_storage_buffer_range
+            return BoundSets(self, tuple(flat))
+        if self._only_buffers:
+            device, buffers = self.device, cast("Sequence[Buffer]", flat)
+            for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
+                # Other resources are never bindable.
+                if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
+                    continue
+                self._check(buffer, set_index, binding, kind)
+            if self.interface.whole_words:
+                key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers])
             else:
-                alignment, most = limits.min_uniform_buffer_offset_alignment, limits.max_uniform_buffer_range
-            if buffer.offset % alignment:
-                raise InvalidArgumentError(
-                    f"{self.name}: the buffer for set {set_index} binding {binding} starts at byte {buffer.offset} of "
-                    f"its block; {self.device.profile.name} binds multiples of {alignment}. Copy it to a buffer of its "
-                    "own"
-                )
-            if buffer.size > most or not buffer.size:
-                limit = "maxStorageBufferRange" if kind == STORAGE_BUFFER else "maxUniformBufferRange"
-                raise OutOfRangeError(
-                    f"{self.name}: the buffer for set {set_index} binding {binding} has {buffer.size:,} bytes; this "
-                    f"device binds 1 to {most:,} ({limit}). "
-                    + ("Allocate at least one element" if not buffer.size else "Bind parts of it")
-                )
-        if self.interface.whole_words:
-            key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers])
+                key = b"".join([b.descriptor for b in buffers])
+            bound: tuple[Resource, ...] = tuple(buffers)
         else:
-            key = b"".join([b.descriptor for b in buffers])
+            for resource, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
+                self._check(resource, set_index, binding, kind)
+            key = b"".join([ABSENT if one is None else one.descriptor for one in flat])
+            bound = tuple(one for one in flat if one is not None)
         if self.push_template is not None:
-            return BoundSets(self, tuple(buffers), (), ffi.from_buffer(key))
-        return BoundSets(self, tuple(buffers), self.pin_sets(buffers, key))
+            return BoundSets(self, bound, (), ffi.from_buffer(key))
+        return BoundSets(self, bound, self.pin_sets(flat, key))
+
+    def _check(self, resource: object, set_index: int, binding: int, kind: int) -> None:
+        key = set_index, binding
+        if resource is None and key in self.interface.partial:
+            return
+        check_resource(
+            self.name, f"set {set_index} binding {binding}", self.device, kind, self._declared.get(key), resource
+        )
 
     def bind_table(self, table: Buffer) -> BoundSets:
         """Binds the table of addresses that a pipeline with a ``table_set`` takes."""
@@ -265,27 +288,27 @@ class ComputePipeline(Closing):
         sets = [layout.get((table,) if layout is layouts[-1] else ()) for layout in layouts]
         return BoundSets(self, (), tuple(zip(layouts, sets, strict=True)))
 
-    def _check_buffer(self, buffer: Buffer, where: str) -> None:
+    def _check_buffer(self, buffer: Resource, where: str) -> None:
         if buffer.device is not self.device:
             raise InvalidArgumentError(f"{self.name}: the buffer for {where} belongs to another device; copy it over")
         if buffer.is_closed:
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
-    def pin_sets(self, buffers: Sequence[Buffer], key: bytes) -> SetPins:
-        """``bind`` for a caller that has checked the buffers and made their key; not for push descriptors."""
+    def pin_sets(self, resources: Sequence[Resource | None], key: bytes) -> SetPins:
+        """``bind`` for a caller that has checked the resources and made their key; not for push descriptors."""
         layouts = self.set_layouts
         if len(layouts) == 1:
-            return ((layouts[0], layouts[0].get(buffers, key)),)
+            return ((layouts[0], layouts[0].get(resources, key)),)
         sets, start = [], 0
         for layout in layouts:
             end = start + layout.descriptor_count
-            sets.append((layout, layout.get(buffers[start:end], key[32 * start : 32 * end])))
+            sets.append((layout, layout.get(resources[start:end], key[32 * start : 32 * end])))
             start = end
         return tuple(sets)
 
     @property
     def writes(self) -> tuple[bool, ...]:
-        """Whether it may write each of its buffers; empty if unknown, as with device addresses."""
+        """Whether it may write each of its resources; empty if unknown, as with device addresses."""
         if self.interface.buffer_device_addresses:
             return ()
         writable = {(binding.set, binding.binding) for binding in self.entry.bindings if binding.writable}
@@ -311,7 +334,7 @@ class ComputePipeline(Closing):
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""
         count = self.interface.binding_count
-        return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {count} buffers>"
+        return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {count} descriptors>"
 
 
 def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:

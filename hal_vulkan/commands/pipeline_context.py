@@ -91,16 +91,19 @@ class PipelineContext:
         self.device = device
         self.cache = PipelineCache(device, persistent=persistent_cache)
         self._lock = threading.Lock()
-        self._set_layouts: dict[tuple[LayoutKey, bool], DescriptorSetLayout] = {}
+        self._set_layouts: dict[tuple[LayoutKey, bool, frozenset[int]], DescriptorSetLayout] = {}
         self._pipeline_layouts: dict[tuple[object, ...], CData] = {}
         self._push_templates: dict[int, CData] = {}
 
-    def set_layout(self, key: LayoutKey, *, push: bool = False) -> DescriptorSetLayout:
-        """The layout for these bindings, for sets or for push descriptors."""
+    def set_layout(
+        self, key: LayoutKey, *, push: bool = False, partial: frozenset[int] = frozenset()
+    ) -> DescriptorSetLayout:
+        """The layout for these bindings, for sets or for push descriptors; ``partial`` ones may lack elements."""
         with self._lock:
-            found = self._set_layouts.get((key, push))
+            found = self._set_layouts.get((key, push, partial))
             if found is None:
-                found = self._set_layouts[key, push] = DescriptorSetLayout(self.device, key, push=push)
+                made = DescriptorSetLayout(self.device, key, push=push, partial=partial)
+                found = self._set_layouts[key, push, partial] = made
             return found
 
     def push_template(self, layout: CData, set_layout: DescriptorSetLayout) -> CData:
@@ -131,7 +134,7 @@ class PipelineContext:
             return found
 
     def drop_block(self, serial: int) -> None:
-        """Forgets the sets that bind ranges of a memory block which is being freed."""
+        """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""
         for layout in list(self._set_layouts.values()):
             layout.drop_block(serial)
 

@@ -7,21 +7,31 @@ once a table of buffers fills the slots.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.command_buffer import BindingSlot, CommandBufferState, refuse_slot
+from ...hal.memory import MemoryTypeFlags
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, OutOfRangeError
+from ..images.image import Image
+from ..images.image_view import CombinedImageSampler, ImageView
+from ..images.sampler import Sampler
+from ..images.texel_buffer import TexelBuffer
 from ..memory.buffer import Buffer
-from ..vulkan.functions import NULL, CData, new
+from ..vulkan.functions import NULL, CData, ffi, new
 from .context import CommandContext
 from .pipeline import BoundSets, ComputePipeline
-from .recording import Recording
+from .recording import Named, Recording
 from .recording_cache import RecordingCache
+from .resources import Resource, noun_of
 from .timestamps import TimestampRecorder
 
 # An enum's member, looked up by name, takes five times as long as a global.
 _RECORDING: Final = CommandBufferState.RECORDING
+
+# What a descriptor is given: a resource or a slot for one, and for an array of them one sequence.
+Bound: TypeAlias = AnyBuffer | Resource | BindingSlot | Sequence[AnyBuffer | Resource | BindingSlot | None] | None
+_NAMED: Final = (Buffer, ComputePipeline, ImageView, CombinedImageSampler, Sampler, TexelBuffer, Image)
 
 
 class CommandRecorder:
@@ -58,7 +68,7 @@ class CommandRecorder:
         self._dispatch = device.fn.vkCmdDispatch
         self._noting = binding_capacity > 0
         self._commands: list[tuple[Callable[..., None], tuple[object, ...], dict[str, int]]] = []
-        self._static: list[Buffer | ComputePipeline] = []  # what the noted commands name without a slot
+        self._static: list[Named] = []  # what the noted commands name without a slot
         self._recordings: RecordingCache[bytes, Recording] | None = (
             RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
         )
@@ -147,6 +157,20 @@ class CommandRecorder:
             f"command buffer {self.name} is {self.state.value}, not being recorded: begin() it"
         )
 
+    def _scratch(self, size: int, memory_type: MemoryTypeFlags = MemoryTypeFlags.DEVICE_LOCAL) -> Buffer:
+        """A buffer that lives as long as the recording."""
+        buffer = Buffer.create(self.context.allocator, size, memory_type=memory_type)
+        assert self._recording is not None
+        self._recording.scratch.append(buffer)
+        return buffer
+
+    def _copy(self, source: Buffer, source_offset: int, target: Buffer, target_offset: int, size: int) -> None:
+        region = ffi.new("VkBufferCopy *")
+        region.srcOffset = source.offset + source_offset
+        region.dstOffset = target.offset + target_offset
+        region.size = size
+        self.device.fn.vkCmdCopyBuffer(self._handle, source.handle, target.handle, 1, region)
+
     def _own(self, buffer: AnyBuffer | BindingSlot, what: str) -> Buffer:
         """The buffer, if these commands can use it."""
         if not isinstance(buffer, Buffer):
@@ -156,33 +180,40 @@ class CommandRecorder:
             raise InvalidArgumentError(f"{what}: the buffer belongs to another device; copy it over through the host")
         return buffer
 
+    def _own_resource(self, resource: object, what: str) -> None:
+        """Raises unless these commands can bind a resource."""
+        if not isinstance(resource, _NAMED) or isinstance(resource, (Image, ComputePipeline)):
+            self._own(resource, what)  # type: ignore[arg-type]  # raises
+        elif resource.device is not self.device:
+            raise InvalidArgumentError(
+                f"{what}: {noun_of(resource)} belongs to another device; copy it over through the host"
+            )
+
     def _note(self, command: Callable[..., None], *arguments: object, **offsets: int) -> None:
         """Keeps a command until a table fills its slots, and what it names without a slot."""
         self._commands.append((command, arguments, offsets))
         for argument in arguments:
-            if isinstance(argument, (Buffer, ComputePipeline)):
+            if isinstance(argument, _NAMED):
                 self._static.append(argument)
             elif isinstance(argument, BoundSets):
-                self._static += argument.buffers
+                self._static += argument.resources
             elif isinstance(argument, tuple):
-                self._static += [item for item in argument if isinstance(item, Buffer)]
+                self._static += [item for item in argument if isinstance(item, _NAMED)]
 
     def _check_slots(
-        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[AnyBuffer | BindingSlot]
-    ) -> BoundSets | tuple[AnyBuffer | BindingSlot, ...]:
+        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Bound]
+    ) -> BoundSets | tuple[object, ...]:
         if isinstance(bindings, BoundSets):
             return bindings
-        if len(bindings) != pipeline.interface.binding_count:
-            raise InvalidArgumentError(
-                f"{pipeline.name} takes {pipeline.interface.binding_count} buffer(s), got {len(bindings)}"
-            )
-        for binding in bindings:
-            self._check_slot(binding)
-        return tuple(bindings)
+        flat = pipeline.interface.one_a_descriptor(bindings, pipeline.name)
+        for binding in flat:
+            if binding is not None:
+                self._check_slot(binding)
+        return tuple(flat)
 
-    def _check_slot(self, binding: AnyBuffer | BindingSlot) -> None:
+    def _check_slot(self, binding: object) -> None:
         if not isinstance(binding, BindingSlot):
-            self._own(binding, "binding")
+            self._own_resource(binding, "binding")
         elif not 0 <= binding.slot < self.binding_capacity:
             raise OutOfRangeError(
                 f"slot {binding.slot} is outside the binding table of {self.binding_capacity} slot(s) of {self.name}"

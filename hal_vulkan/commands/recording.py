@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
+from ..images.image import Image
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, new
 from .descriptors import DescriptorSet, DescriptorSetLayout
 from .pipeline import BoundSets, ComputePipeline
+from .resources import Resource
 from .timestamps import TimestampRecorder
 
 _STAGE_INDIRECT: Final = 0x2
@@ -22,6 +24,10 @@ _ACCESS_SHADER_WRITE: Final = 0x40
 _ACCESS_TRANSFER: Final = 0x800 | 0x1000
 _ACCESS_TRANSFER_WRITE: Final = 0x1000
 _ACCESS_HOST: Final = 0x2000 | 0x4000
+
+
+# What commands name.
+Named: TypeAlias = Resource | Image | ComputePipeline
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +84,7 @@ class Recording:
 
     def __init__(self, native: NativeCommands) -> None:
         self.native = native
-        self.resources: list[Buffer | ComputePipeline] = []
+        self.resources: list[Named] = []
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
         self.pinned: list[tuple[DescriptorSetLayout, DescriptorSet]] = []

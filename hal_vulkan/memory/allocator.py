@@ -10,11 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import chain, ffi, new
+from ..vulkan.functions import CData, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
 from .block import Block, BlockFactory
 from .memory_type import rank_memory_types
@@ -56,9 +57,21 @@ class AllocatorStatistics:
     blocks: tuple[BlockStatistics, ...]
 
 
+class ImageMemory(NamedTuple):
+    """What an image needs of memory: a multiple of ``alignment``, perhaps a block of its own."""
+
+    image: CData
+    alignment: int
+    dedicated: bool
+
+
 @dataclass(eq=False, slots=True)
 class Allocation:
-    """A range of a block. ``exports`` counts host views, which may outlive the buffer."""
+    """A range of a block.
+
+    ``exports`` counts host views, which may outlive the buffer. ``views`` has the VkBufferView of each (offset, size,
+    VkFormat), with its serial; they are destroyed with the range.
+    """
 
     allocator: Allocator
     block: Block
@@ -66,6 +79,7 @@ class Allocation:
     size: int
     exports: int = 0
     retired: bool = False
+    views: dict[tuple[int, int, int], tuple[CData, int]] | None = None
 
 
 class Allocator:
@@ -107,11 +121,66 @@ class Allocator:
         try:
             return self._allocate(size, flags)
         except ResourceExhaustedError:
-            for cache in list(device.caches):
-                cache.trim()
-            for queue in device.queues:  # what was closed while in use comes back
-                queue.wait_idle()
+            self._make_room()
             return self._allocate(size, flags)
+
+    def allocate_image(self, image: CData) -> Allocation:
+        """Memory for a VkImage, to which it is bound; errors as for ``allocate``."""
+        device = self.device
+        device.close_dropped()
+        preferences = new("VkMemoryDedicatedRequirements")
+        answer = chain(new("VkMemoryRequirements2"), preferences)
+        device.fn.vkGetImageMemoryRequirements2(
+            device.handle, new("VkImageMemoryRequirementsInfo2", image=image), answer
+        )
+        needed = answer.memoryRequirements
+        profile, size = device.profile, needed.size
+        order = rank_memory_types(
+            profile.memory_types, profile.memory_heaps, needed.memoryTypeBits, MemoryTypeFlags.DEVICE_LOCAL
+        )
+        dedicated = bool(preferences.prefersDedicatedAllocation or size >= device.plan.dedicated_threshold)
+        wanted = ImageMemory(image, needed.alignment, dedicated)
+        try:
+            with self._lock:
+                allocation = self._allocate_slowly(size, order, dedicated, wanted)
+        except ResourceExhaustedError:
+            self._make_room()
+            with self._lock:
+                allocation = self._allocate_slowly(size, order, dedicated, wanted)
+        result = device.fn.vkBindImageMemory(device.handle, image, allocation.block.memory, allocation.offset)
+        if result:
+            self.free(allocation)
+            device.check(result, f"binding {size:,} bytes of memory to an image")
+        return allocation
+
+    def _make_room(self) -> None:
+        for cache in list(self.device.caches):
+            cache.trim()
+        for queue in self.device.queues:  # what was closed while in use comes back
+            queue.wait_idle()
+
+    def texel_view(self, allocation: Allocation, offset: int, size: int, vk_format: int) -> tuple[CData, int]:
+        """A VkBufferView of bytes of a block, within an allocation, with its serial. It is kept with the allocation."""
+        with self._lock:
+            if allocation.views is None:
+                allocation.views = {}
+            found = allocation.views.get((offset, size, vk_format))
+            if found is None:
+                info = new(
+                    "VkBufferViewCreateInfo",
+                    buffer=allocation.block.buffer,
+                    format=vk_format,
+                    offset=offset,
+                    range=size,
+                )
+                view = self.device.create("buffer view", info)
+                found = allocation.views[offset, size, vk_format] = view, self._factory.new_serial()
+            return found
+
+    def new_serial(self) -> int:
+        """A number for something that is bound, never given twice; descriptor sets are cached by it."""
+        with self._lock:
+            return self._factory.new_serial()
 
     def _allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
         if size < 0:
@@ -129,17 +198,21 @@ class Allocator:
             found = None if dedicated else self._find(size, order[0])
             return found or self._allocate_slowly(size, order, dedicated)
 
-    def _find(self, size: int, type_index: int) -> Allocation | None:
+    def _find(self, size: int, pool: int, alignment: int = GRANULARITY) -> Allocation | None:
         """A range of a block that there is."""
-        for block in self._blocks.get(type_index, ()):
-            offset = block.suballocator.allocate(size)
+        for block in self._blocks.get(pool, ()):
+            offset = block.suballocator.allocate(size, alignment)
             if offset is not None:
                 return self._account(block, offset, size)
         return None
 
-    def _allocate_slowly(self, size: int, order: tuple[int, ...], dedicated: bool) -> Allocation:
+    def _allocate_slowly(
+        self, size: int, order: tuple[int, ...], dedicated: bool, image: ImageMemory | None = None
+    ) -> Allocation:
         limit = self.device.profile.limits
-        largest = min(limit.max_memory_allocation_size, limit.max_buffer_size)
+        largest = limit.max_memory_allocation_size
+        if image is None:
+            largest = min(largest, limit.max_buffer_size)
         if size > largest:
             raise ResourceExhaustedError(
                 f"an allocation of {size:,} bytes is larger than this device allows ({largest:,} bytes, its "
@@ -148,10 +221,13 @@ class Allocator:
         failure: PumiceError | None = None
         for attempt in range(2):
             for type_index in order:
-                if not dedicated and (found := self._find(size, type_index)) is not None:
-                    return found
+                if not dedicated:
+                    pool, alignment = (type_index, GRANULARITY) if image is None else (~type_index, image.alignment)
+                    found = self._find(size, pool, alignment)
+                    if found is not None:
+                        return found
                 try:
-                    block = self._make_block(size, type_index, dedicated)
+                    block = self._make_block(size, type_index, dedicated, image)
                 except ResourceExhaustedError as error:
                     failure = error
                     continue
@@ -205,12 +281,16 @@ class Allocator:
 
     def _free_now(self, allocation: Allocation) -> None:
         block = allocation.block
+        if allocation.views is not None:
+            for view, serial in allocation.views.values():
+                self.forget(serial)
+                self.device.destroy("buffer view", view)
         block.suballocator.free(0 if block.kind == "imported" else allocation.offset)
         self._allocated -= allocation.size
         self._allocations -= 1
         destroyed("allocation")
         if block.suballocator.is_empty():
-            others = (b for b in self._blocks[block.type_index] if b is not block and b.kind == "shared")
+            others = (b for b in self._blocks[block.pool] if b is not block and b.kind == "shared")
             if block.kind != "shared" or any(b.suballocator.is_empty() for b in others):  # one empty block is kept
                 self._destroy_block(block)
 
@@ -252,7 +332,7 @@ class Allocator:
             if allocation.retired and not allocation.exports:
                 self._free_now(allocation)
 
-    def _make_block(self, size: int, type_index: int, dedicated: bool) -> Block:
+    def _make_block(self, size: int, type_index: int, dedicated: bool, image: ImageMemory | None) -> Block:
         exact = -(-max(size, 1) // GRANULARITY) * GRANULARITY
         # A heap without room for a whole block may have room for a smaller one.
         whole = max(self.device.plan.block_size, exact)
@@ -261,17 +341,27 @@ class Allocator:
         kind = "dedicated" if dedicated else "shared"
         for candidate in sizes:
             with contextlib.suppress(ResourceExhaustedError):
+                if image is not None:
+                    return self._factory.make_for_images(min(candidate, limit), type_index, None)
                 return self._factory.make(kind, min(candidate, limit), type_index)
+        if image is not None:
+            return self._factory.make_for_images(
+                size if dedicated else exact, type_index, image.image if dedicated else None
+            )
         return self._factory.make(kind, min(exact, limit), type_index)
 
     def _add(self, block: Block) -> None:
-        self._blocks.setdefault(block.type_index, []).append(block)
+        self._blocks.setdefault(block.pool, []).append(block)
         self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] += block.size
 
-    def _destroy_block(self, block: Block) -> None:
+    def forget(self, serial: int) -> None:
+        """Drops the descriptor sets that name what a serial numbers; it is about to be destroyed."""
         if self.on_block_freed is not None:
-            self.on_block_freed(block.serial)
-        self._blocks[block.type_index].remove(block)
+            self.on_block_freed(serial)
+
+    def _destroy_block(self, block: Block) -> None:
+        self.forget(block.serial)
+        self._blocks[block.pool].remove(block)
         self._factory.destroy(block)
         self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] -= block.size
 

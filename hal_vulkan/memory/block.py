@@ -2,6 +2,9 @@
 
 A block is mapped once for good where the host can see it. A ``Buffer`` is then an offset and a size in a block: making
 one costs no native call. ``docs/design/hal.md`` argues the choice.
+
+Images have blocks of their own, without a buffer and not mapped: a device may want ``bufferImageGranularity`` bytes
+between an image and a buffer, and a buffer over the whole block would overlap every image in it.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ from ..vulkan.functions import WHOLE_SIZE, CData, chain, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from .suballocator import Suballocator
 
-_USAGE: Final = 0x1 | 0x2 | 0x10 | 0x20 | 0x100  # transfer source and target, uniform, storage, indirect
+# Transfer source and target, uniform and storage texels, uniform, storage, indirect.
+_USAGE: Final = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x20 | 0x100
 _USAGE_DEVICE_ADDRESS: Final = 0x20000
 _HANDLE_HOST_ALLOCATION: Final = 0x80
 _ALLOCATE_DEVICE_ADDRESS: Final = 0x2
@@ -26,12 +30,17 @@ _FEATURE_IMPORTABLE: Final = 0x4
 
 
 class Block:
-    """One VkDeviceMemory with one VkBuffer over it."""
+    """One VkDeviceMemory with one VkBuffer over it, or for images without one.
 
-    def __init__(self, kind: str, size: int, type_index: int, serial: int) -> None:
+    Attributes:
+        pool: which blocks it may take the place of: its memory type, for images the complement of that.
+    """
+
+    def __init__(self, kind: str, size: int, type_index: int, serial: int, *, for_images: bool = False) -> None:
         self.kind = kind  # "shared", "dedicated" or "imported"
         self.size = size
         self.type_index = type_index
+        self.pool = ~type_index if for_images else type_index
         self.serial = serial
         self.buffer: CData = ffi.NULL
         self.handle_value = 0
@@ -94,10 +103,29 @@ class BlockFactory:
     def destroy(self, block: Block) -> None:
         """Frees the memory; nothing may use it any more."""
         device, fn = self._device, self._device.fn
-        fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)
+        fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)  # nothing, where there is none
         fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)  # unmaps
         block.owner = None
         destroyed("memory block")
+
+    def new_serial(self) -> int:
+        """A number that no block has, nor anything else that is bound."""
+        self._serial += 1
+        return self._serial
+
+    def make_for_images(self, size: int, type_index: int, only: CData | None) -> Block:
+        """A block for images, or ``only`` for one; ResourceExhaustedError if the heap has no room."""
+        device = self._device
+        kind = "shared" if only is None else "dedicated"
+        block = Block(kind, size, type_index, self.new_serial(), for_images=True)
+        memory = ffi.new("VkDeviceMemory *")
+        dedicated = None if only is None else new("VkMemoryDedicatedAllocateInfo", image=only)
+        allocate = chain(new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=type_index), dedicated)
+        what = f"allocating {size:,} bytes of memory type {type_index} for images ({kind})"
+        device.check(device.fn.vkAllocateMemory(device.handle, allocate, ffi.NULL, memory), what)
+        block.memory = memory[0]
+        created("memory block")
+        return block
 
     def make(
         self,
@@ -109,8 +137,7 @@ class BlockFactory:
         memory_next: CData | None = None,
     ) -> Block:
         """A block, ``"shared"``, ``"dedicated"`` or ``"imported"``; ResourceExhaustedError if the heap has no room."""
-        self._serial += 1
-        block = Block(kind, size, type_index, self._serial)
+        block = Block(kind, size, type_index, self.new_serial())
         device, fn = self._device, self._device.fn
         what = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"
         buffer = ffi.new("VkBuffer *")

@@ -101,6 +101,11 @@ class Buffer(AnyBuffer):
         most = self.device.profile.limits.max_storage_buffer_range
         return self.descriptor[:16] + _SIZE.pack(min((self.size + 3) & ~3, most)) + self.descriptor[24:]
 
+    def texel_view(self, vk_format: int) -> tuple[CData, int]:
+        """The VkBufferView of its bytes as texels of a VkFormat, and the view's serial; it goes with the memory."""
+        allocation = self._allocation
+        return allocation.allocator.texel_view(allocation, self.offset, self.size, vk_format)
+
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
         """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
 

@@ -51,13 +51,16 @@ class Suballocator:
         self._by_start: dict[int, int] = {0: size}
         self._by_end: dict[int, int] = {size: 0}
 
-    def allocate(self, size: int) -> int | None:
-        """The offset of the smallest free range that ``size`` bytes fit into, or ``None``."""
+    def allocate(self, size: int, alignment: int = GRANULARITY) -> int | None:
+        """The offset, a multiple of ``alignment``, in the smallest free range that fits; or ``None``."""
         if self._torn:
             self._rebuild()
         size = -(-max(size, 1) // GRANULARITY) * GRANULARITY
         by_size = self._by_size
         index = bisect_left(by_size, (size, -1))
+        if alignment > GRANULARITY:
+            while index < len(by_size) and -by_size[index][1] % alignment + size > by_size[index][0]:
+                index += 1
         if index == len(by_size):
             return None
         free_size, start = by_size[index]
@@ -65,6 +68,11 @@ class Suballocator:
         del by_size[index]
         del self._by_start[start]
         del self._by_end[start + free_size]
+        if alignment > GRANULARITY and start % alignment:
+            skipped = -start % alignment
+            self._insert(start, skipped)
+            start += skipped
+            free_size -= skipped
         if free_size > size:
             self._insert(start + size, free_size - size)
         self._used[start] = size

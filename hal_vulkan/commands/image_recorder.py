@@ -1,0 +1,461 @@
+"""The actions on images of a command buffer: copies from and to buffers, between images, clears, blits and mip levels.
+
+Regions are given by a mip level, layers, an offset and an extent in texels; what is left out is all there is. Images
+belong to the compute family, and only its command buffers take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from ...hal.buffer import Buffer as AnyBuffer
+from ...hal.command_buffer import BindingSlot
+from ...hal.memory import BufferUsage
+from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, UnimplementedError
+from ..images.format_features import BLIT_SOURCE, BLIT_TARGET, LINEAR_FILTER, ImageUsage, format_features, formats_with
+from ..images.image import Extent, Image
+from ..instance.profile import QueueFlag
+from ..memory.buffer import Buffer
+from ..vulkan.functions import CData, ffi, new
+from .recorder import CommandRecorder
+
+_GENERAL: Final = 1  # VkImageLayout
+_COLOR: Final = 0x1
+_DEPTH: Final = 0x2
+_TOP_OF_PIPE: Final = 0x1
+_COMPUTE_AND_TRANSFER: Final = 0x800 | 0x1000
+_ALL_ACCESS: Final = 0x20 | 0x40 | 0x800 | 0x1000  # of shaders and transfers
+_QUEUE_FAMILY_IGNORED: Final = 0xFFFF_FFFF
+_ORIGIN: Final = (0, 0, 0)
+
+
+class Region(NamedTuple):
+    """Texels of one mip level of some layers, checked."""
+
+    level: int
+    base_layer: int
+    layers: int
+    offset: Extent
+    extent: Extent
+
+
+class ImageRecorder(CommandRecorder):
+    """A recorder of transfers that images take part in."""
+
+    def initialize_image(self, image: Image) -> None:
+        """Brings a new image from the undefined layout into the general one. For ``Device.create_image``."""
+        barrier = new(
+            "VkImageMemoryBarrier",
+            dstAccessMask=_ALL_ACCESS,
+            newLayout=_GENERAL,
+            srcQueueFamilyIndex=_QUEUE_FAMILY_IGNORED,
+            dstQueueFamilyIndex=_QUEUE_FAMILY_IGNORED,
+            image=image.handle,
+            subresourceRange=_range(image, 0, image.levels),
+        )
+        self.device.fn.vkCmdPipelineBarrier(
+            self._handle, _TOP_OF_PIPE, _COMPUTE_AND_TRANSFER, 0, 0, ffi.NULL, 0, ffi.NULL, 1, barrier
+        )
+
+    def copy_buffer_to_image(
+        self,
+        source: AnyBuffer | BindingSlot,
+        target: Image,
+        *,
+        source_offset: int = 0,
+        level: int = 0,
+        base_layer: int = 0,
+        layers: int | None = None,
+        offset: Extent = _ORIGIN,
+        extent: Extent | None = None,
+    ) -> None:
+        """Copies texels, packed row by row, slice by slice and layer by layer, from any byte of a buffer.
+
+        Raises:
+            OutOfRangeError: texels that the image does not have, or bytes that the buffer does not have.
+            InvalidArgumentError: a multisampled image, or part of a compressed block.
+        """
+        self._copy_texels(True, source, target, source_offset, level, base_layer, layers, offset, extent)
+
+    def copy_image_to_buffer(
+        self,
+        source: Image,
+        target: AnyBuffer | BindingSlot,
+        *,
+        target_offset: int = 0,
+        level: int = 0,
+        base_layer: int = 0,
+        layers: int | None = None,
+        offset: Extent = _ORIGIN,
+        extent: Extent | None = None,
+    ) -> None:
+        """Copies texels to any byte of a buffer; see ``copy_buffer_to_image``."""
+        self._copy_texels(False, target, source, target_offset, level, base_layer, layers, offset, extent)
+
+    def _copy_texels(
+        self,
+        upload: bool,
+        buffer: AnyBuffer | BindingSlot,
+        image: Image,
+        at: int,
+        level: int,
+        base_layer: int,
+        layers: int | None,
+        offset: Extent,
+        extent: Extent | None,
+    ) -> None:
+        self.check_recording()
+        what = "copy to an image" if upload else "copy from an image"
+        region = self._region(image, what, level, base_layer, layers, offset, extent)
+        self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, what)
+        if image.samples > 1:
+            raise InvalidArgumentError(f"{what}: {image.name} is multisampled; read and write its samples in a shader")
+        if self._noting:
+            self._check_slot(buffer)
+            arguments = (upload, buffer, image, at, level, base_layer, layers, offset, extent)
+            self._note(ImageRecorder._copy_texels, *arguments)
+            return
+        self.device.copy_count += 1
+        owned = self._own(buffer, what)
+        size = region_bytes(image, region)
+        owned.check_range(at, size, what)
+        if upload:
+            owned.check_usage(BufferUsage.TRANSFER_SOURCE, what)
+        else:
+            owned.check_target(what)
+        assert self._recording is not None
+        self._recording.resources += (owned, image)
+        # Texels of a buffer start at a multiple of their size, and of 4 bytes those of depth.
+        unit = 4 if image.format.is_depth else image.format.texel_bytes
+        if not (owned.offset + at) % unit:
+            self._copy_region(upload, owned, owned.offset + at, image, region)
+            return
+        staging = self._scratch(size + unit)
+        shift = -staging.offset % unit
+        if upload:
+            self._copy(owned, at, staging, shift, size)
+            self.execution_barrier()
+            self._copy_region(upload, staging, staging.offset + shift, image, region)
+        else:
+            self._copy_region(upload, staging, staging.offset + shift, image, region)
+            self.execution_barrier()
+            self._copy(staging, shift, owned, at, size)
+
+    def _copy_region(self, upload: bool, buffer: Buffer, start: int, image: Image, region: Region) -> None:
+        native = new(
+            "VkBufferImageCopy",
+            bufferOffset=start,
+            imageSubresource=_layers(image, region),
+            imageOffset=_offset(region.offset),
+            imageExtent=_extent(region.extent),
+        )
+        fn = self.device.fn
+        if upload:
+            fn.vkCmdCopyBufferToImage(self._handle, buffer.handle, image.handle, _GENERAL, 1, native)
+        else:
+            fn.vkCmdCopyImageToBuffer(self._handle, image.handle, _GENERAL, buffer.handle, 1, native)
+
+    def copy_image(
+        self,
+        source: Image,
+        target: Image,
+        *,
+        source_level: int = 0,
+        source_layer: int = 0,
+        source_offset: Extent = _ORIGIN,
+        target_level: int = 0,
+        target_layer: int = 0,
+        target_offset: Extent = _ORIGIN,
+        layers: int | None = None,
+        extent: Extent | None = None,
+    ) -> None:
+        """Copies texels, as they are, between images whose texels have the same size.
+
+        Raises:
+            OutOfRangeError: texels that an image does not have.
+            InvalidArgumentError: texels of different sizes or numbers of samples, or regions that overlap.
+        """
+        self.check_recording()
+        count = source.layers - source_layer if layers is None else layers
+        read = self._region(source, "copy source", source_level, source_layer, count, source_offset, extent)
+        written = self._region(target, "copy target", target_level, target_layer, count, target_offset, read.extent)
+        self._check_image(source, ImageUsage.TRANSFER_SOURCE, "copy source")
+        self._check_image(target, ImageUsage.TRANSFER_TARGET, "copy target")
+        one, other = source.format, target.format
+        if (one.texel_bytes, one.is_depth, source.samples) != (other.texel_bytes, other.is_depth, target.samples):
+            raise InvalidArgumentError(
+                f"copy: {source.name} has {one} texels of {source.samples} sample(s), {target.name} has {other} of "
+                f"{target.samples}; copies keep the bytes, so both need texels of one size (see blit_image)"
+            )
+        if (source.dim == "3d") != (target.dim == "3d"):
+            raise InvalidArgumentError(
+                f"copy: {source.name} is {source.dim} and {target.name} {target.dim}; copy by a buffer"
+            )
+        if source is target and _overlap(read, written):
+            raise InvalidArgumentError(f"copy: the regions of {source.name} overlap")
+        if self._noting:
+            self._note(ImageRecorder._copy_images, source, target, read, written)
+            return
+        self._copy_images(source, target, read, written)
+
+    def _copy_images(self, source: Image, target: Image, read: Region, written: Region) -> None:
+        assert self._recording is not None
+        self._recording.resources += (source, target)
+        self.device.copy_count += 1
+        native = new(
+            "VkImageCopy",
+            srcSubresource=_layers(source, read),
+            srcOffset=_offset(read.offset),
+            dstSubresource=_layers(target, written),
+            dstOffset=_offset(written.offset),
+            extent=_extent(read.extent),
+        )
+        self.device.fn.vkCmdCopyImage(self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native)
+
+    def clear_image(
+        self,
+        target: Image,
+        value: float | Sequence[float] = 0,
+        *,
+        base_level: int = 0,
+        levels: int | None = None,
+        base_layer: int = 0,
+        layers: int | None = None,
+    ) -> None:
+        """Sets all texels of some levels and layers to a value.
+
+        Args:
+            target: a color image.
+            value: of each channel in the order red, green, blue, alpha, or one for all: ints where shaders read ints.
+
+        Raises:
+            OutOfRangeError: levels or layers that the image does not have, or an int that its channels do not hold.
+            UnimplementedError: a depth image.
+        """
+        self.check_recording()
+        levels = target.levels - base_level if levels is None else levels
+        layers = target.layers - base_layer if layers is None else layers
+        self._check_span(target, "clear", "mip levels", base_level, levels, target.levels)
+        self._check_span(target, "clear", "layers", base_layer, layers, target.layers)
+        self._check_image(target, ImageUsage.TRANSFER_TARGET, "clear")
+        if target.format.is_depth:
+            raise UnimplementedError(
+                f"clear: {target.name} is a depth image, which no compute queue clears; copy to it"
+            )
+        color = _clear_color(target, value)
+        if self._noting:
+            self._note(ImageRecorder._clear, target, color, base_level, levels, base_layer, layers)
+            return
+        self._clear(target, color, base_level, levels, base_layer, layers)
+
+    def _clear(self, target: Image, color: CData, base_level: int, levels: int, base_layer: int, layers: int) -> None:
+        assert self._recording is not None
+        self._recording.resources.append(target)
+        span = _range(target, base_level, levels, base_layer, layers)
+        self.device.fn.vkCmdClearColorImage(self._handle, target.handle, _GENERAL, color, 1, span)
+
+    def blit_image(
+        self,
+        source: Image,
+        target: Image,
+        *,
+        filter: Literal["nearest", "linear"] = "linear",
+        source_level: int = 0,
+        source_layer: int = 0,
+        source_offset: Extent = _ORIGIN,
+        source_extent: Extent | None = None,
+        target_level: int = 0,
+        target_layer: int = 0,
+        target_offset: Extent = _ORIGIN,
+        target_extent: Extent | None = None,
+        layers: int | None = None,
+    ) -> None:
+        """Copies texels with a change of size and format, as ``vkCmdBlitImage`` does.
+
+        Raises:
+            OutOfRangeError: texels that an image does not have.
+            InvalidArgumentError: formats that shaders read differently, multisampled images, or regions that overlap.
+            UnimplementedError: the device does not blit these formats, or its compute queues do not blit.
+        """
+        self.check_recording()
+        count = source.layers - source_layer if layers is None else layers
+        read = self._region(source, "blit source", source_level, source_layer, count, source_offset, source_extent)
+        written = self._region(target, "blit target", target_level, target_layer, count, target_offset, target_extent)
+        self._check_blit(source, target, filter)
+        if source is target and _overlap(read, written):
+            raise InvalidArgumentError(f"blit: the regions of {source.name} overlap")
+        if self._noting:
+            self._note(ImageRecorder._blit, source, target, read, written, filter)
+            return
+        self._blit(source, target, read, written, filter)
+
+    def _blit(self, source: Image, target: Image, read: Region, written: Region, filter: str) -> None:
+        assert self._recording is not None
+        self._recording.resources += (source, target)
+        native = new(
+            "VkImageBlit",
+            srcSubresource=_layers(source, read),
+            dstSubresource=_layers(target, written),
+        )
+        for corners, region in ((native.srcOffsets, read), (native.dstOffsets, written)):
+            corners[0] = _offset(region.offset)[0]
+            end = tuple(first + size for first, size in zip(region.offset, region.extent, strict=True))
+            corners[1] = _offset(end)[0]  # type: ignore[arg-type]  # three, too
+        self.device.fn.vkCmdBlitImage(
+            self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native, int(filter == "linear")
+        )
+
+    def generate_mips(self, image: Image, *, filter: Literal["nearest", "linear"] = "linear") -> None:
+        """Fills every mip level from the one above it, by blits with barriers between.
+
+        A barrier has to stand between it and what writes the first level, or reads another.
+        """
+        self.check_recording()
+        for level in range(1, image.levels):
+            self.blit_image(image, image, filter=filter, source_level=level - 1, target_level=level)
+            if level + 1 < image.levels:
+                self.execution_barrier()
+
+    def _check_blit(self, source: Image, target: Image, filter: str) -> None:
+        device = self.device
+        name = device.profile.name
+        self._check_image(source, ImageUsage.TRANSFER_SOURCE, "blit source")
+        self._check_image(target, ImageUsage.TRANSFER_TARGET, "blit target")
+        if filter not in ("nearest", "linear"):
+            raise InvalidArgumentError(f"a blit's filter is nearest or linear, got {filter!r}")
+        if not device.profile.queue_families[self.family].flags & QueueFlag.GRAPHICS:
+            raise UnimplementedError(
+                f"queue family {self.family} of {name} does not blit, as it has no graphics; open the device with "
+                "prefer_dedicated_compute=False, or resize in a shader"
+            )
+        if source.samples > 1 or target.samples > 1:
+            raise InvalidArgumentError("blit: multisampled images cannot be blitted; resolve them in a shader")
+        if (source.format.scalar, source.format.is_depth) != (target.format.scalar, target.format.is_depth) or (
+            source.format.is_depth and source.format != target.format
+        ):
+            raise InvalidArgumentError(
+                f"blit: {source.format} is read as {source.format.scalar}s, {target.format} as "
+                f"{target.format.scalar}s; both have to be alike, and depth formats the same"
+            )
+        wanted = BLIT_SOURCE | (LINEAR_FILTER if filter == "linear" else 0)
+        for image, bits in ((source, wanted), (target, BLIT_TARGET)):
+            if bits & ~format_features(device, image.format).image:
+                role = "from" if image is source else "to"
+                raise UnimplementedError(
+                    f"{name} does not blit {role} {image.format} with filter {filter}; formats that it does: "
+                    f"{formats_with(device, image.format, image=bits)}"
+                )
+
+    def _check_image(self, image: Image, usage: ImageUsage, what: str) -> None:
+        if not isinstance(image, Image):
+            raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")
+        if image.device is not self.device:
+            raise InvalidArgumentError(f"{what}: {image.name} belongs to another device; copy it through the host")
+        if image.is_closed:
+            raise ClosedError(f"{what}: {image.name} was closed")
+        if not image.usage & usage:
+            raise InvalidArgumentError(
+                f"{what}: {image.name} was made for {image.usage.name}; make it with usage {usage.name} too"
+            )
+        if self.family != self.device.plan.compute_family:
+            raise UnimplementedError(f"{what}: images belong to the compute queues; record this for one of them")
+
+    def _region(
+        self,
+        image: Image,
+        what: str,
+        level: int,
+        base_layer: int,
+        layers: int | None,
+        offset: Extent,
+        extent: Extent | None,
+    ) -> Region:
+        if not isinstance(image, Image):
+            raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")
+        layers = image.layers - base_layer if layers is None else layers
+        self._check_span(image, what, "mip levels", level, 1, image.levels)
+        self._check_span(image, what, "layers", base_layer, layers, image.layers)
+        size = image.level_extent(level)
+        x, y, z = extent or (size[0] - offset[0], size[1] - offset[1], size[2] - offset[2])
+        inside = all(
+            first >= 0 and count > 0 and first + count <= most
+            for first, count, most in zip(offset, (x, y, z), size, strict=True)
+        )
+        if not inside:
+            raise OutOfRangeError(
+                f"{what}: texels {tuple(offset)} and {x}x{y}x{z} from there do not lie within level {level} of "
+                f"{image.name}, which has {'x'.join(map(str, size))}"
+            )
+        return Region(level, base_layer, layers, offset, (x, y, z))
+
+    def _check_span(self, image: Image, what: str, of: str, first: int, count: int, most: int) -> None:
+        if first < 0 or count < 1 or first + count > most:
+            raise OutOfRangeError(f"{what}: {of} [{first}, {first + count}) of {image.name}, which has {most}")
+
+
+def region_bytes(image: Image, region: Region) -> int:
+    """Bytes of a region's texels in a buffer."""
+    x, y, z = region.extent
+    return x * y * z * region.layers * image.format.texel_bytes
+
+
+def _overlap(one: Region, other: Region) -> bool:
+    """Whether two regions of one image have texels in common."""
+    pairs = [(one.level, 1, other.level, 1), (one.base_layer, one.layers, other.base_layer, other.layers)]
+    pairs += zip(one.offset, one.extent, other.offset, other.extent, strict=True)
+    return all(a < b + m and b < a + n for a, n, b, m in pairs)
+
+
+def _clear_color(target: Image, value: float | Sequence[float]) -> CData:
+    texels = target.format
+    values = [value] * 4 if isinstance(value, (int, float)) else list(value)
+    if not 1 <= len(values) <= 4:
+        raise InvalidArgumentError(f"clear: a value has one to four channels, got {len(values)}")
+    values += [0] * (4 - len(values))
+    color = ffi.new("VkClearColorValue *")
+    try:
+        if texels.scalar == "float":
+            color.float32 = [float(one) for one in values]
+        elif texels.scalar == "int":
+            color.int32 = values
+        else:
+            color.uint32 = values
+    except (OverflowError, TypeError, ValueError):
+        raise OutOfRangeError(
+            f"clear: channels of {texels} are read as 32-bit {texels.scalar}s, got {values}"
+        ) from None
+    return color
+
+
+def _aspect(image: Image) -> int:
+    return _DEPTH if image.format.is_depth else _COLOR
+
+
+def _range(image: Image, base_level: int, levels: int, base_layer: int = 0, layers: int | None = None) -> CData:
+    return new(
+        "VkImageSubresourceRange",
+        aspectMask=_aspect(image),
+        baseMipLevel=base_level,
+        levelCount=levels,
+        baseArrayLayer=base_layer,
+        layerCount=image.layers if layers is None else layers,
+    )
+
+
+def _layers(image: Image, region: Region) -> CData:
+    return new(
+        "VkImageSubresourceLayers",
+        aspectMask=_aspect(image),
+        mipLevel=region.level,
+        baseArrayLayer=region.base_layer,
+        layerCount=region.layers,
+    )
+
+
+def _offset(at: Extent) -> CData:
+    return new("VkOffset3D", x=at[0], y=at[1], z=at[2])
+
+
+def _extent(size: Extent) -> CData:
+    return new("VkExtent3D", width=size[0], height=size[1], depth=size[2])

@@ -1,0 +1,99 @@
+"""What a device can do with images and texel buffers of a format.
+
+The bits are those of ``VkFormatFeatureFlagBits2``; devices before Vulkan 1.3 report the lower 32 of them.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import weakref
+from typing import Final, NamedTuple
+
+from ...formats.image_format import FORMATS, ImageFormat
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import chain, new
+
+
+class ImageUsage(enum.IntFlag):
+    """What an image may be used for: ``VkImageUsageFlagBits``."""
+
+    TRANSFER_SOURCE = 0x1
+    TRANSFER_TARGET = 0x2
+    SAMPLED = 0x4
+    STORAGE = 0x8
+
+
+SAMPLED: Final = 0x1
+STORAGE: Final = 0x2
+UNIFORM_TEXELS: Final = 0x8
+STORAGE_TEXELS: Final = 0x10
+BLIT_SOURCE: Final = 0x400
+BLIT_TARGET: Final = 0x800
+LINEAR_FILTER: Final = 0x1000
+TRANSFER_SOURCE: Final = 0x4000
+TRANSFER_TARGET: Final = 0x8000
+STORAGE_READ_WITHOUT_FORMAT: Final = 0x8000_0000
+STORAGE_WRITE_WITHOUT_FORMAT: Final = 0x1_0000_0000
+
+_USAGES: Final = {
+    ImageUsage.TRANSFER_SOURCE: TRANSFER_SOURCE,
+    ImageUsage.TRANSFER_TARGET: TRANSFER_TARGET,
+    ImageUsage.SAMPLED: SAMPLED,
+    ImageUsage.STORAGE: STORAGE,
+}
+
+
+class FormatFeatures(NamedTuple):
+    """Feature bits of images, and of texel buffers."""
+
+    image: int
+    buffer: int
+
+    @property
+    def usage(self) -> ImageUsage:
+        """All that images of the format may be used for."""
+        return functools.reduce(
+            lambda a, b: a | b, (u for u, bit in _USAGES.items() if self.image & bit), ImageUsage(0)
+        )
+
+
+_known: weakref.WeakKeyDictionary[LogicalDevice, dict[int, FormatFeatures]] = weakref.WeakKeyDictionary()
+
+
+def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatFeatures:
+    """What the device can do with a format."""
+    known = _known.setdefault(device, {})
+    found = known.get(image_format.vk)
+    if found is None:
+        core = device.profile.api_version[:2] >= (1, 3)
+        wide = (
+            new("VkFormatProperties3") if core or "VK_KHR_format_feature_flags2" in device.profile.extensions else None
+        )
+        answer = chain(new("VkFormatProperties2"), wide)
+        device.driver.functions.vkGetPhysicalDeviceFormatProperties2(device.physical_device, image_format.vk, answer)
+        narrow = answer.formatProperties
+        found = known[image_format.vk] = (
+            FormatFeatures(narrow.optimalTilingFeatures, narrow.bufferFeatures)
+            if wide is None
+            else FormatFeatures(
+                wide.optimalTilingFeatures | narrow.optimalTilingFeatures, wide.bufferFeatures | narrow.bufferFeatures
+            )
+        )
+    return found
+
+
+def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, buffer: int = 0) -> str:
+    """The names of the formats that have the feature bits and that shaders read as they do ``like``, for messages."""
+    names = []
+    for one in FORMATS:
+        if one.scalar == like.scalar and one.is_depth == like.is_depth:
+            features = format_features(device, one)
+            if features.image & image == image and features.buffer & buffer == buffer:
+                names.append(one.name)
+    return ", ".join(names) or "none"
+
+
+def usage_bits(usage: ImageUsage) -> int:
+    """The feature bits that images of a usage need."""
+    return functools.reduce(lambda a, b: a | b, (bit for one, bit in _USAGES.items() if usage & one), 0)

@@ -1,0 +1,185 @@
+"""Samplers: how shaders read between texels and past an image's edge.
+
+Calling sequence: ``Device.create_sampler`` → bind it, or ``ImageView.with_sampler`` → ``close``. A sampler is immutable
+and may be used from any thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, Literal, Protocol
+
+from ...closing import Closing
+from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
+from ..memory.allocator import Allocator
+from ..vulkan.functions import CData, chain, handle_value, new
+
+Filter = Literal["nearest", "linear"]
+Address = Literal["repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirror_clamp_to_edge"]
+Compare = Literal["never", "less", "equal", "less_or_equal", "greater", "not_equal", "greater_or_equal", "always"]
+Border = Literal["transparent_black", "opaque_black", "opaque_white"]
+Reduction = Literal["average", "min", "max"]
+
+_FILTERS: Final = ("nearest", "linear")
+_ADDRESSES: Final = ("repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirror_clamp_to_edge")
+_COMPARES: Final = (
+    "never",
+    "less",
+    "equal",
+    "less_or_equal",
+    "greater",
+    "not_equal",
+    "greater_or_equal",
+    "always",
+)
+_BORDERS: Final = ("transparent_black", "opaque_black", "opaque_white")
+_REDUCTIONS: Final = ("average", "min", "max")
+_NO_CLAMP: Final = 1000.0  # VK_LOD_CLAMP_NONE
+_DESCRIPTOR: Final = struct.Struct("=QQQQ")
+
+
+class SampledView(Protocol):
+    """A view that is bound together with samplers."""
+
+    def drop_sampler(self, sampler: Sampler) -> None:
+        """The sampler is being destroyed."""
+
+
+class Sampler(Closing):
+    """A VkSampler.
+
+    Attributes:
+        is_linear: whether it filters linearly between texels or mip levels.
+        compare: how it compares with a reference, or ``None``.
+        unnormalized: whether coordinates count texels.
+        descriptor: what update templates read, and a serial, which makes it the key of the sampler in caches.
+        combined: views bound together with it, by the serials of the descriptors.
+    """
+
+    bindable: Final = False
+
+    def __init__(
+        self,
+        allocator: Allocator,
+        *,
+        filter: Filter = "linear",
+        min_filter: Filter | None = None,
+        mip_filter: Filter = "nearest",
+        address: Address | tuple[Address, ...] = "clamp_to_edge",
+        lod_bias: float = 0.0,
+        min_lod: float = 0.0,
+        max_lod: float | None = None,
+        anisotropy: float = 1.0,
+        compare: Compare | None = None,
+        border: Border = "transparent_black",
+        integer_border: bool = False,
+        reduction: Reduction = "average",
+        unnormalized: bool = False,
+    ) -> None:
+        """See ``Device.create_sampler``."""
+        device = self.device = allocator.device
+        device.check_usable()
+        self._allocator = allocator
+        profile, limits, features = device.profile, device.profile.limits, device.plan.features
+        modes = (address,) * 3 if isinstance(address, str) else (*tuple(address), "clamp_to_edge", "clamp_to_edge")[:3]
+        smaller = filter if min_filter is None else min_filter
+        numbers = [_choice("address", one, _ADDRESSES) for one in modes]
+        if "mirror_clamp_to_edge" in modes and "samplerMirrorClampToEdge" not in features:
+            raise UnimplementedError(f"{profile.name} lacks address mode mirror_clamp_to_edge; use another one")
+        if not anisotropy >= 1:
+            raise InvalidArgumentError(f"anisotropy is 1 (none) or more, got {anisotropy!r}")
+        if anisotropy > 1:
+            most = limits.max_sampler_anisotropy if "samplerAnisotropy" in features else 1.0
+            if anisotropy > most:
+                raise UnimplementedError(f"{profile.name} has anisotropy up to {most:g}, got {anisotropy:g}")
+        if abs(lod_bias) > limits.max_sampler_lod_bias:
+            raise OutOfRangeError(
+                f"{profile.name} biases the level of detail by up to {limits.max_sampler_lod_bias:g}, got {lod_bias:g}"
+            )
+        if reduction != "average" and "samplerFilterMinmax" not in features:
+            raise UnimplementedError(f"{profile.name} has no samplers of minima and maxima (samplerFilterMinmax)")
+        if reduction != "average" and compare is not None:
+            raise InvalidArgumentError(f"a sampler that compares has no reduction, got {reduction!r}")
+        highest = _NO_CLAMP if max_lod is None else max_lod
+        if highest < min_lod:
+            raise InvalidArgumentError(f"max_lod is at least min_lod ({min_lod:g}), got {highest:g}")
+        if unnormalized:
+            # VUID-VkSamplerCreateInfo-unnormalizedCoordinates-01072 to -01077
+            if max_lod is None:
+                highest = 0.0
+            if (
+                filter != smaller
+                or mip_filter != "nearest"
+                or min_lod
+                or highest
+                or compare is not None
+                or anisotropy > 1
+                or not {*modes[:2]} <= {"clamp_to_edge", "clamp_to_border"}
+            ):
+                raise InvalidArgumentError(
+                    "a sampler with unnormalized coordinates has one filter, mip_filter='nearest', no levels of "
+                    "detail, comparison or anisotropy, and an address mode of clamp_to_edge or clamp_to_border"
+                )
+        self.is_linear = "linear" in (filter, smaller, mip_filter)
+        self.compare = compare
+        self.unnormalized = unnormalized
+        info = new(
+            "VkSamplerCreateInfo",
+            magFilter=_choice("filter", filter, _FILTERS),
+            minFilter=_choice("min_filter", smaller, _FILTERS),
+            mipmapMode=_choice("mip_filter", mip_filter, _FILTERS),
+            addressModeU=numbers[0],
+            addressModeV=numbers[1],
+            addressModeW=numbers[2],
+            mipLodBias=lod_bias,
+            anisotropyEnable=anisotropy > 1,
+            maxAnisotropy=anisotropy,
+            compareEnable=compare is not None,
+            compareOp=0 if compare is None else _choice("compare", compare, _COMPARES),
+            minLod=min_lod,
+            maxLod=highest,
+            borderColor=2 * _choice("border", border, _BORDERS) + integer_border,
+            unnormalizedCoordinates=unnormalized,
+        )
+        reduced = None
+        number = _choice("reduction", reduction, _REDUCTIONS)
+        if number:
+            reduced = new("VkSamplerReductionModeCreateInfo", reductionMode=number)
+        self.handle: CData = device.create("sampler", chain(info, reduced))
+        self.serial = allocator.new_serial()
+        self.descriptor = _DESCRIPTOR.pack(handle_value(self.handle), 0, 0, self.serial)
+        self.combined: dict[int, SampledView] = {}
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it or its device was closed."""
+        return self._closed or self.device.is_closed
+
+    def close(self) -> None:
+        """Destroys it, once queues that use it have retired; idempotent."""
+        if self.is_closed:
+            return
+        self._closed = True
+        self.device.close_epoch += 1
+        self.device.defer(self._destroy)
+
+    def _destroy(self) -> None:
+        for view in list(self.combined.values()):
+            view.drop_sampler(self)
+        self.combined.clear()
+        self._allocator.forget(self.serial)
+        self.device.destroy("sampler", self.handle)
+
+    def describe(self) -> str:
+        """In words, for messages."""
+        return "a sampler that compares" if self.compare else "a sampler"
+
+    def __repr__(self) -> str:
+        return f"<{'closed ' if self.is_closed else ''}Sampler>"
+
+
+def _choice(what: str, value: str, choices: tuple[str, ...]) -> int:
+    if value not in choices:
+        raise InvalidArgumentError(f"a sampler's {what} is one of {', '.join(choices)}, got {shown(value)}")
+    return choices.index(value)

@@ -1,0 +1,182 @@
+"""Texels through images and back: every format, dimension and region, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.device_images import download, picture, texel_noise, upload
+from support.host_buffers import HOST
+
+from pumice.formats.image_format import FORMATS
+from pumice.hal_vulkan.device import Device
+from pumice.hal_vulkan.images.format_features import ImageUsage, format_features
+from pumice.hal_vulkan.images.image import Image
+
+pytestmark = pytest.mark.vulkan
+BOTH = ImageUsage.TRANSFER_SOURCE | ImageUsage.TRANSFER_TARGET
+
+
+def test_every_format_keeps_its_bytes(device: Device) -> None:
+    tried = 0
+    for texels in FORMATS:
+        if format_features(device, texels).usage & BOTH != BOTH:
+            continue
+        with device.create_image(texels, (8, 12)) as image:
+            data = texel_noise(texels, 96)
+            upload(device, image, data)
+            np.testing.assert_array_equal(download(device, image), data, err_msg=texels.name)
+        tried += 1
+    assert tried > 60
+
+
+@pytest.mark.parametrize(
+    ("extent", "options"),
+    [
+        ((37,), {}),
+        ((37,), {"layers": 5}),
+        ((19, 7), {"layers": 3}),
+        ((5, 6, 7), {}),
+        ((8, 8), {"dim": "cube", "layers": 6}),
+        ((4, 4), {"dim": "cube", "layers": 12}),
+        ((23, 9), {"levels": 0}),
+        ((9, 5, 3), {"levels": 0}),
+    ],
+    ids=str,
+)
+def test_every_dimension_and_level(device: Device, extent: tuple[int, ...], options: dict[str, object]) -> None:
+    with device.create_image("rg16uint", extent, **options) as image:  # type: ignore[arg-type]
+        assert image.levels == (max(extent).bit_length() if options.get("levels") == 0 else 1)
+        given = []
+        for level in range(image.levels):
+            x, y, z = image.level_extent(level)
+            given.append(np.random.default_rng(level).integers(0, 1 << 16, (image.layers, z, y, x, 2), np.uint16))
+            upload(device, image, given[-1], level)
+        for level, data in enumerate(given):
+            np.testing.assert_array_equal(download(device, image, np.uint16, level).reshape(data.shape), data)
+
+
+def test_regions_at_any_byte_of_a_buffer(device: Device) -> None:
+    base = np.arange(10 * 16, dtype=np.uint32).reshape(10, 16)
+    with picture(device, base, "r32uint") as image, device.create_buffer(4096, memory_type=HOST) as buffer:
+        part = np.arange(1000, 1012, dtype=np.uint32)
+        buffer.write(part.tobytes(), 13)
+        view = buffer.subspan(3)
+        with device.create_command_buffer() as commands:
+            commands.begin()
+            commands.copy_buffer_to_image(view, image, source_offset=10, offset=(5, 2, 0), extent=(4, 3, 1))
+            commands.execution_barrier()
+            commands.copy_image_to_buffer(image, buffer, target_offset=801, offset=(1, 1, 0), extent=(10, 5, 1))
+            device.compute_queue.execute(commands.end())
+            device.wait_idle(20)
+        base[2:5, 5:9] = part.reshape(3, 4)
+        np.testing.assert_array_equal(download(device, image, np.uint32).reshape(10, 16), base)
+        got = np.frombuffer(buffer.read(801, 200), np.uint32).reshape(5, 10)
+        np.testing.assert_array_equal(got, base[1:6, 1:11])
+
+
+def test_texels_of_three_bytes_lie_anywhere(device: Device) -> None:
+    texels = next(
+        one for one in FORMATS if one.texel_bytes in (3, 6, 12) and format_features(device, one).usage & BOTH == BOTH
+    )
+    data = texel_noise(texels, 35)
+    with device.create_image(texels, (7, 5)) as image, device.create_buffer(1024, memory_type=HOST) as buffer:
+        for offset in (0, 1, 4, 256):
+            buffer.write(data.tobytes(), offset)
+            with device.create_command_buffer() as commands:
+                commands.begin().copy_buffer_to_image(buffer, image, source_offset=offset)
+                device.compute_queue.execute(commands.end())
+                device.wait_idle(20)
+            np.testing.assert_array_equal(download(device, image), data)
+
+
+def test_copies_between_images(device: Device) -> None:
+    data = np.arange(2 * 6 * 8, dtype=np.uint32).reshape(2, 6, 8)
+    with (
+        device.create_image("r32uint", (8, 6), layers=2) as source,
+        device.create_image("rgba8unorm", (8, 6), layers=3) as target,  # as many bytes a texel
+        device.create_command_buffer() as commands,
+    ):
+        upload(device, source, data)
+        commands.begin().clear_image(target, 0)
+        commands.execution_barrier()
+        commands.copy_image(
+            source, target, source_offset=(1, 2, 0), target_offset=(3, 1, 0), target_layer=1, extent=(4, 3, 1)
+        )
+        device.compute_queue.execute(commands.end())
+        device.wait_idle(20)
+        expected = np.zeros((3, 6, 8), np.uint32)
+        expected[1:, 1:4, 3:7] = data[:, 2:5, 1:5]
+        np.testing.assert_array_equal(download(device, target, np.uint32).reshape(3, 6, 8), expected)
+
+
+@pytest.mark.parametrize(
+    ("texels", "value", "expected"),
+    [
+        ("rgba8unorm", (1.0, 0.0, 0.5, 0.25), (255, 0, 128, 64)),
+        ("r32float", 2.5, (2.5,)),
+        ("rg16sint", (-3, 77), (-3, 77)),
+        ("rgba32uint", 4000000000, (4000000000,) * 4),
+    ],
+)
+def test_clears(device: Device, texels: str, value: float, expected: tuple[float, ...]) -> None:
+    with device.create_image(texels, (5, 3), layers=2, levels=2) as image, device.create_command_buffer() as commands:
+        zero = np.zeros(30 * image.format.channels, image.format.dtype)
+        upload(device, image, zero)
+        commands.begin().clear_image(image, value, base_layer=1)
+        device.compute_queue.execute(commands.end())
+        device.wait_idle(20)
+        got = download(device, image, image.format.dtype).reshape(2, 15, image.format.channels)
+        assert (got[0] == 0).all()
+        np.testing.assert_allclose(got[1].astype(float), np.broadcast_to(expected, got[1].shape), atol=0.6)
+        assert (download(device, image, image.format.dtype, 1).reshape(2, -1)[1] != 0).any()
+
+
+def _generate(device: Device, image: Image) -> None:
+    with device.create_command_buffer() as commands:
+        commands.begin().generate_mips(image)
+        device.compute_queue.execute(commands.end())
+        device.wait_idle(20)
+
+
+def test_mip_levels_are_means_of_four(device: Device) -> None:
+    level = np.random.default_rng(0).uniform(0, 1, (2, 16, 32)).astype(np.float32)
+    with device.create_image("r32float", (32, 16), layers=2, levels=0) as image:
+        upload(device, image, level)
+        _generate(device, image)
+        for number in range(1, image.levels):
+            rows = level.shape[1]
+            level = level.reshape(2, max(1, rows // 2), min(rows, 2), level.shape[2] // 2, 2).mean(axis=(2, 4))
+            got = download(device, image, np.float32, number).reshape(level.shape)
+            np.testing.assert_allclose(got, level, atol=1e-5)
+        assert number == 5
+
+
+def test_blits_change_size_and_format(device: Device) -> None:
+    data = np.random.default_rng(1).integers(0, 256, (6, 10, 4), np.uint8)
+    with picture(device, data, "rgba8unorm") as source, device.create_image("rgba32float", (20, 12)) as target:
+        with device.create_command_buffer() as commands:
+            commands.begin().blit_image(source, target, filter="nearest")
+            device.compute_queue.execute(commands.end())
+            device.wait_idle(20)
+        expected = data.repeat(2, axis=0).repeat(2, axis=1) / np.float32(255)
+        np.testing.assert_allclose(download(device, target, np.float32).reshape(12, 20, 4), expected, atol=1e-6)
+
+
+def test_copies_are_replayed_for_other_buffers(device: Device) -> None:
+    from pumice.hal_vulkan import BindingSlot
+
+    data = np.arange(64, dtype=np.uint8)
+    with (
+        device.create_image("r8uint", (8, 8)) as image,
+        device.create_command_buffer(binding_capacity=2) as commands,
+    ):
+        commands.begin().copy_buffer_to_image(BindingSlot(0), image)
+        commands.execution_barrier()
+        commands.copy_image_to_buffer(image, BindingSlot(1))
+        commands.end()
+        for step in range(3):
+            with device.create_buffer(64, memory_type=HOST) as one, device.create_buffer(64, memory_type=HOST) as two:
+                one.write((data + step).tobytes())
+                device.compute_queue.execute(commands, bindings=[one, two])
+                device.wait_idle(20)
+                assert two.read() == (data + step).tobytes()
