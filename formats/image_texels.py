@@ -184,7 +184,7 @@ def _code(values: Floats, name: str, bits: int, image_format: ImageFormat) -> Ar
     kind = image_format.kind
     dtype = np.dtype(np.int64) if image_format.packed else image_format.stored_dtype
     if kind == "float":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return values.astype(dtype)
     if kind == "ufloat":
         return _small_float(values, bits - 5)

@@ -2,7 +2,7 @@
 
 Imports: hal, hal_vulkan, hal_reference, vm, spirv, formats, shaders and the ground. What needs Vulkan is imported when
 first used, so that the reference device works without it.
-Read: arrays, kernels, device, values, parameters, modules, profiling, sessions.
+Read: arrays, images, kernels, device, values, parameters, modules, profiling, sessions.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..lazy import lazy_exports
 from .arrays import ArraySpec, DeviceArray, empty
 from .device import Device, list_devices, open_device
+from .images import DeviceImage, Sampler, TexelArray
 from .parameters import ParameterIndex
 from .sessions import Instance, Session, SessionFunction, SessionOptions
 
@@ -20,12 +21,15 @@ __all__ = [
     "ArraySpec",
     "Device",
     "DeviceArray",
+    "DeviceImage",
     "Instance",
     "Kernel",
     "ParameterIndex",
+    "Sampler",
     "Session",
     "SessionFunction",
     "SessionOptions",
+    "TexelArray",
     "empty",
     "list_devices",
     "open_device",

@@ -12,19 +12,25 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.image_format import ImageFormat
 from ..status import InvalidArgumentError, UnimplementedError
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
 from .arrays.array_device import ArrayDevice
 from .arrays.spec import check_dtype, check_shape
+from .images.image import DeviceImage
+from .images.making import empty_image, image_of
+from .images.sampler import Sampler
+from .images.texel_array import TexelArray, texel_format
 
 if TYPE_CHECKING:
     from ..hal_vulkan import Device as VulkanDevice
     from ..hal_vulkan import DeviceProfile, SpecializationValue
+    from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter, Reduction
     from .kernels.kernel import Kernel
 
 REFERENCE: Final = "reference"
@@ -170,6 +176,120 @@ class Device(ArrayDevice):
                 return a
             a = a.numpy()
         return array_of(self, a, dtype)
+
+    # -- images --------------------------------------------------------------------------------------
+
+    def asimage(
+        self,
+        a: npt.ArrayLike | DeviceArray | DeviceImage,
+        format: str | None = None,
+        *,
+        dim: str | None = None,
+        mips: bool | int = False,
+    ) -> DeviceImage:
+        """An image on this device with the contents of ``a``.
+
+        Args:
+            a: an array of shape (height, width) or (height, width, channels), with layers, faces or depth before those;
+                red, green and blue get an opaque alpha where the format has four channels.
+            format: a name such as ``"rgba8unorm"``, or only how the channels are read (``"uint"``, ``"srgb"``).
+                ``None`` follows from dtype and channels: uint8 and uint16 are ``unorm``, int8 and int16 ``snorm``,
+                32-bit integers ``uint`` and ``sint``. Floats become what the format stores, clamped and rounded.
+            dim: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"`` (six faces), ``"1d_array"``, ``"2d_array"`` or
+                ``"cube_array"``; needed where the shape could be several of them.
+            mips: make all smaller levels, or so many levels in all, by halving.
+
+        Raises:
+            InvalidArgumentError: a shape that is not of this dim, or a dtype that the format cannot take.
+            UnimplementedError: the device has no images of this format; the message lists those it has.
+        """
+        return image_of(self, a, format, dim=dim, mips=mips)
+
+    def empty_image(
+        self,
+        shape: int | Sequence[int],
+        format: str,
+        *,
+        dim: str | None = None,
+        mips: bool | int = False,
+        samples: int = 1,
+    ) -> DeviceImage:
+        """An image of undefined contents; see ``asimage``.
+
+        Args:
+            shape: (height, width), or that of the array with its channels.
+            format: a name such as ``"rgba8unorm"``.
+            dim: as for ``asimage``.
+            mips: whether it has all smaller levels, or how many levels in all.
+            samples: a texel; such images are written by kernels only.
+        """
+        return empty_image(self, shape, format, dim=dim, mips=mips, samples=samples)
+
+    def sampler(
+        self,
+        filter: Filter = "linear",
+        address: Address | Sequence[Address] = "clamp_to_edge",
+        *,
+        min_filter: Filter | None = None,
+        mip_filter: Filter | None = None,
+        lod_bias: float = 0.0,
+        min_lod: float = 0.0,
+        max_lod: float | None = None,
+        anisotropy: float = 1.0,
+        compare: Compare | None = None,
+        border: Border = "transparent_black",
+        reduction: Reduction = "average",
+        unnormalized: bool = False,
+    ) -> Sampler:
+        """How kernels read images between texels and past their edges.
+
+        Args:
+            filter: the nearest texel, or interpolation between those around.
+            address: past the edges: ``"clamp_to_edge"``, ``"repeat"``, ``"mirrored_repeat"``, ``"clamp_to_border"`` or
+                ``"mirror_clamp_to_edge"``; or one for each of x, y and z.
+            min_filter: another filter where texels are smaller than the spacing of reads.
+            mip_filter: between levels; ``None`` is as ``filter``.
+            lod_bias, min_lod, max_lod: what is added to the level of detail, and its range.
+            anisotropy: the most reads along the longer side of a texel's footprint.
+            compare: reads compare with a reference: ``"less"``, ``"less_or_equal"``, ``"greater"``, …
+            border: past the edges with ``"clamp_to_border"``: ``"transparent_black"``, ``"opaque_black"`` or
+                ``"opaque_white"``.
+            reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that are read together.
+            unnormalized: coordinates count texels.
+
+        Raises:
+            InvalidArgumentError: none of these values, or values that do not go together.
+            UnimplementedError: the device has no such sampler.
+        """
+        return Sampler(
+            self,
+            self.vulkan.create_sampler(
+                filter=filter,
+                address=cast("Address | tuple[Address, ...]", address if isinstance(address, str) else tuple(address)),
+                min_filter=min_filter,
+                mip_filter=mip_filter or filter if not unnormalized else "nearest",
+                lod_bias=lod_bias,
+                min_lod=min_lod,
+                max_lod=max_lod,
+                anisotropy=anisotropy,
+                compare=compare,
+                border=border,
+                reduction=reduction,
+                unnormalized=unnormalized,
+            ),
+        )
+
+    def texel_buffer(self, a: ArrayLike, format: str | None = None) -> TexelArray:
+        """An array that kernels read and write as texels of a format: for GLSL's ``samplerBuffer``, ``imageBuffer``.
+
+        Args:
+            a: an array; one of this device is used in place.
+            format: a name; ``None`` follows from the dtype, and from a last axis of 2 to 4 channels.
+        """
+        array = self.asarray(a)
+        return TexelArray(
+            array, texel_format(array.dtype, array.shape, None) if format is None else ImageFormat.parse(format)
+        )
 
     # -- kernels -------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ Calling sequence: ``bring`` each argument → ``place`` → ``run`` → ``finish
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -26,29 +27,39 @@ from .staging import Place, Staging, StagingPool
 _IMPORT_BYTES: Final = 256 << 10
 
 
+class Placed(Protocol):
+    """An argument on the device: an array, or what moves itself, such as an image."""
+
+    def mark(self, payload: int, *, written: bool) -> None:
+        """Notes a use by submitted work."""
+
+
 class Transfer(Closing):
     """The moves of one kernel call.
 
     Attributes:
-        arrays: the arguments on the device, complete once ``place`` was called.
+        device: where the call runs.
+        to_host: whether results are NumPy's.
+        arguments: the arguments on the device, complete once ``place`` was called.
         results: what the call returns for each argument that the kernel writes.
     """
 
     def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
         """Begins a call: the pipeline binds at multiples of ``alignment``; ``to_host``: the results are NumPy's."""
-        self._device = device
+        self.device = device
         self._pool = pool
         self._alignment = alignment
-        self._to_host = to_host
-        self.arrays: list[DeviceArray | None] = []
-        self.results: list[np.ndarray | DeviceArray | None] = []
+        self.to_host = to_host
+        self.arguments: list[Placed | None] = []
+        self.results: list[object] = []
         self._places: list[Place] = []
         self._staged: list[tuple[int, np.ndarray | ArraySpec]] = []  # index among the arguments, and what was given
         self._staging: Staging | None = None
         self._reads: list[tuple[int, np.ndarray]] = []
         self._before: list[tuple[Buffer, Buffer]] = []
         self._after: list[tuple[Buffer, Buffer]] = []
-        self._temporaries: list[DeviceArray] = []
+        self._temporaries: list[Closing] = []
+        self._finishing: list[Callable[[], None]] = []
         self._payload = -1
         self._imported = False
 
@@ -58,29 +69,48 @@ class Transfer(Closing):
         result: np.ndarray | DeviceArray | None = None
         if isinstance(value, DeviceArray):
             array, result = self._aligned(value, written=written), value
-        elif written and not (self._to_host or into is not None):
-            array = result = new_array(self._device, value.shape, value.dtype)
+        elif written and not (self.to_host or into is not None):
+            array = result = new_array(self.device, value.shape, value.dtype)
             if isinstance(value, np.ndarray):
-                array.mark(self._device.upload(value, array.buffer), written=True)
+                array.mark(self.device.upload(value, array.buffer), written=True)
         else:
             host = None
             if written:
                 result = host = into if into is not None else np.empty(value.shape, value.dtype)
             # Imported memory is in use until the kernel is done; only calls that wait for results import.
-            if value.nbytes >= _IMPORT_BYTES and not self._device.staging and (self._to_host or host is not None):
+            if value.nbytes >= _IMPORT_BYTES and not self.device.staging and (self.to_host or host is not None):
                 array = self._import(value, host)
             if array is None:
                 if host is not None:
                     self._reads.append((len(self._places), host))
-                self._staged.append((len(self.arrays), value))
+                self._staged.append((len(self.arguments), value))
                 self._places.append((value.shape, value.dtype, type(value) is not ArraySpec, host is not None))
-        self.arrays.append(array)
+        self.arguments.append(array)
         self.results.append(result)
+
+    def carry(
+        self, value: Placed, result: object, *, owned: bool = False, finish: Callable[[], None] | None = None
+    ) -> None:
+        """Adds the next argument, which is on the device.
+
+        Args:
+            value: the argument.
+            result: what the call returns for it, if the kernel writes it.
+            owned: close it with the call.
+            finish: called once the work was submitted, to wait for it and bring ``result``.
+        """
+        self.arguments.append(value)
+        self.results.append(result)
+        if owned:
+            assert isinstance(value, Closing)
+            self._temporaries.append(value)
+        if finish is not None:
+            self._finishing.append(finish)
 
     def _aligned(self, array: DeviceArray, *, written: bool) -> DeviceArray:
         if not array.buffer.offset % self._alignment or not array.nbytes:
             return array
-        aligned = new_array(self._device, array.shape, array.dtype)
+        aligned = new_array(self.device, array.shape, array.dtype)
         self._temporaries.append(aligned)
         self._before.append((array.buffer, aligned.buffer))
         if written:
@@ -91,7 +121,7 @@ class Transfer(Closing):
         """The device's view of the NumPy array itself: of the result if there is one, else of the input."""
         memory = result if result is not None else value
         assert isinstance(memory, np.ndarray)
-        buffer = self._device.hal.import_buffer(raw_bytes(memory), copy=False)
+        buffer = self.device.hal.import_buffer(raw_bytes(memory), copy=False)
         if buffer is None:
             return None
         if buffer.offset % self._alignment:
@@ -99,20 +129,20 @@ class Transfer(Closing):
             return None
         if result is not None and isinstance(value, np.ndarray) and result is not value:
             np.copyto(result, value)
-        array = DeviceArray(self._device, buffer, value.shape, value.dtype, value.nbytes)
+        array = DeviceArray(self.device, buffer, value.shape, value.dtype, value.nbytes)
         self._temporaries.append(array)
         self._imported = True
         return array
 
-    def place(self) -> list[DeviceArray]:
+    def place(self) -> list[Placed]:
         """Copies the host's arguments into device memory; returns all arguments on the device."""
         if self._places:
             staging = self._staging = self._pool.take(self._places)
             for index, ((at, value), array) in enumerate(zip(self._staged, staging.arrays, strict=True)):
-                self.arrays[at] = array
+                self.arguments[at] = array
                 if isinstance(value, np.ndarray) and value.nbytes:
                     staging.write(index, value)
-        return [array for array in self.arrays if array is not None]
+        return [argument for argument in self.arguments if argument is not None]
 
     def run(self, commands: CommandBuffer) -> int:
         """Submits the copies and the kernel together; returns the payload that marks their end."""
@@ -121,12 +151,12 @@ class Transfer(Closing):
         once = []
         try:
             if self._before:
-                once.append(self._device.copies(self._before, "uploads"))
+                once.append(self.device.copies(self._before, "uploads"))
                 batch.insert(0, once[-1])
             if self._after:
-                once.append(self._device.copies(self._after, "downloads"))
+                once.append(self.device.copies(self._after, "downloads"))
                 batch.append(once[-1])
-            self._payload = self._device.submit(batch)
+            self._payload = self.device.submit(batch)
         except BaseException:
             for copies in once:
                 copies.close()
@@ -137,12 +167,14 @@ class Transfer(Closing):
         """Waits for the kernel if results go to the host, and copies them."""
         staging = self._staging
         if self._reads or self._imported:
-            self._device.wait(self._payload)
+            self.device.wait(self._payload)
             self._payload = 0
         if staging is not None:
             for index, result in self._reads:
                 if result.nbytes:
                     staging.read(index, result)
+        for finish in self._finishing:
+            finish()
 
     def close(self) -> None:
         """Gives memory back to the pool and frees temporary arrays; idempotent."""

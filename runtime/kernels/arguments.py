@@ -11,9 +11,11 @@ import numpy as np
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.spec import check_out
-from .parameter import KernelArgument, Parameter, Prepared
+from ..images.bound import ABSENT, Bound
+from ..images.image import DeviceImage
+from ..images.texel_array import TexelArray
+from .parameter import KernelArgument, Parameter, Prepared, ResultArray
 
-ResultArray: TypeAlias = np.ndarray | DeviceArray
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
 Groups: TypeAlias = int | tuple[int, ...]
 Counts: TypeAlias = tuple[int, int, int]
@@ -35,6 +37,8 @@ def prepare_arguments(
         # The usual case without a call.
         if type(value) is np.ndarray and value.flags.c_contiguous and (value.dtype, value.nbytes) in parameter.accepted:
             values.append(value)
+        elif value is None and parameter.binding.count != 1:
+            values.append(ABSENT)
         else:
             prepared = parameter.prepare(value, kernel)
             values.append(prepared)
@@ -48,7 +52,7 @@ def targets_of(out: Out, kernel: str) -> list[int]:
     for one in listed(out):
         if isinstance(one, np.ndarray):
             check_out(one, one.shape, one.dtype, f"{kernel}: out=")
-        elif not isinstance(one, DeviceArray):
+        elif not isinstance(one, (DeviceArray, DeviceImage, TexelArray)):
             raise InvalidArgumentError(f"{kernel}: out= takes arrays to write into, got {type(one).__name__}")
     return [id(one) for one in listed(out)]
 
@@ -78,9 +82,9 @@ def given_counts(groups: Groups, kernel: str) -> Counts:
 
 
 def inferred_counts(
-    parameters: Sequence[Parameter], arrays: Sequence[DeviceArray], local: Counts, kernel: str
+    parameters: Sequence[Parameter], arrays: Sequence[DeviceArray | Bound], local: Counts, kernel: str
 ) -> Counts:
-    """One invocation an element of the largest written array (of the largest array, if none is written).
+    """One invocation an element, or texel, of the largest written array (of the largest, if none is written).
 
     With a one-dimensional local size elements are counted, otherwise the axes of the array are those of the grid, the
     last axis first.

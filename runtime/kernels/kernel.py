@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -25,16 +25,19 @@ from ...hal_vulkan import (
     check_groups,
 )
 from ...hal_vulkan.commands.recording_cache import RecordingCache
+from ...hal_vulkan.commands.resources import Resource
 from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
+from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
-from ..arrays.transfer import Transfer
+from ..arrays.transfer import Placed, Transfer
+from ..images.bound import ABSENT, Absent, Bound
+from ..images.host_image import HostImage
 from .arguments import (
     Counts,
     Groups,
     Out,
-    ResultArray,
     declared,
     given_counts,
     inferred_counts,
@@ -42,20 +45,23 @@ from .arguments import (
     targets_of,
 )
 from .names import Names
-from .parameter import KernelArgument, Prepared, parameters_of
+from .parameter import BufferParameter, KernelArgument, Parameter, Prepared, ResultArray
+from .parameters import parameters_of
 from .push import Push, PushConstants, PushValue, by_name
+from .runtime_array import RuntimeArrayParameter, take_apart
 from .shader_source import specialization_by_id
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 
 _MAX_RECORDINGS: Final = 64
+_OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 
 
 class PreparedDispatch(NamedTuple):
     """One dispatch of a kernel: the arguments of ``CommandBuffer.dispatch``, inferred workgroup counts too."""
 
     pipeline: ComputePipeline
-    buffers: tuple[Buffer, ...]
+    buffers: tuple[Resource | None, ...]
     groups: Counts
     push: bytes
 
@@ -102,12 +108,22 @@ class Kernel(Closing):
         self.parameters = parameters_of(entry, vulkan.profile.limits)
         constants = by_name(entry.push_constants.members) if entry.push_constants else ()
         self._names = Names(self.parameters, tuple(constants), self.name)
-        self._device_types = frozenset(p.device_type for p in self.parameters)
+        self._device_types = frozenset(one for p in self.parameters for one in p.device_types)
+        self._partial = self.pipeline.interface.partial
+        self._only_buffers = not self._partial and all(type(p) is BufferParameter for p in self.parameters)
+        sizes = {(i, b): count for i, key in enumerate(self.pipeline.interface.set_layouts) for b, _, count in key}
+        self._array_sizes = {
+            p.index: sizes[p.binding.set, p.binding.binding]
+            for p in self.parameters
+            if isinstance(p, RuntimeArrayParameter)
+        }
         self._written = tuple(p.index for p in self.parameters if p.written)
         self._push = PushConstants(entry.push_constants, self.name, self._names.check_push)
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
-        self._groups_by_shape = local[1] != 1 or local[2] != 1 or any(b.element is None for b in entry.bindings)
+        self._groups_by_shape = (
+            local[1] != 1 or local[2] != 1 or any(b.element is None or not b.count for b in entry.bindings)
+        )
         # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
         self._pushes = self.pipeline.push_template is not None
         self._counts: dict[int, Counts] = {}
@@ -180,21 +196,29 @@ class Kernel(Closing):
             return arrays[written[0]]
         return tuple(arrays[i] for i in written) or None
 
-    def _recorded(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> CommandBuffer:
-        """The commands for these buffers, groups and push constants, recorded the first time they are asked for.
+    def _recorded(
+        self,
+        arrays: Sequence[DeviceArray | Bound],
+        groups: Counts | None,
+        push: bytes,
+        parameters: Sequence[Parameter] | None = None,
+    ) -> CommandBuffer:
+        """The commands for these resources, groups and push constants, recorded the first time they are asked for.
 
         Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
         """
-        device = self.device
-        for array in arrays:
-            buffer = array.buffer
-            if buffer._closed or (buffer.parent is not None and buffer.is_closed) or array.device is not device:
-                array._check_open()
-                raise InvalidArgumentError(
-                    f"{self.name} runs on {device.name}; an array is on {array.device.name}: copy it with "
-                    "device.asarray(x)"
-                )
-        ranges = b"".join([array.buffer.descriptor for array in arrays])
+        if self._only_buffers:
+            device = self.device
+            for array in arrays:
+                buffer: Buffer = array.buffer  # type: ignore[assignment]
+                if buffer._closed or (buffer.parent is not None and buffer.is_closed) or array.device is not device:
+                    self._refuse(array)
+            ranges = b"".join([array.buffer.descriptor for array in arrays])  # type: ignore[union-attr]
+        else:
+            for array in arrays:
+                if isinstance(array, DeviceArray) and (array.is_closed or array.device is not self.device):
+                    self._refuse(array)
+            ranges = b"".join([a.buffer.descriptor if isinstance(a, DeviceArray) else a.descriptor for a in arrays])
         key: tuple[object, ...] = (ranges, groups, push)
         if groups is None and self._groups_by_shape:
             key = (*key, *[array.shape for array in arrays])
@@ -205,10 +229,10 @@ class Kernel(Closing):
         pipeline = self.pipeline
         if pipeline.is_closed:
             raise ClosedError(f"kernel {self.name} was closed")
-        counts = self._checked_counts(arrays, groups)
+        counts = self._checked_counts(arrays, groups, parameters)
         self._check_push(push)
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
-        buffers = cast("list[Buffer]", [array.buffer for array in arrays])
+        buffers = cast("list[Resource | None]", [array.buffer for array in arrays])
         sets: SetPins = ()
         infos = ranges if self._pushes else None
         if infos is None:
@@ -221,28 +245,48 @@ class Kernel(Closing):
             raise
         return recordings.keep(key, commands)
 
-    def _record_timed(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> CommandBuffer:
+    def _refuse(self, array: DeviceArray | Bound) -> NoReturn:
+        """Raises for an array that is closed, or on another device."""
+        if isinstance(array, DeviceArray):
+            array._check_open()
+        raise InvalidArgumentError(
+            f"{self.name} runs on {self.device.name}; an array is on {array.device.name}: copy it with "
+            "device.asarray(x)"
+        )
+
+    def _record_timed(
+        self,
+        arrays: Sequence[DeviceArray | Bound],
+        groups: Counts | None,
+        push: bytes,
+        parameters: Sequence[Parameter],
+    ) -> CommandBuffer:
         if self.pipeline.is_closed:
             raise ClosedError(f"kernel {self.name} was closed")
-        counts = self._group_counts(arrays, groups)
+        counts = self._checked_counts(arrays, groups, parameters)
         commands = self._vulkan.create_command_buffer(name=self.name, timing=True)
         try:
-            commands.begin().dispatch(self.pipeline, [a.buffer for a in arrays], counts, push)
+            commands.begin().dispatch(self.pipeline, cast("list[Resource]", [a.buffer for a in arrays]), counts, push)
             commands.end()
         except BaseException:
             commands.close()
             raise
         return commands
 
-    def _checked_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
-        """``_group_counts``, checked against the device's limits; cached where they follow from one array's size."""
+    def _checked_counts(
+        self,
+        arrays: Sequence[DeviceArray | Bound],
+        groups: Counts | None,
+        parameters: Sequence[Parameter] | None = None,
+    ) -> Counts:
+        """Workgroup counts, checked against the device's limits; cached where they follow from one array's size."""
         nbytes = -1
         if groups is None and not self._groups_by_shape and len(self._written) == 1:
             nbytes = arrays[self._written[0]].nbytes
             found = self._counts.get(nbytes)
             if found is not None:
                 return found
-        counts = self._group_counts(arrays, groups)
+        counts = groups or inferred_counts(parameters or self.parameters, arrays, self.pipeline.local_size, self.name)
         check_groups(self.pipeline, counts)
         if nbytes >= 0 and len(self._counts) < 256:
             self._counts[nbytes] = counts
@@ -252,11 +296,6 @@ class Kernel(Closing):
         size = self.pipeline.interface.push_constant_bytes
         if len(push) != size:
             raise InvalidArgumentError(f"{self.name} takes {size} bytes of push constants, got {len(push)}")
-
-    def _group_counts(self, arrays: Sequence[DeviceArray], groups: Counts | None) -> Counts:
-        if groups is not None:
-            return groups
-        return inferred_counts(self.parameters, arrays, self.pipeline.local_size, self.name)
 
     # -- any arguments -------------------------------------------------------------------------------
 
@@ -270,74 +309,107 @@ class Kernel(Closing):
         timings: list[DispatchTiming] | None = None,
     ) -> KernelResult:
         """Checks the arguments, moves those of the host to the device, runs, and brings the results back."""
-        values, fit = prepare_arguments(self.parameters, arrays, self.name)
+        parameters: Sequence[Parameter] = self.parameters
+        if self._array_sizes:
+            parameters, arrays = take_apart(parameters, arrays, self._array_sizes, self.name)
+        values, fit = prepare_arguments(parameters, arrays, self.name)
         if not fit:
             if groups is None and values and not any(value.nbytes for value in values):
-                return self._shape_results(
-                    [v if isinstance(v, DeviceArray) else np.empty(v.shape, v.dtype) for v in values]
+                return _shaped(
+                    parameters, [np.empty(v.shape, v.dtype) if isinstance(v, _OF_HOST) else v for v in values]
                 )
-            for parameter, value in zip(self.parameters, values, strict=True):
-                parameter.check(value, self.name)
+            for parameter, value in zip(parameters, values, strict=True):
+                if value is ABSENT:
+                    self._check_absent(parameter)
+                else:
+                    parameter.check(value, self.name)
         outs = () if out is None else targets_of(out, self.name)
         to_host = self._device_types.isdisjoint(map(type, values))
         with Transfer(self.device, self._staging, self.pipeline.offset_alignment, to_host=to_host) as transfer:
-            for parameter, value, given in zip(self.parameters, values, arrays, strict=True):
-                into = value if isinstance(value, np.ndarray) and id(given) in outs else None
+            for parameter, value, given in zip(parameters, values, arrays, strict=True):
+                if isinstance(value, Absent):
+                    transfer.carry(value, None)
+                    continue
+                into = given if isinstance(given, np.ndarray) and id(given) in outs else None
                 parameter.bring(transfer, value, into)
             placed = transfer.place()
+            bound, declarations = self._bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
-                    payload = transfer.run(self._recorded(placed, groups, push))
+                    payload = transfer.run(self._recorded(bound, groups, push, declarations))
                 if not to_host:
-                    self._mark(placed, payload)
-                    self._mark(values, payload)
+                    _mark(parameters, placed, values, payload)
                 transfer.finish()
             else:
-                with self._record_timed(placed, groups, push) as commands:
+                with self._record_timed(bound, groups, push, declarations) as commands:
                     payload = transfer.run(commands)
-                    self._mark(placed, payload)
-                    self._mark(values, payload)
+                    _mark(parameters, placed, values, payload)
                     transfer.finish()
                     self.device.wait(payload)
                     timings.extend(commands.timings())
-        return self._shape_results(transfer.results)
+        return _shaped(parameters, transfer.results)
 
-    def _mark(self, arrays: Sequence[Prepared], payload: int) -> None:
-        for index, array in enumerate(arrays):
-            if isinstance(array, DeviceArray):
-                array.mark(payload, written=index in self._written)
+    def _check_absent(self, parameter: Parameter) -> None:
+        """Raises where an array of bindings must have all of its elements."""
+        if (parameter.binding.set, parameter.binding.binding) not in self._partial:
+            raise InvalidArgumentError(
+                f"{self.name}: {parameter.label} got None; {self.device.name} has no arrays of bindings with gaps "
+                "(descriptorBindingPartiallyBound)"
+            )
 
-    def _shape_results(self, results: Sequence[ResultArray | None]) -> KernelResult:
-        written = [result for index in self._written if (result := results[index]) is not None]
-        return written[0] if len(written) == 1 else tuple(written) or None
+    def _bound(
+        self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
+    ) -> tuple[list[DeviceArray | Bound], Sequence[Parameter]]:
+        """What the pipeline binds, one a descriptor, and the parameter of each; arrays end in absent ones."""
+        if self._only_buffers:
+            return placed, parameters  # type: ignore[return-value]  # arrays
+        absent = Bound(self.device, ABSENT, None, (), 0)
+        bound = [
+            absent if one is ABSENT else parameter.bind(one, value, self.device, self.name)
+            for parameter, one, value in zip(parameters, placed, values, strict=True)
+        ]
+        if not self._array_sizes:
+            return bound, parameters
+        all_bound: list[DeviceArray | Bound] = []
+        declarations: list[Parameter] = []
+        for parameter in self.parameters:
+            mine = [one for one, of in zip(bound, parameters, strict=True) if of.index == parameter.index]
+            mine += [absent] * (self._array_sizes.get(parameter.index, len(mine)) - len(mine))
+            all_bound += mine
+            declarations += [parameter] * len(mine)
+        return all_bound, declarations
 
     def prepare(
         self,
-        *arrays: DeviceArray,
+        *arrays: KernelArgument,
         groups: Groups | None = None,
         push: Push = None,
         **named: KernelArgument | PushValue,
     ) -> PreparedDispatch:
-        """The dispatch of a call with arrays on the device, for callers that record command buffers themselves.
+        """The dispatch of a call with what is on the device, for callers that record command buffers themselves.
 
         The arrays must stay open as long as the commands are in use. They are not marked as in use: wait for the
         commands before the host reads or writes them. Arguments and errors are those of a call.
         """
-        placed: tuple[KernelArgument, ...] = arrays
+        given: Sequence[KernelArgument] = arrays
         if len(arrays) != len(self.parameters):
-            placed, named = self._names.place(arrays, None, named)
-        checked: list[DeviceArray] = []
-        for array, parameter in zip(placed, self.parameters, strict=True):
-            if not isinstance(array, DeviceArray) or array.device is not self.device:
+            given, named = self._names.place(arrays, None, named)
+        parameters: Sequence[Parameter] = self.parameters
+        if self._array_sizes:
+            parameters, given = take_apart(parameters, given, self._array_sizes, self.name)
+        values, fit = prepare_arguments(parameters, given, self.name)
+        for value, parameter in zip(values, parameters, strict=True):
+            if isinstance(value, _OF_HOST) or (isinstance(value, DeviceArray) and value.device is not self.device):
                 raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
-            array._check_open()
-            if (array.dtype, array.nbytes) not in parameter.accepted:
-                parameter.check(array, self.name)
-            checked.append(array)
-        counts = self._checked_counts(checked, None if groups is None else given_counts(groups, self.name))
+            if value is ABSENT:
+                self._check_absent(parameter)
+            elif not fit:
+                parameter.check(value, self.name)
+        bound, declarations = self._bound(parameters, cast("list[Placed]", values), values)
+        counts = self._checked_counts(bound, None if groups is None else given_counts(groups, self.name), declarations)
         data = self._push.pack(push, named)
         self._check_push(data)
-        buffers = cast("tuple[Buffer, ...]", tuple([array.buffer for array in checked]))
+        buffers = cast("tuple[Resource | None, ...]", tuple([one.buffer for one in bound]))
         return PreparedDispatch(self.pipeline, buffers, counts, data)
 
     def time(
@@ -385,3 +457,17 @@ class Kernel(Closing):
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}: {declared(self.parameters)}; local size {self.pipeline.local_size}>"
+
+
+def _mark(parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared], payload: int) -> None:
+    """Notes the work that uses arguments on the device, and those that they are copies of."""
+    for parameter, one, value in zip(parameters, placed, values, strict=True):
+        one.mark(payload, written=parameter.written)
+        if value is not one and not isinstance(value, _OF_HOST):
+            value.mark(payload, written=parameter.written)
+
+
+def _shaped(parameters: Sequence[Parameter], results: Sequence[object]) -> KernelResult:
+    pairs = zip(parameters, cast("Sequence[ResultArray | None]", results), strict=True)
+    written = [result for parameter, result in pairs if parameter.written and result is not None]
+    return written[0] if len(written) == 1 else tuple(written) or None

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...status import InvalidArgumentError, NotFoundError, shown
 from ..arrays.array import DeviceArray
+from ..images.image import DeviceImage
 from .arguments import Out, declared, listed
 from .parameter import KernelArgument, Parameter
 from .push import PushValue
@@ -60,6 +61,8 @@ class Names:
         else:
             filled = {}
         rest = [p for p in parameters if p.index not in filled]
+        if len(arrays) < len(rest):
+            arrays = _spread(rest, arrays)
         if len(arrays) > len(rest):
             also = f", {len(filled)} of them by out=" if filled else ""
             raise InvalidArgumentError(
@@ -106,7 +109,7 @@ class Names:
                     f"{self._kernel}: {parameter.label} got two arrays, by its variable's and by its block's name"
                 )
             count = parameter.binding.count
-            if count == 1:
+            if count <= 1:  # a run-time sized array takes its list itself
                 placed[indices[0]] = value  # type: ignore[assignment]
             elif isinstance(value, _SEQUENCES) and len(value) == count:
                 placed.update(zip(indices, value, strict=True))
@@ -148,4 +151,24 @@ class Names:
 
 
 def _type_name(value: object) -> str:
-    return f"one array of shape {value.shape}" if isinstance(value, (np.ndarray, DeviceArray)) else type(value).__name__
+    return (
+        f"one array of shape {value.shape}"
+        if isinstance(value, (np.ndarray, DeviceArray, DeviceImage))
+        else type(value).__name__
+    )
+
+
+def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -> list[KernelArgument]:
+    """Positional arguments with a list for a whole array of bindings replaced by its items."""
+    spread: list[KernelArgument] = []
+    for array in arrays:
+        at = len(spread)
+        parameter = parameters[at] if at < len(parameters) else None
+        count = parameter.binding.count if parameter is not None else 0
+        first = at == 0 or parameter is None or parameters[at - 1].binding != parameter.binding
+        numbers = isinstance(array, _SEQUENCES) and any(isinstance(item, (int, float)) for item in array)
+        if count > 1 and first and isinstance(array, _SEQUENCES) and len(array) == count and not numbers:
+            spread += array
+        else:
+            spread.append(array)
+    return spread

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 
-from ...hal_vulkan import Binding, DeviceLimits, EntryPoint
+from ...hal_vulkan import Binding, DeviceLimits
 from ...status import InvalidArgumentError, OutOfRangeError
 from ..arrays.array import DeviceArray
+from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec, check_dtype
-from ..arrays.transfer import Transfer
+from ..arrays.transfer import Placed, Transfer
+from ..images.bound import Absent, Bound
+from ..images.host_image import HostImage
+from ..images.image import DeviceImage
+from ..images.sampler import Sampler
+from ..images.texel_array import TexelArray
 
-KernelArgument: TypeAlias = np.ndarray | DeviceArray | ArraySpec | Sequence[object] | np.generic | int | float
-Prepared: TypeAlias = np.ndarray | DeviceArray | ArraySpec
+ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
+KernelArgument: TypeAlias = ResultArray | ArraySpec | Sampler | Sequence[object] | np.generic | int | float | None
+Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
 
 _UNIFORM_BUFFER: Final = 6  # VkDescriptorType
 _STORAGE_BUFFER: Final = 7
@@ -27,7 +34,7 @@ _STORAGE_BUFFER: Final = 7
 class Parameter(ABC):
     """One binding, or one element of an array of bindings.
 
-    A call takes its argument through ``prepare`` → ``check`` → ``bring``; values of ``device_type`` whose dtype and
+    A call takes its argument through ``prepare`` → ``check`` → ``bring``; arrays of the device whose dtype and
     size are in ``accepted`` are bound without either.
 
     Attributes:
@@ -36,12 +43,12 @@ class Parameter(ABC):
         written: the kernel may write it.
         dtype: of an element; ``None`` where NumPy has none.
         accepted: (dtype, bytes) pairs that are known to fit.
-        device_type: the class of arguments that are on the device already.
+        device_types: the classes of arguments that are on the device already.
     """
 
     __slots__ = ("accepted", "binding", "dtype", "index", "label", "written")
 
-    device_type: type = DeviceArray
+    device_types: tuple[type, ...] = (DeviceArray,)
 
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
         self.index = index
@@ -68,7 +75,12 @@ class Parameter(ABC):
 
     def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
         """Adds a prepared value to a call's moves; ``into`` is the NumPy array that takes its result, if any."""
-        transfer.bring(value, written=self.written, into=into)
+        transfer.bring(cast("np.ndarray | DeviceArray | ArraySpec", value), written=self.written, into=into)
+
+    def bind(self, placed: Placed, value: Prepared, device: ArrayDevice, kernel: str) -> DeviceArray | Bound:
+        """What the pipeline binds for an argument on the device; ``value`` is what it was prepared as."""
+        assert isinstance(placed, DeviceArray)
+        return placed
 
 
 class BufferParameter(Parameter):
@@ -174,13 +186,3 @@ class BufferParameter(Parameter):
         check_dtype(array.dtype)
         # ascontiguousarray makes 0-dimensional arrays 1-dimensional.
         return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
-
-
-KINDS: Final[dict[int, type[Parameter]]] = {_UNIFORM_BUFFER: BufferParameter, _STORAGE_BUFFER: BufferParameter}
-"""The class of the parameters of each VkDescriptorType."""
-
-
-def parameters_of(entry: EntryPoint, limits: DeviceLimits) -> tuple[Parameter, ...]:
-    """The parameters of an entry point in the order of a call: by set, binding and index in an array of bindings."""
-    bindings = [binding for binding in entry.bindings for _ in range(binding.count)]
-    return tuple(KINDS[b.descriptor_type](index, b, limits) for index, b in enumerate(bindings))

@@ -1,0 +1,11 @@
+"""Images on a device, samplers, and arrays as texel buffers.
+
+Imports: arrays, hal_vulkan, formats and the ground.
+Read: layout, sampler, image, texel_array, bound.
+"""
+
+from .image import DeviceImage
+from .sampler import Sampler
+from .texel_array import TexelArray
+
+__all__ = ["DeviceImage", "Sampler", "TexelArray"]

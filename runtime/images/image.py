@@ -1,0 +1,416 @@
+"""Images on a device: textures, which kernels read through samplers, and storage images, which they read and write.
+
+A ``DeviceImage`` is like an array: work that writes it may still be under way, reading it waits, and its memory is
+freed when it is garbage-collected or closed. A view of some of its levels or layers, or with another format or dim,
+is a ``DeviceImage`` too, of the same texels.
+
+Thread rule: an image may be used from any thread; the caller orders concurrent writes to one image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...closing import Closing
+from ...formats.image_format import ImageFormat
+from ...formats.image_texels import from_texels, to_texels, values_of
+from ...hal.buffer import Buffer
+from ...status import ClosedError, InvalidArgumentError, UnimplementedError, shown
+from ..arrays.array_device import READBACK, UPLOAD, ArrayDevice, check_timeout
+from ..arrays.spec import check_dtype, check_out, raw_bytes
+from .layout import AXES, ImageLayout
+from .sampler import Sampler
+
+if TYPE_CHECKING:
+    from ...hal_vulkan import CommandBuffer
+    from ...hal_vulkan import Image as HalImage
+    from ...hal_vulkan import ImageView as HalView
+    from ...hal_vulkan.images.image_view import Dim
+
+
+class DeviceImage(Closing):
+    """An image, or a view of one. Made by ``Device.asimage``, ``Device.empty_image`` and kernels.
+
+    Attributes:
+        device: the device it lives on.
+        hal: the HAL image behind it.
+        format: of its texels.
+        layout: dim, and its first level's axes.
+        levels: number of levels.
+        sampler: what kernels read it through; ``None`` takes the default.
+    """
+
+    __slots__ = (
+        "_base",
+        "_last_use",
+        "_ready",
+        "device",
+        "first_layer",
+        "first_level",
+        "format",
+        "hal",
+        "layout",
+        "levels",
+        "sampler",
+    )
+
+    # NumPy's binary operators raise TypeError on mixed expressions instead of copying the image silently.
+    __array_ufunc__ = None
+
+    def __init__(
+        self,
+        device: ArrayDevice,
+        hal: HalImage,
+        image_format: ImageFormat,
+        layout: ImageLayout,
+        *,
+        levels: int = 1,
+        first_level: int = 0,
+        first_layer: int = 0,
+        base: DeviceImage | None = None,
+        sampler: Sampler | None = None,
+    ) -> None:
+        self.device = device
+        self.hal = hal
+        self.format = image_format
+        self.layout = layout
+        self.levels = levels
+        self.first_level = first_level
+        self.first_layer = first_layer
+        self.sampler = sampler
+        self._base = base
+        self._ready = 0  # payload of the device's stream at which the last write is done
+        self._last_use = 0  # and the last use of any kind
+
+    # -- shape ---------------------------------------------------------------------------------------
+
+    @property
+    def dim(self) -> str:
+        """``"1d"``, ``"2d"``, ``"3d"``, ``"cube"``, ``"1d_array"``, ``"2d_array"`` or ``"cube_array"``."""
+        return self.layout.dim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as it has them."""
+        return self.layout.shape(self.format)
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Of the array that ``numpy()`` returns."""
+        return self.format.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes of the array."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the first level's texels."""
+        return self.layout.texels * self.format.texel_bytes
+
+    # -- views ---------------------------------------------------------------------------------------
+
+    def view(
+        self,
+        *,
+        dim: str | None = None,
+        format: str | None = None,
+        levels: int | slice | None = None,
+        layers: int | slice | None = None,
+    ) -> DeviceImage:
+        """Some of the same texels, or the same texels otherwise read.
+
+        Args:
+            dim: another one: ``"2d_array"`` of a cube, ``"cube"`` of six layers, ``"2d"`` of one.
+            format: another one of as many bytes a texel, ``"r32uint"`` for ``"rgba8unorm"``.
+            levels: a level, or a slice of them.
+            layers: a layer, which gives an image without layers, or a slice of them.
+
+        Raises:
+            InvalidArgumentError: a dim, format, level or layer that this image has not.
+        """
+        chosen = self.format if format is None else ImageFormat.parse(format)
+        if chosen.texel_bytes != self.format.texel_bytes or chosen.is_depth != self.format.is_depth:
+            raise InvalidArgumentError(
+                f"view: {self.format} has {self.format.texel_bytes} bytes a texel, {chosen} {chosen.texel_bytes}; a "
+                "view keeps the texels' bytes"
+            )
+        first_level, level_count, _ = _part(levels, self.levels, "level")
+        layout = self.layout.level(first_level)
+        first_layer, layer_count, one = _part(layers, layout.layers, "layer")
+        if layers is not None and not layout.has_layers:
+            raise InvalidArgumentError(f"view: a {self.dim} image has no layers")
+        sizes = layout.grid[1:] if layout.has_layers else layout.grid
+        whole = layer_count == layout.layers and not one
+        if dim is None:
+            base = "1d" if layout.dim == "1d_array" else "2d"
+            dim = layout.dim if whole else base if one else f"{base}_array"
+        elif dim not in AXES:
+            raise InvalidArgumentError(f"view: dim is one of {', '.join(AXES)}; got {shown(dim)}")
+        layered = dim.endswith("array") or dim == "cube"
+        if AXES[dim] - layered != len(sizes) or (dim == "3d") != (layout.dim == "3d"):
+            raise InvalidArgumentError(f"view: a {self.dim} image cannot be seen as {dim}")
+        if not layered and layer_count != 1:
+            raise InvalidArgumentError(f"view: a {dim} view has one layer, got {layer_count}; choose one with layers=")
+        grid = (layer_count, *sizes) if layered else sizes
+        return DeviceImage(
+            self.device,
+            self.hal,
+            chosen,
+            ImageLayout.of(grid, 1, dim, "view"),
+            levels=level_count,
+            first_level=self.first_level + first_level,
+            first_layer=self.first_layer + first_layer,
+            base=self._root,
+            sampler=self.sampler,
+        )
+
+    def level(self, level: int) -> DeviceImage:
+        """One level, 0 for the largest."""
+        return self.view(levels=level)
+
+    def layer(self, layer: int) -> DeviceImage:
+        """One layer, or face of a cube, as an image without layers."""
+        return self.view(layers=layer)
+
+    def with_sampler(self, sampler: Sampler) -> DeviceImage:
+        """The same image, which kernels read through this sampler where they declare both as one."""
+        if not isinstance(sampler, Sampler):
+            raise InvalidArgumentError(f"with_sampler takes what Device.sampler made, got {type(sampler).__name__}")
+        if sampler.device is not self.device:
+            raise InvalidArgumentError(
+                f"with_sampler: the sampler is on {sampler.device.name}, the image on {self.device.name}"
+            )
+        seen = self.view()
+        seen.sampler = sampler
+        return seen
+
+    def hal_view(self, dim: str, *, arrayed: bool, single_level: bool) -> HalView:
+        """The HAL view that a binding of this dim takes. For the runtime."""
+        return self.hal.view(
+            dim=cast("Dim", dim),
+            arrayed=arrayed,
+            format=self.format,
+            base_level=self.first_level,
+            levels=1 if single_level else self.levels,
+            base_layer=self.first_layer,
+            layers=self.layout.layers,
+        )
+
+    # -- order ---------------------------------------------------------------------------------------
+
+    @property
+    def _root(self) -> DeviceImage:
+        return self if self._base is None else self._base
+
+    def mark(self, payload: int, *, written: bool) -> None:
+        """Notes a use by submitted work. For the runtime."""
+        root = self._root
+        with self.device.mark_lock:  # another thread may have noted a later one
+            root._last_use = max(root._last_use, payload)
+            if written:
+                root._ready = max(root._ready, payload)
+
+    def wait(self, timeout: float | None = None) -> DeviceImage:
+        """Blocks until work that writes it is done; returns itself.
+
+        Args:
+            timeout: seconds; ``None`` waits for ever.
+
+        Raises:
+            DeadlineExceededError: the time passed first; it can be waited for again.
+        """
+        check_timeout(timeout)
+        if self._root._ready:
+            self.device.wait(self._root._ready, timeout)
+        return self
+
+    # -- the host ------------------------------------------------------------------------------------
+
+    def numpy(self, out: np.ndarray | None = None, *, dtype: npt.DTypeLike | None = None) -> np.ndarray:
+        """A copy of the first level as a NumPy array, once work that writes it is done.
+
+        Args:
+            out: a C-contiguous array of the image's shape to copy into, which is returned.
+            dtype: the image's own by default: channels as they are stored (uint8 for ``rgba8unorm``), values of packed
+                formats. A float dtype gives the values that kernels read, sRGB as linear light.
+        """
+        if out is None:
+            out = np.empty(self.shape, self.dtype if dtype is None else check_dtype(dtype))
+        elif dtype is not None and np.dtype(dtype) != getattr(out, "dtype", None):
+            raise InvalidArgumentError(f"numpy: out has dtype {getattr(out, 'dtype', None)}, not {dtype}")
+        check_out(out, self.shape, getattr(out, "dtype", self.dtype), "out")
+        out[...] = as_dtype(self.texels(), self.format, out.dtype)
+        return out
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an image on a device cannot become a NumPy array without a copy")
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def texels(self) -> np.ndarray:
+        """The first level's texels as they lie in memory: words of packed formats, blue before red in ``bgra8unorm``.
+
+        Of shape (…, channels), and (…) for one channel and for packed formats.
+        """
+        self._check_open()
+        if self.hal.samples > 1:
+            raise UnimplementedError("an image of several samples is not copied; read its samples in a kernel")
+        channels = () if self.format.packed else self.format.texel_shape()
+        out = np.empty((*self.layout.grid, *channels), self.format.stored_dtype)
+        self.wait()
+        with self.device.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
+            payload = self._copy(lambda commands: self._read(commands, staged), "download")
+            self.device.wait(payload)
+            staged.read_into(raw_bytes(out))
+        return out
+
+    def copy_from(self, source: npt.ArrayLike | DeviceImage) -> DeviceImage:
+        """Overwrites the first level with an array of its shape, converted as by ``Device.asimage``; returns itself.
+
+        Raises:
+            InvalidArgumentError: another shape, or a dtype that the format cannot take.
+        """
+        self._check_open()
+        if isinstance(source, DeviceImage):
+            source = source.texels() if source.format == self.format else source.numpy(dtype=np.float32)
+        if self.hal.samples > 1:
+            raise UnimplementedError("an image of several samples is not copied; write its samples in a kernel")
+        array = np.asarray(source)
+        texels = to_texels(checked_shape(array, self.layout, self.format, "copy_from"), self.format, "copy_from")
+        with self.device.hal.create_buffer(texels.nbytes, memory_type=UPLOAD) as staged:
+            staged.write(raw_bytes(texels))
+            payload = self._copy(lambda commands: self._write(commands, staged), "upload")
+        self.mark(payload, written=True)
+        return self
+
+    def _read(self, commands: CommandBuffer, target: Buffer) -> None:
+        level, layer, count = self.first_level, self.first_layer, self.layout.layers
+        commands.copy_image_to_buffer(self.hal, target, level=level, base_layer=layer, layers=count)
+
+    def _write(self, commands: CommandBuffer, source: Buffer) -> None:
+        level, layer, count = self.first_level, self.first_layer, self.layout.layers
+        commands.copy_buffer_to_image(source, self.hal, level=level, base_layer=layer, layers=count)
+
+    def generate_mips(self) -> DeviceImage:
+        """Fills each level but the first with the one before it at half the size; returns itself.
+
+        Raises:
+            InvalidArgumentError: it is a view.
+            UnimplementedError: the device cannot average texels of this format.
+        """
+        self._check_open()
+        if self.levels > 1:
+            if self._base is not None:
+                raise InvalidArgumentError("generate_mips: call it on the image itself, of which this is a view")
+            self.mark(self._copy(lambda commands: commands.generate_mips(self.hal), "mips"), written=True)
+        return self
+
+    def _copy(self, record: Callable[[CommandBuffer], None], name: str) -> int:
+        commands = self.device.vulkan.create_command_buffer(one_shot=True, name=name)
+        try:
+            record(commands.begin())
+            payload = self.device.submit((commands.end(),))
+        except BaseException:
+            commands.close()
+            raise
+        self.mark(payload, written=False)
+        return payload
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an image on a device is not pickled: pickle x.numpy(), and give that to device.asimage()")
+
+    # -- end -----------------------------------------------------------------------------------------
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it, or the image it is a view of, was closed."""
+        return self.hal.is_closed
+
+    def _check_open(self) -> None:
+        if self.hal.is_closed:
+            raise ClosedError(f"this image of shape {self.shape} was closed")
+
+    def close(self) -> None:
+        """Frees the memory, once work under way has finished; idempotent. Views of it are closed with it."""
+        self.hal.close()
+
+    def __del__(self) -> None:
+        # For convenience only. The garbage collector may run under any lock, so it is closed in the device's next call.
+        if getattr(self, "_base", self) is None and not self.hal.is_closed:
+            self.device.hal.dropped.append(self.hal)
+
+    def __repr__(self) -> str:
+        levels = f", levels={self.levels}" if self.levels > 1 else ""
+        state = ", closed" if self.is_closed else ""
+        return f"DeviceImage(shape={self.shape}, format={self.format}, dim={self.dim}{levels}{state})"
+
+
+def new_image(
+    device: ArrayDevice, layout: ImageLayout, image_format: ImageFormat, *, levels: int = 1, samples: int = 1
+) -> DeviceImage:
+    """An image of undefined contents; ``levels`` 0 takes all."""
+    hal = device.vulkan.create_image(
+        image_format,
+        layout.extent,
+        dim=cast("Dim", layout.dim.removesuffix("_array")),
+        layers=layout.layers,
+        levels=levels,
+        samples=samples,
+        mutable_format=not image_format.is_depth,
+    )
+    return DeviceImage(device, hal, image_format, layout, levels=hal.levels)
+
+
+def checked_shape(array: np.ndarray, layout: ImageLayout, image_format: ImageFormat, where: str) -> np.ndarray:
+    """The array in the image's shape: red, green and blue get opaque alpha, and one channel loses its axis.
+
+    Raises:
+        InvalidArgumentError: it has another shape.
+    """
+    check_dtype(array.dtype)
+    shape = layout.shape(image_format)
+    if array.shape == (*layout.grid, 3) and image_format.channels == 4:
+        integers = image_format.scalar != "float" or array.dtype == bool or array.dtype.kind == "f"
+        opaque = 1 if integers else np.iinfo(array.dtype).max
+        array = np.concatenate([array, np.full((*layout.grid, 1), opaque, array.dtype)], axis=-1)
+    elif image_format.channels == 1 and array.shape == (*layout.grid, 1):
+        array = array.reshape(layout.grid)
+    words = image_format.packed and array.dtype == image_format.stored_dtype and array.shape == layout.grid
+    if array.shape != shape and not words:
+        raise InvalidArgumentError(f"{where}: expected shape {shape} for {image_format}, got {array.shape}")
+    return array
+
+
+def as_dtype(texels: np.ndarray, image_format: ImageFormat, dtype: np.dtype[np.generic]) -> np.ndarray:
+    """Texels as an array of a dtype: as stored, or the values as floats."""
+    if dtype == image_format.dtype:
+        return from_texels(texels, image_format)
+    if dtype.kind in "fV" and image_format.scalar == "float":
+        with np.errstate(over="ignore", invalid="ignore"):  # signalling NaNs
+            return values_of(texels, image_format).astype(dtype)
+    if dtype.kind in "biuf" and image_format.scalar != "float":
+        return from_texels(texels, image_format).astype(dtype)
+    raise InvalidArgumentError(f"{image_format} gives {image_format.dtype} or floats, not {dtype}")
+
+
+def _part(part: int | slice | None, count: int, what: str) -> tuple[int, int, bool]:
+    """First and number of the levels or layers that ``part`` names, and whether it is one by its number."""
+    if part is None:
+        return 0, count, False
+    if isinstance(part, slice):
+        first, stop, step = part.indices(count)
+        if step != 1 or stop <= first:
+            raise InvalidArgumentError(f"view: {what}s {part} of {count} are none, or not next to each other")
+        return first, stop - first, False
+    if isinstance(part, bool) or not isinstance(part, (int, np.integer)):
+        raise InvalidArgumentError(f"view: a {what} is an int or a slice, got {shown(part)}")
+    if not -count <= part < count:
+        raise InvalidArgumentError(f"view: the image has {count} {what}(s), got {part}")
+    return int(part) % count, 1, True

@@ -1,0 +1,124 @@
+"""How an image lies in a NumPy array: which axes are its height and width, its layers and its channels.
+
+=========  ==============================  ============================
+dim        shape                           and with several channels
+=========  ==============================  ============================
+1d         (width,)                        (width, channels)
+1d_array   (layers, width)                 (layers, width, channels)
+2d         (height, width)                 (height, width, channels)
+2d_array   (layers, height, width)         …
+3d         (depth, height, width)          …
+cube       (6, height, width)              +x, -x, +y, -y, +z, -z
+cube_array (6 · cubes, height, width)      …
+=========  ==============================  ============================
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Final
+
+from ...formats.image_format import ImageFormat
+from ...status import InvalidArgumentError, shown
+
+AXES: Final = {"1d": 1, "1d_array": 2, "2d": 2, "2d_array": 3, "3d": 3, "cube": 3, "cube_array": 3}
+"""Axes of each dim, channels not counted."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageLayout:
+    """The dimensions of an image, or of one of its levels.
+
+    Attributes:
+        dim: one of ``AXES``.
+        grid: the array's shape without the channels.
+    """
+
+    dim: str
+    grid: tuple[int, ...]
+
+    @classmethod
+    def of(cls, shape: tuple[int, ...], channels: int | None, dim: str | None, where: str) -> ImageLayout:
+        """The layout of an array's shape.
+
+        Args:
+            shape: of an array, with or without an axis of channels.
+            channels: how many the format has; ``None`` where the shape is to tell.
+            dim: ``None`` takes 1d or 2d.
+            where: for messages.
+
+        Raises:
+            InvalidArgumentError: no such dim, or a shape that is not of it.
+        """
+        if dim is None:
+            dim = _guess(shape, channels, where)
+        elif dim not in AXES:
+            raise InvalidArgumentError(f"{where}: dim is one of {', '.join(AXES)}; got {shown(dim)}")
+        axes = AXES[dim]
+        grid, last = shape[:axes], shape[axes:]
+        expected = f"{expected_shape(dim)}{'' if channels in (1, None) else f' or {expected_shape(dim, channels)}'}"
+        if len(grid) < axes or len(last) > 1 or (last and not 1 <= last[0] <= 4):
+            raise InvalidArgumentError(f"{where}: a {dim} image has shape {expected}, got {shape}")
+        if last and channels is not None and last[0] != channels:
+            raise InvalidArgumentError(
+                f"{where}: expected {channels} channel(s) in the last axis ({expected}), got shape {shape}"
+            )
+        if 0 in grid:
+            raise InvalidArgumentError(f"{where}: an image has no length of 0, got shape {shape}")
+        if dim.startswith("cube") and (grid[1] != grid[2] or grid[0] % 6 or (dim == "cube" and grid[0] != 6)):
+            raise InvalidArgumentError(
+                f"{where}: a {dim} has {'6' if dim == 'cube' else 'a multiple of 6'} square layers, "
+                f"{expected_shape(dim)}; got shape {shape}"
+            )
+        return cls(dim, grid)
+
+    @property
+    def layers(self) -> int:
+        """Array layers, the faces of cubes counted."""
+        return self.grid[0] if self.has_layers else 1
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the first axis is layers."""
+        return self.dim.endswith("array") or self.dim == "cube"
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Width, height and depth in texels, as far as the dim has them."""
+        return tuple(reversed(self.grid[1:] if self.has_layers else self.grid))
+
+    @property
+    def texels(self) -> int:
+        """Number of texels."""
+        return math.prod(self.grid)
+
+    def level(self, level: int) -> ImageLayout:
+        """The layout of a level: every length but that of layers halves."""
+        kept = 1 if self.has_layers else 0
+        sizes = tuple(max(1, length >> level) for length in self.grid[kept:])
+        return ImageLayout(self.dim, (*self.grid[:kept], *sizes))
+
+    def shape(self, image_format: ImageFormat) -> tuple[int, ...]:
+        """The array's shape."""
+        return (*self.grid, *image_format.texel_shape())
+
+
+def expected_shape(dim: str, channels: int = 1) -> str:
+    """``(height, width, 4)``, for messages."""
+    names = {"1d": "width", "1d_array": "layers, width", "2d": "height, width", "3d": "depth, height, width"}
+    first = {"2d_array": "layers", "cube": "6", "cube_array": "6 * cubes"}
+    sizes = names.get(dim) or f"{first[dim]}, height, width"
+    return f"({sizes}{f', {channels}' if channels > 1 else ''}{',' if dim == '1d' and channels == 1 else ''})"
+
+
+def _guess(shape: tuple[int, ...], channels: int | None, where: str) -> str:
+    if len(shape) == 1:
+        return "1d"
+    if len(shape) == 2 and (channels in (1, None) or shape[1] != channels):
+        return "2d"
+    if len(shape) == 3 and (1 <= shape[2] <= 4 if channels is None else shape[2] == channels):
+        return "2d"
+    raise InvalidArgumentError(
+        f"{where}: shape {shape} could be several kinds of image; name one, dim= of {', '.join(AXES)}"
+    )

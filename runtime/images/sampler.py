@@ -1,0 +1,73 @@
+"""Samplers: how a kernel reads between texels and past an image's edges."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...closing import Closing
+from ...status import ClosedError
+from ..arrays.array_device import ArrayDevice
+
+if TYPE_CHECKING:
+    from ...hal_vulkan import Sampler as HalSampler
+    from ...hal_vulkan.images.sampler import Compare, Filter
+
+
+class Sampler(Closing):
+    """A sampler; made by ``Device.sampler``, and by kernels for images that are given alone.
+
+    Attributes:
+        device: the device it belongs to.
+        hal: the HAL's sampler.
+    """
+
+    __slots__ = ("device", "hal")
+
+    dtype = np.dtype(np.void)
+    shape: tuple[int, ...] = ()
+    nbytes = 0
+
+    def __init__(self, device: ArrayDevice, hal: HalSampler) -> None:
+        self.device = device
+        self.hal = hal
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by itself or with its device."""
+        return self.hal.is_closed
+
+    def check_open(self) -> None:
+        """Raises ClosedError if it was closed."""
+        if self.is_closed:
+            raise ClosedError("this sampler was closed")
+
+    def mark(self, payload: int, *, written: bool) -> None:
+        """Does nothing: the HAL keeps a sampler that work uses. For the runtime."""
+
+    def close(self) -> None:
+        """Frees it, once work under way has finished; idempotent."""
+        self.hal.close()
+
+    def __del__(self) -> None:
+        # For convenience only. The garbage collector may run under any lock, so it is closed in the device's next call.
+        if hasattr(self, "hal") and not self.hal.is_closed:
+            self.device.hal.dropped.append(self.hal)
+
+    def __repr__(self) -> str:
+        return f"<Sampler {self.hal!r}>"
+
+
+_defaults: weakref.WeakKeyDictionary[ArrayDevice, dict[tuple[str, str | None], Sampler]] = weakref.WeakKeyDictionary()
+
+
+def default_sampler(device: ArrayDevice, filter: Filter, compare: Compare | None) -> Sampler:
+    """The sampler of images that are given without one, the same in each call."""
+    found = _defaults.setdefault(device, {})
+    sampler = found.get((filter, compare))
+    if sampler is None or sampler.is_closed:
+        sampler = Sampler(device, device.vulkan.create_sampler(filter=filter, mip_filter=filter, compare=compare))
+        found[filter, compare] = sampler
+    return sampler

@@ -1,0 +1,75 @@
+"""Arrays that kernels read and write as texels: GLSL's ``samplerBuffer`` and ``imageBuffer``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...closing import Closing
+from ...formats.image_format import ImageFormat
+from ...status import InvalidArgumentError
+from ..arrays.array import DeviceArray
+
+
+class TexelArray(Closing):
+    """An array of the device with a format. Made by ``Device.texel_buffer``; of the array's own memory.
+
+    Attributes:
+        array: whose bytes the texels are.
+        format: of a texel.
+    """
+
+    __slots__ = ("array", "format")
+
+    def __init__(self, array: DeviceArray, image_format: ImageFormat) -> None:
+        if not array.nbytes or array.nbytes % image_format.texel_bytes:
+            raise InvalidArgumentError(
+                f"texel_buffer: {array.nbytes} bytes are no whole texels of {image_format}, which have "
+                f"{image_format.texel_bytes} each"
+            )
+        self.array = array
+        self.format = image_format
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array."""
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """Of the array."""
+        return self.array.dtype
+
+    @property
+    def nbytes(self) -> int:
+        """Of the array."""
+        return self.array.nbytes
+
+    def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
+        """A copy of the array; see ``DeviceArray.numpy``."""
+        return self.array.numpy(out)
+
+    def mark(self, payload: int, *, written: bool) -> None:
+        """Notes a use by submitted work. For the runtime."""
+        self.array.mark(payload, written=written)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the array was closed."""
+        return self.array.is_closed
+
+    def close(self) -> None:
+        """Closes the array; idempotent."""
+        self.array.close()
+
+    def __repr__(self) -> str:
+        return f"TexelArray(format={self.format}, array={self.array!r})"
+
+
+def texel_format(dtype: np.dtype[np.generic], shape: tuple[int, ...], scalar: str | None) -> ImageFormat:
+    """The format of an array without one: a last axis of 2 to 4 is the channels of texels.
+
+    Raises:
+        InvalidArgumentError: no format holds such texels.
+    """
+    channels = shape[-1] if len(shape) > 1 and 2 <= shape[-1] <= 4 else 1
+    return ImageFormat.of_dtype(dtype, channels, scalar)
