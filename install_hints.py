@@ -17,7 +17,18 @@ from typing import Final, Literal, TypeAlias, get_args
 from .status import InvalidArgumentError
 
 Component: TypeAlias = Literal[
-    "loader", "driver", "validation", "glslang", "spirv-tools", "c-compiler", "vulkan-headers", "cmake", "valgrind"
+    "loader",
+    "driver",
+    "validation",
+    "glslang",
+    "hlsl",
+    "slang",
+    "wgsl",
+    "spirv-tools",
+    "c-compiler",
+    "vulkan-headers",
+    "cmake",
+    "valgrind",
 ]
 
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
@@ -27,6 +38,9 @@ _TITLES: Final[Mapping[Component, str]] = {
     "driver": "a Vulkan driver",
     "validation": "the Vulkan validation layers",
     "glslang": "the GLSL compiler glslang",
+    "hlsl": "a compiler of HLSL, dxc or slangc",
+    "slang": "the Slang compiler",
+    "wgsl": "a compiler of WGSL, naga or tint",
     "spirv-tools": "SPIRV-Tools (spirv-as, spirv-dis, spirv-val)",
     "c-compiler": "a C compiler",
     "vulkan-headers": "the headers of Vulkan, and its loader to link with",
@@ -109,6 +123,13 @@ _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
     "valgrind": {"debian": "valgrind libc6-dbg", "fedora": "valgrind", "arch": "valgrind"},
 }
 
+# What no system's packages have, or not all of them.
+_EVERYWHERE: Final[Mapping[Component, str]] = {
+    "hlsl": "`pip install 'pumice[slang]'`, or DirectXShaderCompiler, which the Vulkan SDK has",
+    "slang": "`pip install 'pumice[slang]'`, or the Vulkan SDK, which has slangc",
+    "wgsl": "`cargo install naga-cli`, or with Node.js `npm install --global naga-wasm`",
+}
+
 _LINUX_DRIVER_NOTE: Final = (
     " A GPU needs its vendor's driver or Mesa's; Mesa's lavapipe runs on the CPU. A container needs access to the"
     " host's driver (for NVIDIA, NVIDIA_DRIVER_CAPABILITIES must include graphics)."
@@ -154,7 +175,7 @@ def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
     if what not in COMPONENTS:
         raise InvalidArgumentError(f"expected a component of {', '.join(COMPONENTS)}; got {what!r}")
     name = _known(platform)
-    return tuple(_PACKAGES[what].get(name, "").split())
+    return tuple(_PACKAGES.get(what, {}).get(name, "").split())
 
 
 def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:
@@ -185,7 +206,7 @@ def install_hint(what: Component, platform: str | None = None) -> str:
     name = _known(platform)
     titles = ("debian", "fedora", "arch") if name == "linux" else (name,)
     commands = [(install_command([what], each), _PLATFORM_TITLES[each]) for each in titles]
-    ways = ", ".join(f"`{command}` ({title})" for command, title in commands if command)
+    ways = ", ".join(f"`{command}` ({title})" for command, title in commands if command) or _EVERYWHERE.get(what)
     text = f"Install {_TITLES[what]}: {ways}." if ways else f"Install {_TITLES[what]}."
     if what == "loader" and name == "windows":
         return text + " Current display drivers contain it too."

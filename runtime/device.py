@@ -301,32 +301,46 @@ class Device(ArrayDevice):
         specialization: Mapping[int | str, SpecializationValue] | None = None,
         defines: Mapping[str, str | int] | None = None,
         include_dirs: Sequence[str | Path] = (),
+        language: str | None = None,
+        debug: bool = False,
         subgroup_size: int | None = None,
     ) -> Kernel:
-        """A kernel from GLSL or SPIR-V.
+        """A kernel from a source or from SPIR-V.
 
         Args:
-            source: path of a ``.comp``/``.glsl`` or ``.spv`` file, GLSL text (it has a ``#version`` line), or the bytes
-                of a SPIR-V module.
+            source: path of a file of SPIR-V (``.spv``), GLSL (``.comp``, ``.glsl``), HLSL (``.hlsl``), Slang
+                (``.slang``), WGSL (``.wgsl``) or SPIR-V assembly (``.spvasm``); the text of a source, which has several
+                lines; or the bytes of a SPIR-V module.
             entry_point: name; ``None`` takes the only one.
             specialization: values of specialization constants by id or by name.
-            defines: preprocessor macros for GLSL.
-            include_dirs: where GLSL's ``#include`` looks.
+            defines: preprocessor macros, for GLSL, HLSL and Slang.
+            include_dirs: where ``#include`` looks after the including file's own folder.
+            language: of the source: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` goes by the file's
+                name, and takes a text for GLSL.
+            debug: keep names of files and line numbers in the module.
             subgroup_size: ask the driver for this subgroup size.
 
         Raises:
             NotFoundError: no such file, entry point or constant; the message lists those that exist.
-            InvalidArgumentError: GLSL that does not compile, or SPIR-V that is damaged or breaks a rule.
+            InvalidArgumentError: a source that does not compile, or SPIR-V that is damaged or breaks a rule.
+            UnavailableError: no compiler of the language is installed; the message says what to install.
             UnimplementedError: a capability that the device lacks, by name; the reference device runs no kernels.
         """
         if subgroup_size is not None and (isinstance(subgroup_size, bool) or not isinstance(subgroup_size, int)):
             raise InvalidArgumentError(f"subgroup_size is an int, got {subgroup_size!r}")
+        from ..spirv.sources.language import parse_language
         from ..spirv.sources.options import SourceOptions
         from .kernels.kernel import Kernel
         from .kernels.shader_source import load_shader
 
         minor = self.profile.api_version[1]
-        options = SourceOptions(defines=defines or {}, include_dirs=include_dirs)
+        options = SourceOptions(
+            language=None if language is None else parse_language(language),
+            entry_point=entry_point,
+            defines=defines or {},
+            include_dirs=include_dirs,
+            debug=debug,
+        )
         code, name = load_shader(source, options, minor=minor)
         return Kernel(
             self, code, name=name, entry_point=entry_point, specialization=specialization, subgroup_size=subgroup_size

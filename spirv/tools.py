@@ -91,9 +91,9 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
     return shorten(text, _MAX_MESSAGE)
 
 
-def executable_version(executable: Path) -> str:
+def executable_version(executable: Path, option: str = "--version") -> str:
     """All that an executable prints about its version, cached until the file changes."""
-    return _output(executable, "--version")
+    return _output(executable, option)
 
 
 def _output(executable: Path, option: str) -> str:

@@ -35,7 +35,9 @@ def test_every_hint_names_its_packages_in_whole_sentences(what: Component, platf
         assert all(package in text for package in packages(what, source))
     # Without a package: Windows' driver, Valgrind where it does not run, and a distribution that is not known.
     without = {("driver", "windows"), ("valgrind", "windows"), ("valgrind", "macos")}
-    assert bool(packages(what, platform)) != ((what, platform) in without or platform == "linux")
+    everywhere = {"hlsl": "pip install 'pumice[slang]'", "slang": "pip install 'pumice[slang]'", "wgsl": "naga-cli"}
+    assert bool(packages(what, platform)) != ((what, platform) in without or platform == "linux" or what in everywhere)
+    assert everywhere.get(what, "") in text
 
 
 def test_no_platform_means_this_one() -> None:

@@ -27,8 +27,8 @@ class FileKind(enum.Enum):
     PROGRAM = "tensor program"
 
 
-def file_kind(path: Path) -> FileKind:
-    """The kind of a file."""
+def file_kind(path: Path, language: str | None = None) -> FileKind:
+    """The kind of a file; a text is a source where its ``language`` is given."""
     head = read_file(path, _HEAD)
     if head[:4] in _SPIRV or path.suffix == ".spv":
         return FileKind.SPIRV
@@ -36,7 +36,7 @@ def file_kind(path: Path) -> FileKind:
         return FileKind.EXECUTABLE
     if is_module(head):
         return FileKind.MODULE
-    if language_of(path) is not None:
+    if language is not None or language_of(path) is not None:
         return FileKind.SOURCE
     if path.suffix in PROGRAM_SUFFIXES:
         return FileKind.PROGRAM

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ..spirv.sources.language import LANGUAGES
 from ..status import shown
 from .errors import usage_error
 
@@ -82,6 +83,11 @@ def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -
             metavar="DIR",
             help="A folder for the source's #include.",
         ),
+        option(
+            "--language",
+            type=click.Choice(LANGUAGES),
+            help="The source's language, where the name of the file does not tell.",
+        ),
     )
 
     def decorate(command: _Command) -> _Command:
@@ -92,15 +98,34 @@ def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -
     return decorate
 
 
-def parse_sources(file: Path, kind: FileKind, *, defines: Sequence[str], include_dirs: Sequence[Path]) -> SourceOptions:
+def parse_sources(
+    file: Path,
+    kind: FileKind,
+    *,
+    defines: Sequence[str],
+    include_dirs: Sequence[Path],
+    language: str | None,
+    entry_point: str | None = None,
+) -> SourceOptions:
     """What the `source_options` of a command say; they are wrong usage for another kind of file."""
+    from ..spirv.sources.language import language_of, parse_language
     from ..spirv.sources.options import SourceOptions
     from .input_files import FileKind
 
-    for name, value in {"--define": defines, "--include": include_dirs}.items():
-        if value and kind is not FileKind.SOURCE:
-            raise usage_error(f"{name} is for shader sources; {file} is a {kind.value}")
-    return SourceOptions(defines=_parse_defines(defines), include_dirs=include_dirs)
+    given = {"--define": defines, "--include": include_dirs}
+    if kind is not FileKind.SOURCE:
+        for name, value in {**given, "--language": language}.items():
+            if value:
+                raise usage_error(f"{name} is for shader sources; {file} is a {kind.value}")
+        return SourceOptions()
+    spoken = language_of(file) if language is None else parse_language(language)
+    if spoken is not None and not spoken.has_preprocessor:
+        for name, value in given.items():
+            if value:
+                raise usage_error(f"{name}: {spoken.title} has no preprocessor")
+    return SourceOptions(
+        language=spoken, entry_point=entry_point, defines=_parse_defines(defines), include_dirs=include_dirs
+    )
 
 
 def _parse_defines(texts: Sequence[str]) -> dict[str, str]:

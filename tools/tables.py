@@ -36,7 +36,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def print_json(value: object) -> None:
     """JSON as text that stays ASCII, so that every encoding of stdout takes it."""
-    put(json.dumps(value, indent=2))
+    put(json_text(value))
+
+
+def json_text(value: object) -> str:
+    """JSON as `print_json` prints it."""
+    return json.dumps(value, indent=2)
 
 
 def print_renderables(parts: Iterable[RenderableType]) -> None:

@@ -1,4 +1,4 @@
-"""Where a kernel's SPIR-V comes from: bytes, a SPIR-V file, a GLSL file, or GLSL text."""
+"""Where a kernel's SPIR-V comes from: bytes, a SPIR-V file, or a source in a file or a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from ...files import reading_errors
 from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
-from ...spirv.sources.language import described_languages, language_of
+from ...spirv.sources.language import Language, described_languages, language_of
 from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError, NotFoundError
 
@@ -18,47 +18,50 @@ _DEFAULTS: Final = SourceOptions()
 
 def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, *, minor: int = 2) -> tuple[bytes, str]:
     """SPIR-V and a name for a kernel's source, for Vulkan 1.``minor``; see ``Device.load_kernel``."""
-    target = f"vulkan1.{min(minor, 3)}"
-
-    def compiled(glsl: str | Path) -> bytes:
-        from ...spirv.sources.glsl import compile_glsl  # here: few programs need it
-
-        return compile_glsl(
-            glsl,
-            defines=options.defines,
-            include_dirs=options.include_dirs,
-            target_env=target,
-            debug=options.debug,
-        )
-
+    language = options.language
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
-        if data[:4] not in _SPIRV_MAGIC and b"#version" in data:
-            text = data.decode("utf-8", errors="replace")
-            return compiled(text), "kernel"
+        if data[:4] not in _SPIRV_MAGIC and (language is not None or b"#version" in data):
+            return _compiled(data.decode("utf-8", errors="replace"), language, options, minor), "kernel"
         return data, "kernel"
     if not isinstance(source, (str, Path)):
         raise InvalidArgumentError(
-            f"a kernel is loaded from a path, GLSL text or the bytes of a SPIR-V module, got {type(source).__name__}"
+            f"a kernel is loaded from a path, a text or the bytes of a SPIR-V module, got {type(source).__name__}"
         )
     if isinstance(source, str) and (not source or "\0" in source):
         raise InvalidArgumentError(f"{source!r} is no path of a kernel")
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
-        return compiled(source), "kernel"
+        return _compiled(source, language, options, minor), "kernel"
     path = Path(source)
-    if language_of(path) is not None:
+    if language is None:
+        language = language_of(path)
+    if language is not None:
         try:
             found = path.is_file()
         except OSError as error:
             raise InvalidArgumentError(f"{str(path)[:80]!r} is no path: {error.strerror}") from None
         if not found:
             raise NotFoundError(f"no such file: {path}")
-        return compiled(path), path.stem
+        return _compiled(path, language, options, minor), path.stem
     with reading_errors(path):
         data = path.read_bytes()
     if path.suffix != ".spv" and data[:4] not in _SPIRV_MAGIC:
         raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or {described_languages()}")
     return data, path.stem
+
+
+def _compiled(source: str | Path, language: Language | None, options: SourceOptions, minor: int) -> bytes:
+    from ...spirv.sources.compile import compile_source  # here: few programs need it
+
+    return compile_source(
+        source,
+        language or Language.GLSL,
+        entry_point=options.entry_point,
+        defines=options.defines,
+        include_dirs=options.include_dirs,
+        target_env=f"vulkan1.{min(minor, 3)}",
+        debug=options.debug,
+    )
 
 
 def specialization_by_id(

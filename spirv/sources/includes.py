@@ -1,4 +1,4 @@
-"""The files that a GLSL source can include, found without evaluating conditions.
+"""The files that a source can include or import, found without evaluating conditions.
 
 A file that an inactive ``#if`` includes counts, and where a name exists in several search folders all of those files
 count. A name that exists nowhere is left to the compiler.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
+from .language import Language
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """Some editors start a file with it; no compiler takes it."""
@@ -24,6 +25,11 @@ _CONTINUATION: Final = re.compile(rb"\\\r?\n")
 _INCLUDE: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
 _VERSION: Final = re.compile(rb"^[ \t]*#[ \t]*version[ \t]+(\d{1,9})([ \t]+es)?[^\n]*\n", re.MULTILINE)
 _GUARD: Final = re.compile(rb"\s*#[ \t]*ifndef[ \t]+(\w+)\s*#[ \t]*define[ \t]+\1\b")
+_ONCE: Final = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
+# Slang's modules: `import a.b;` is the file a/b.slang, an underscore may be a hyphen in its name.
+_IMPORT: Final = re.compile(
+    rb"(?:^|[;\s])(?:import|__include|implementing|module)\s+(?:\"([^\"\n]+)\"|([A-Za-z_][\w.]*))\s*;", re.MULTILINE
+)
 
 
 def absolute(path: str | Path) -> Path:
@@ -31,25 +37,42 @@ def absolute(path: str | Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
+def _bare(text: bytes) -> bytes:
+    """The text without comments and line continuations."""
+    return _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(BYTE_ORDER_MARK)))
+
+
 def _include_names(text: bytes) -> list[str]:
-    bare = _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(BYTE_ORDER_MARK)))
-    return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(bare)]
+    return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(_bare(text))]
 
 
-def read_source(source: str | Path) -> bytes:
-    """The bytes of a GLSL text or file."""
+def _imported_names(text: bytes) -> list[str]:
+    """The names that files of modules can have."""
+    names = []
+    for quoted, module in _IMPORT.findall(_bare(text)):
+        path = os.fsdecode(quoted) if quoted else module.decode().replace(".", "/")
+        paths = {path} if path.endswith(".slang") else {path + ".slang", path.replace("_", "-") + ".slang"}
+        names += [*sorted(paths), *(one + "-module" for one in sorted(paths))]
+    return names
+
+
+def read_source(source: str | Path, language: Language = Language.GLSL) -> bytes:
+    """The bytes of a text or file."""
+    title = language.title
     if isinstance(source, str):
         try:
             return source.encode()
         except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"expected GLSL text that UTF-8 can hold: {error}") from error
+            raise InvalidArgumentError(f"expected {title} text that UTF-8 can hold: {error}") from error
     try:
         return source.read_bytes()
     except FileNotFoundError:
-        raise NotFoundError(f"there is no GLSL file {shown(str(source))}; to compile a text pass it as a str") from None
+        raise NotFoundError(
+            f"there is no {title} file {shown(str(source))}; to compile a text pass it as a str"
+        ) from None
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(
-            f"expected a readable GLSL file, got {shown(str(source))}: {shorten(str(error))}"
+            f"expected a readable {title} file, got {shown(str(source))}: {shorten(str(error))}"
         ) from error
 
 
@@ -75,12 +98,16 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
 
 
 def included_files(
-    source: str | Path, include_dirs: Iterable[str | Path] = (), *, text: bytes | None = None
+    source: str | Path,
+    include_dirs: Iterable[str | Path] = (),
+    *,
+    text: bytes | None = None,
+    language: Language = Language.GLSL,
 ) -> dict[Path, bytes]:
-    """Every file whose content can take part in a compile through ``#include``.
+    """Every file whose content can take part in a compile through ``#include`` or, in Slang, ``import``.
 
     Args:
-        source: GLSL text (``str``) or a file (``Path``).
+        source: text (``str``) or a file (``Path``).
         include_dirs: folders searched after the including file's own.
         text: the content of ``source``, where it was read before.
 
@@ -92,11 +119,12 @@ def included_files(
             survives, or a file cannot be read.
         NotFoundError: ``source`` is a path that does not exist.
     """
-    text = (read_source(source) if text is None else text).removeprefix(BYTE_ORDER_MARK)
+    text = (read_source(source, language) if text is None else text).removeprefix(BYTE_ORDER_MARK)
+    is_slang = language is Language.SLANG
     root = absolute(source) if isinstance(source, Path) else None
     folders = list(dict.fromkeys([*([root.parent] if root else []), *map(absolute, include_dirs)]))
     wanted = {root: _include_names(text)} if root else {}
-    names = dict.fromkeys(_include_names(text))
+    names = dict.fromkeys([*_include_names(text), *(_imported_names(text) if is_slang else ())])
     files: dict[Path, bytes] = {}
     tried: set[Path] = set()
     # glslang searches the folders of all files on its include stack, so a new file's folder can give a new
@@ -113,9 +141,10 @@ def included_files(
                     f"the included file {shown(str(path))} cannot be read: {shorten(str(error))}"
                 ) from error
             files[path] = content
-            is_guarded = _GUARD.match(_COMMENT.sub(b" ", content.removeprefix(BYTE_ORDER_MARK)))
+            bare = _COMMENT.sub(b" ", content.removeprefix(BYTE_ORDER_MARK))
+            is_guarded = _GUARD.match(bare) or (language is not Language.GLSL and _ONCE.search(bare))
             wanted[path] = [] if is_guarded else _include_names(content)
-            names.update(dict.fromkeys(_include_names(content)))
+            names.update(dict.fromkeys([*_include_names(content), *(_imported_names(content) if is_slang else ())]))
             if path.parent not in folders:
                 folders.append(path.parent)
     _refuse_rings(wanted, folders)

@@ -13,6 +13,10 @@ class Language(enum.Enum):
     """A language that compiles to SPIR-V; the value is its name in options."""
 
     GLSL = "glsl"
+    HLSL = "hlsl"
+    SLANG = "slang"
+    WGSL = "wgsl"
+    ASSEMBLY = "spvasm"
 
     @property
     def title(self) -> str:
@@ -24,12 +28,33 @@ class Language(enum.Enum):
         """What names of its files end in."""
         return tuple(suffix for suffix, language in _BY_SUFFIX.items() if language is self)
 
+    @property
+    def has_preprocessor(self) -> bool:
+        """Whether sources take macros and include files."""
+        return self in (Language.GLSL, Language.HLSL, Language.SLANG)
 
-_TITLES: Final = {Language.GLSL: "GLSL"}
-_BY_SUFFIX: Final = {".comp": Language.GLSL, ".glsl": Language.GLSL}
+    @property
+    def compiles_entry_point(self) -> bool:
+        """Whether any function can be made the entry point by the compiler."""
+        return self in (Language.HLSL, Language.SLANG)
 
+
+_TITLES: Final = {
+    Language.GLSL: "GLSL",
+    Language.HLSL: "HLSL",
+    Language.SLANG: "Slang",
+    Language.WGSL: "WGSL",
+    Language.ASSEMBLY: "SPIR-V assembly",
+}
+_BY_SUFFIX: Final = {
+    ".comp": Language.GLSL,
+    ".glsl": Language.GLSL,
+    ".hlsl": Language.HLSL,
+    ".slang": Language.SLANG,
+    ".wgsl": Language.WGSL,
+    ".spvasm": Language.ASSEMBLY,
+}
 LANGUAGES: Final = tuple(language.value for language in Language)
-SUFFIXES: Final = tuple(_BY_SUFFIX)
 
 
 def language_of(path: PurePath) -> Language | None:
@@ -37,7 +62,7 @@ def language_of(path: PurePath) -> Language | None:
     return _BY_SUFFIX.get(path.suffix.lower())
 
 
-def parse_language(name: str | Language) -> Language:
+def parse_language(name: object) -> Language:
     """The language of a name.
 
     Raises:

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ...status import InvalidArgumentError
 from .language import Language
+
+TARGET_ENVIRONMENTS: Final = (
+    *(f"vulkan1.{minor}" for minor in range(5)),
+    *(f"spirv1.{minor}" for minor in range(7)),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +22,7 @@ class SourceOptions:
 
     Attributes:
         language: ``None`` goes by the file's name; texts are GLSL.
+        entry_point: of HLSL and Slang, the function; ``None`` takes all that are marked as entry points.
         defines: macros by name; an empty text defines a name without a value.
         include_dirs: folders for ``#include``, searched after the including file's own.
         debug: keep names of files and line numbers in the module.
@@ -25,6 +32,7 @@ class SourceOptions:
     """
 
     language: Language | None = None
+    entry_point: str | None = None
     defines: Mapping[str, str | int] = field(default_factory=dict)
     include_dirs: Sequence[str | Path] = ()
     debug: bool = False

@@ -20,7 +20,7 @@ from ..definition.point import Point
 from ..workloads.kernel_settings import source_options
 
 _BUILTIN: Final = "builtin:"
-_COMPILED_AWAY: Final = ("include_dirs",)
+_COMPILED_AWAY: Final = ("include_dirs", "language")
 
 
 class StudyFiles:
@@ -39,7 +39,7 @@ class StudyFiles:
         settings = dict(point.settings)
         source = settings.get("source")
         compiled = {}
-        if kind in ("kernel", "pipeline") and isinstance(source, str) and language_of(PurePath(source)) is not None:
+        if kind in ("kernel", "pipeline") and isinstance(source, str) and _is_source(source, settings):
             compiled["source"] = self._compile(source, source_options(settings, self._folder), minor)
             for name in ("source", *_COMPILED_AWAY):
                 settings.pop(name, None)
@@ -70,6 +70,10 @@ class StudyFiles:
             shipped = self._compiled[key] = f"compiled/{len(self._compiled)}/{stem}.spv"
             self.contents[shipped] = code
         return shipped
+
+
+def _is_source(name: str, settings: Mapping[str, object]) -> bool:
+    return settings.get("language") is not None or language_of(PurePath(name)) is not None
 
 
 def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from ...spirv.sources.language import LANGUAGES
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean
 from .sample import SEGMENTS
@@ -77,6 +78,7 @@ class Kind:
 
 _SOURCE: Final = (
     Setting("defines", DEFINES, "macros of the source", {}),
+    Setting("language", choice(*LANGUAGES), "of the source, where the name of the file does not tell"),
     Setting("include_dirs", FOLDERS, "folders for the source's `#include`, relative to the study's", []),
 )
 _KINDS: Final = (
@@ -85,7 +87,12 @@ _KINDS: Final = (
         "Dispatches of a kernel, for which the host waits.",
         "execute",
         (
-            Setting("source", TEXT, "`builtin:` and a name, or a `.comp` or `.spv` file", required=True),
+            Setting(
+                "source",
+                TEXT,
+                "`builtin:` and a name, or a file: SPIR-V or a source",
+                required=True,
+            ),
             Setting("entry_point", TEXT, "the entry point, where there are several"),
             Setting("specialization", NUMBERS, "values of specialization constants by number or name", {}),
             *_SOURCE,

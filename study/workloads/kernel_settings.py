@@ -15,6 +15,7 @@ from ...hal_vulkan import PlanOptions
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_value
+from ...spirv.sources.language import parse_language
 from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError
 from .workload import WorkloadContext
@@ -41,7 +42,10 @@ def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: in
 
 def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
     """How the ``source`` of a target is compiled, for a study in a folder."""
+    language = settings.get("language")
     return SourceOptions(
+        language=None if language is None else parse_language(language),
+        entry_point=settings.get("entry_point"),
         defines=settings.get("defines") or {},
         include_dirs=[folder / name for name in settings.get("include_dirs") or ()],
     )

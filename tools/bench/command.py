@@ -29,6 +29,7 @@ _KERNEL_OPTIONS: Final = (
     "entry",
     "defines",
     "include_dirs",
+    "language",
     "subgroup_size",
 )
 _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
@@ -133,7 +134,7 @@ _PROFILED: Final = 20
 @click.pass_context
 @needs_study_extra()
 def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
-    """Time FILE: a kernel (.comp, .glsl, .spv), or a function of a program (.vmfb, .mlir, .pb).
+    """Time FILE: a kernel (SPIR-V or a source, as for pumice run), or a function of a program (.vmfb, .mlir, .pb).
 
     \b
       pumice bench mul.comp --size 4096
@@ -152,7 +153,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from ..study.tables import print_bench
     from .study import BenchOptions, bench_study
 
-    kind = file_kind(file)
+    kind = file_kind(file, options["language"])
     if kind is FileKind.PROGRAM:
         # The study reads a file: the compiled program has the name of its source.
         scratch = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="pumice-program-")))
@@ -160,7 +161,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         file.write_bytes(compiled(source, [options["device"]]))
     if kind is FileKind.EXECUTABLE:
         raise UnimplementedError(
-            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
+            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or as source"
         )
     _reject(ctx, file, kind)
     if options["subtract_baseline"] and not options["baseline"]:

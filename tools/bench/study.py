@@ -47,6 +47,7 @@ class BenchOptions:
     entry: str | None = None
     defines: Sequence[str] = ()
     include_dirs: Sequence[Path] = ()
+    language: str | None = None
     subgroup_size: int | None = None
     function: str | None = None
     inputs: Sequence[str] = ()
@@ -131,7 +132,14 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
 
 def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     """The settings of kind ``kernel`` in ``study.target_settings`` that the options give."""
-    sources = parse_sources(options.file, options.kind, defines=options.defines, include_dirs=options.include_dirs)
+    sources = parse_sources(
+        options.file,
+        options.kind,
+        defines=options.defines,
+        include_dirs=options.include_dirs,
+        language=options.language,
+        entry_point=options.entry,
+    )
     code, name = load_shader(options.file, sources)
     reflection = reflect(code)
     with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
@@ -143,6 +151,8 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         settings["subgroup_size"] = options.subgroup_size
     if sources.defines:
         settings["defines"] = dict(sources.defines)
+    if options.language is not None:
+        settings["language"] = options.language
     if sources.include_dirs:
         settings["include_dirs"] = [str(folder.absolute()) for folder in options.include_dirs]
     if options.specs:

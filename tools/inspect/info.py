@@ -13,24 +13,29 @@ from ..options import source_options
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @source_options()
+@click.option("--entry", metavar="NAME", help="Of HLSL and Slang: the function that is the entry point.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
-def info(file: Path, as_json: bool, **sources: Any) -> None:
-    """Show what FILE declares: a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl), a Vulkan executable (VKE1), a compiled
-    program (.vmfb), or one that is compiled first (.mlir).
+def info(file: Path, entry: str | None, as_json: bool, **sources: Any) -> None:
+    """Show what FILE declares: a kernel in SPIR-V (.spv) or as source (GLSL: .comp, .glsl; HLSL: .hlsl; Slang: .slang;
+    WGSL: .wgsl; SPIR-V assembly: .spvasm), a Vulkan executable (VKE1), a compiled program (.vmfb), or one that is
+    compiled first (.mlir).
 
-    Needs no device; GLSL needs a compiler.
+    Needs no device; a source needs its compiler.
     """
     from ...formats.vke1_reader import parse_executable
     from ...hal_vulkan import reflect
     from ...runtime.kernels.shader_source import load_shader
+    from ..errors import usage_error
     from ..input_files import FileKind, file_kind, read_file
     from ..options import parse_sources
     from ..tables import print_json
     from .kernel_tables import executable_json, show_executable, show_module
     from .module_summary import summarize_file
 
-    kind = file_kind(file)
-    options = parse_sources(file, kind, **sources)
+    kind = file_kind(file, sources["language"])
+    if entry is not None and kind is not FileKind.SOURCE:
+        raise usage_error(f"--entry is for shader sources; {file} is a {kind.value}")
+    options = parse_sources(file, kind, entry_point=entry, **sources)
     if kind in (FileKind.MODULE, FileKind.PROGRAM):
         from ..programs import compiled
         from .module_tables import show_summary

@@ -223,7 +223,8 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 @click.pass_context
 def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
     """Run FILE: a compiled program (.vmfb), one that is compiled first (StableHLO, .mlir; a GraphDef, .pb or .pbtxt),
-    either of them from stdin (-), or a kernel in SPIR-V (.spv) or GLSL (.comp, .glsl).
+    either of them from stdin (-), or a kernel in SPIR-V (.spv) or as source (GLSL: .comp, .glsl; HLSL: .hlsl; Slang:
+    .slang; WGSL: .wgsl; SPIR-V assembly: .spvasm).
 
     Results go to stdout. A program's are those of the function that is called:
 
@@ -244,7 +245,7 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
 
     if file is None and not modules:
         raise usage_error("Missing argument 'FILE'.")
-    kind = FileKind.MODULE if file is None or file == "-" else file_kind(Path(file))
+    kind = FileKind.MODULE if file is None or file == "-" else file_kind(Path(file), options["language"])
     if kind in (FileKind.MODULE, FileKind.PROGRAM):
         _reject(ctx, _KERNELS, "kernels", f"{file or modules[-1]} is a {kind.value}")
         _run_module((*modules, file) if file is not None else modules, options)
@@ -252,7 +253,7 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
     _reject(ctx, _MODULES, "compiled programs", f"{file} is a {kind.value}")
     if kind not in (FileKind.SPIRV, FileKind.SOURCE):
         raise UnimplementedError(
-            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or GLSL"
+            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or as source"
         )
     assert file is not None
     _run_kernel(Path(file), kind, options)

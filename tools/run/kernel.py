@@ -43,6 +43,7 @@ class KernelRun:
     entry: str | None = None
     defines: Sequence[str] = ()
     include_dirs: Sequence[Path] = ()
+    language: str | None = None
     subgroup_size: int | None = None
     outputs: Sequence[str] = ()
     expectations: Sequence[str] = ()
@@ -62,7 +63,14 @@ def run_kernel(options: KernelRun) -> None:
             raise usage_error(f"--expect {expected.key.text}: expected values too; for zeros write e.g. 4xf32=0")
     outputs = parse_outputs("--output", options.outputs)
     groups = None if options.groups is None else parse_groups(options.groups)
-    sources = parse_sources(options.file, options.kind, defines=options.defines, include_dirs=options.include_dirs)
+    sources = parse_sources(
+        options.file,
+        options.kind,
+        defines=options.defines,
+        include_dirs=options.include_dirs,
+        language=options.language,
+        entry_point=options.entry,
+    )
     with open_asked(options.device, options.validation) as device:
         start = time.perf_counter()
         code, name = load_shader(options.file, sources, minor=device.profile.api_version[1])

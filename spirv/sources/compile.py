@@ -1,0 +1,185 @@
+"""Sources to SPIR-V with installed compilers, and a cache on disk.
+
+`compile_source` reads the source and every file that it can include, hashes them with the options and the compiler's
+version, and looks the hash up in the cache. If it is not there, the compiler runs, and the result is stored unless a
+file changed meanwhile. Thread-safe; two threads that compile the same source at once both succeed.
+
+Environment: the compilers of `find`, and for the cache
+    ``PUMICE_CACHE_DIR``: where it lives instead of the user's cache directory.
+    ``PUMICE_CACHE``: ``0`` switches it off.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from ...files import CachedFile
+from ...status import InvalidArgumentError, shown
+from .. import tools as spirv_tools
+from .compiler import Compiler, Job
+from .diagnostics import compile_error
+from .find import find_compiler
+from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
+from .language import Language
+from .options import TARGET_ENVIRONMENTS
+
+_STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
+_TEXT_NAME: Final = "source"
+_SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
+_NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def compile_source(
+    source: str | Path,
+    language: Language,
+    *,
+    stage: str = "comp",
+    entry_point: str | None = None,
+    defines: Mapping[str, str | int] = _NO_DEFINES,
+    include_dirs: Sequence[str | Path] = (),
+    target_env: str = "vulkan1.2",
+    optimize: bool = False,
+    debug: bool = False,
+) -> bytes:
+    """Compile a source to a SPIR-V module.
+
+    Args:
+        source: text (``str``) or a file (``Path``); a ``str`` is never taken for a file name. A UTF-8 byte order mark
+            at its start is passed over.
+        stage: of GLSL: ``comp``, ``vert``, ``tesc``, ``tese``, ``geom`` or ``frag``; other languages have ``comp``.
+        entry_point: of HLSL and Slang: the function; ``None`` takes all that are marked as entry points. Modules of
+            other languages have all of theirs.
+        defines: macros by name; an empty string defines a name without a value.
+        include_dirs: folders for ``#include``, searched after the including file's own. GLSL need not enable an
+            extension for it.
+        target_env: the Vulkan version, which fixes the SPIR-V version (``vulkan1.1``: 1.3, ``vulkan1.2``: 1.5), or a
+            SPIR-V version (``spirv1.4``).
+        optimize: run ``spirv-opt -O`` over the result.
+        debug: keep the source and line numbers in the module.
+
+    Returns:
+        The module's bytes, in the byte order of this machine.
+
+    Raises:
+        InvalidArgumentError: the source does not compile (the message has file, line and the source line of
+            each error; ``location`` those of the first), or an argument is wrong.
+        NotFoundError: ``source`` is a path that does not exist.
+        UnavailableError: no compiler is installed; the message says how to install one.
+        DeadlineExceededError: the compiler did not end within a minute.
+    """
+    if stage not in _STAGES:
+        raise InvalidArgumentError(f"expected a stage of {', '.join(_STAGES)}, got {shown(stage)}")
+    if target_env not in TARGET_ENVIRONMENTS:
+        raise InvalidArgumentError(
+            f"expected a target_env of {', '.join(TARGET_ENVIRONMENTS)}, got {shown(target_env)}"
+        )
+    if not language.has_preprocessor and (defines or include_dirs):
+        raise InvalidArgumentError(
+            f"{language.title} has no preprocessor: it takes no defines and no folders to include from"
+        )
+    if not language.compiles_entry_point:
+        entry_point = None
+    elif entry_point is not None and not _IDENTIFIER.fullmatch(entry_point):
+        raise InvalidArgumentError(f"expected an identifier as the entry point, got {shown(entry_point)}")
+    root = absolute(source) if isinstance(source, Path) else None
+    macros = _macros(defines)
+    folders = [absolute(folder) for folder in include_dirs]
+    compiler = find_compiler(language)
+    optimizer = spirv_tools.version() if optimize else ""
+    job = Job(
+        language=language,
+        stage=stage,
+        entry_point=entry_point,
+        macros=macros,
+        folders=folders,
+        target_env=target_env,
+        debug=debug,
+    )
+
+    def ingredients() -> tuple[bytes, dict[Path, bytes], object]:
+        text = read_source(source, language)
+        files = included_files(source, folders, text=text, language=language) if language.has_preprocessor else {}
+        name = str(root) if debug else ""
+        # The first word names the form of the command lines: another word makes earlier entries of the cache void.
+        options = ["sources-1", compiler.version, optimizer, name, repr(job)]
+        return text, files, (options, text, files)
+
+    text, files, key = ingredients()
+    entry = CachedFile("glsl" if language is Language.GLSL else language.value, key)
+    cached = entry.load()
+    if cached is not None:
+        return cached
+    code = _run(compiler, job, text, files, source)
+    if optimize:
+        code = spirv_tools.optimize(code, target_env.replace("spirv", "spv"))
+    # The compiler read the files after they were read here.
+    if ingredients()[2] == key:
+        entry.store(code)
+    return code
+
+
+def _macros(defines: Mapping[str, str | int]) -> list[str]:
+    macros = []
+    for name, value in sorted(defines.items()):
+        text = str(int(value)) if isinstance(value, int) else value
+        if not _IDENTIFIER.fullmatch(name):
+            raise InvalidArgumentError(f"expected an identifier as the name of a define, got {shown(name)}")
+        if any(character in text for character in "\n\r\0"):
+            raise InvalidArgumentError(f"expected one line as the value of the define {name}, got {shown(text)}")
+        macros.append(f"{name}={text}")
+    return macros
+
+
+def _run(compiler: Compiler, job: Job, text: bytes, files: Mapping[Path, bytes], source: str | Path) -> bytes:
+    """The module of a source and the files that it includes."""
+    root = absolute(source) if isinstance(source, Path) else None
+    compiled = compiler.prepared(text.removeprefix(BYTE_ORDER_MARK), root if job.debug else None)
+    with tempfile.TemporaryDirectory(prefix="pumice-source-") as temporary:
+        folder = Path(temporary).resolve()
+        if root is not None and compiled == text and root.suffix in job.language.suffixes:
+            name = str(root)
+        else:
+            # A file that is changed is compiled as a copy, in another folder than its neighbours. In a folder of its
+            # own a text always has the same name, so debug information is reproducible.
+            name = _TEXT_NAME + job.language.suffixes[0]
+            (folder / name).write_bytes(compiled)
+            near = [root.parent] if root is not None else []
+            job = replace(job, folders=[*near, *job.folders])
+        output = folder / "out.spv"
+        result = spirv_tools.run_tool(compiler.path, compiler.command(job, name, output), cwd=folder)
+        code = output.read_bytes() if output.is_file() else b""
+        if result.returncode == 0 and code[:4] in (_SPIRV_MAGIC, _SPIRV_MAGIC[::-1]):
+            return code
+        said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
+        shown_name = str(source) if root is not None else "<source>"
+        texts = {str(path): content for path, content in files.items()}
+        own = [name, str(folder / name), ""] + ([str(root)] if root is not None else [])  # a copy may name its original
+        texts |= dict.fromkeys(own, text)
+        found = compiler.diagnostics(said)
+        # Relative names are relative to the folder of the compile.
+        placed = [one if one.file in texts else replace(one, file=str(absolute(folder / one.file))) for one in found]
+        notes = _notes(compiler, text, texts)
+        error = compile_error(placed, dict.fromkeys(own, shown_name), texts, notes)
+        if error is not None:
+            raise error
+        message = spirv_tools.tool_message(result)
+        raise InvalidArgumentError("\n".join([f"{job.language.title} does not compile: {message}", *notes]))
+
+
+def _notes(compiler: Compiler, source: bytes, texts: Mapping[str, bytes]) -> list[str]:
+    notes = [f"(compiled with {compiler.version})"]
+    if b"\n" not in source and source.endswith((b".comp", b".glsl", b".hlsl", b".slang", b".wgsl", b".spvasm")):
+        notes.append("the source looks like a file name: pass a file as a pathlib.Path")
+    marked = [name for name, text in texts.items() if text.startswith(BYTE_ORDER_MARK) and text is not source]
+    notes += [
+        f"{name} starts with a byte order mark, which the compiler refuses: save it as UTF-8 without one"
+        for name in marked
+    ]
+    return notes

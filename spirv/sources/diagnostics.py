@@ -1,0 +1,94 @@
+"""What compilers say about a source, as one error with the place, the line and a caret for each mistake."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ...status import InvalidArgumentError
+
+_SHOWN_ERRORS: Final = 10
+_TOKEN: Final = re.compile(r"\w+|\S")
+# An error with its source in a frame, as the compilers of Slang and naga write it.
+_FRAMED: Final = re.compile(
+    r"^(?:fatal )?error(?:\[(E\d+)\])?: ([^\n]*)\n"
+    r" *(?:-->|\u250c\u2500) (.+?):(\d+):(\d+) *\n"
+    r"((?:[ \d]*[|\u2502][^\n]*\n?)*)",
+    re.MULTILINE,
+)
+_LABEL: Final = re.compile(r"\^+ +(\S[^\n]*)")
+_QUOTED: Final = re.compile(r"^'([^']+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake.
+
+    Attributes:
+        file: as the compiler names it.
+        line: from 1.
+        column: from 1, in characters; ``None`` where the compiler gives none.
+    """
+
+    file: str
+    line: int
+    column: int | None
+    message: str
+
+
+def framed_errors(said: str) -> Iterator[Diagnostic]:
+    """The errors of a compiler that shows the source in a frame, with a label at the caret."""
+    for match in _FRAMED.finditer(said.replace("\r\n", "\n")):
+        code, summary, file, line, column, frame = match.groups()
+        label = _LABEL.search(frame)
+        message = label[1].rstrip(". ") if label else summary
+        if summary not in message and message not in summary:
+            message = f"{summary}: {message}"
+        yield Diagnostic(file, int(line), int(column), f"{message} [{code}]" if code else message)
+
+
+def compile_error(
+    diagnostics: Iterable[Diagnostic], names: Mapping[str, str], texts: Mapping[str, bytes], notes: Sequence[str]
+) -> InvalidArgumentError | None:
+    """The error of a source that does not compile; ``None`` without diagnostics.
+
+    Args:
+        names: what to call files, by the compiler's names; others keep theirs.
+        texts: what is in files, by the compiler's names.
+        notes: lines for the end of the message.
+    """
+    entries = []
+    for one in diagnostics:
+        name = names.get(one.file, one.file)
+        place = f"{name}:{one.line}" + (f":{one.column}" if one.column is not None else "")
+        entries.append((place, one.message, _excerpt(texts.get(one.file, b""), one)))
+    entries = list(dict.fromkeys(entries))
+    if not entries:
+        return None
+    parts = [entries[0][1] + entries[0][2]]
+    parts += [f"{place}: {message}{excerpt}" for place, message, excerpt in entries[1:_SHOWN_ERRORS]]
+    if len(entries) > _SHOWN_ERRORS:
+        parts.append(f"... and {len(entries) - _SHOWN_ERRORS} more errors")
+    return InvalidArgumentError("\n".join([*parts, *notes]), location=entries[0][0])
+
+
+def _excerpt(text: bytes, one: Diagnostic) -> str:
+    lines = text.decode("utf-8", "replace").splitlines()
+    if not 0 < one.line <= len(lines):
+        return ""
+    line = lines[one.line - 1]
+    content = line.expandtabs(4)[:200]
+    excerpt = f"\n{one.line:6} | {content}"
+    found = None
+    if one.column is not None:
+        start = len(line[: one.column - 1].expandtabs(4))
+        found = _TOKEN.match(content, start)
+        if found is None and start <= len(content):
+            return f"{excerpt}\n       | {' ' * start}^"
+    elif token := _QUOTED.match(one.message):  # without a column the quoted token says where to look
+        found = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
+    if found:
+        excerpt += f"\n       | {' ' * found.start()}{'^' * len(found[0])}"
+    return excerpt

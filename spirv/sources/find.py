@@ -1,0 +1,101 @@
+"""Which compiler compiles a language here.
+
+The first that is installed is taken, in the order of `_KNOWN`, unless a variable of the environment names one:
+``PUMICE_GLSLC``, ``PUMICE_HLSLC``, ``PUMICE_SLANGC`` or ``PUMICE_WGSLC``, a path or a command's name. SPIR-V's
+assembler is that of SPIRV-Tools.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ...install_hints import Component, install_hint
+from ...status import UnavailableError, shown
+from . import dxc, glslang, slang, wgsl
+from .assembly import find_assembler
+from .compiler import Compiler
+from .language import Language
+
+_Opened = Callable[[Path], Compiler | str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """How a language's compilers are found.
+
+    Attributes:
+        commands: the compilers on PATH, in the order of preference.
+        others: compilers that are no commands.
+        component: what to install.
+    """
+
+    variable: str
+    commands: dict[str, _Opened]
+    others: Sequence[Callable[[], Compiler | None]]
+    component: Component
+
+
+_GLSLANG: Final[dict[str, _Opened]] = {"glslangValidator": glslang.identify, "glslang": glslang.identify}
+_SLANG: Final[dict[str, _Opened]] = {"slangc": slang.from_executable}
+_DXC: Final[dict[str, _Opened]] = {"dxc": dxc.from_executable}
+_WGSL: Final[dict[str, _Opened]] = {"naga": wgsl.from_executable, "tint": wgsl.from_executable}
+_KNOWN: Final = {
+    Language.GLSL: _Known("PUMICE_GLSLC", {**_GLSLANG, "glslc": glslang.identify}, (), "glslang"),
+    Language.HLSL: _Known("PUMICE_HLSLC", {**_DXC, **_SLANG}, (slang.from_wheel,), "hlsl"),
+    Language.SLANG: _Known("PUMICE_SLANGC", _SLANG, (slang.from_wheel,), "slang"),
+    Language.WGSL: _Known("PUMICE_WGSLC", _WGSL, (wgsl.from_node,), "wgsl"),
+}
+
+
+def find_compiler(language: Language) -> Compiler:
+    """The compiler of a language.
+
+    Raises:
+        UnavailableError: there is none, or the variable names something else; the message says how to install one.
+    """
+    if language is Language.ASSEMBLY:
+        return find_assembler()
+    known = _KNOWN[language]
+    override = os.environ.get(known.variable)
+    if override:
+        return _named(language, known, override)
+    for command, opened in known.commands.items():
+        if found := shutil.which(command):
+            return _checked(language, known, Path(found).absolute(), opened)
+    compiler = next(filter(None, (other() for other in known.others)), None)
+    if compiler is None and language is Language.HLSL and (found := shutil.which("glslangValidator")):
+        return _checked(language, known, Path(found).absolute(), glslang.identify)
+    if compiler is None:
+        commands = ", ".join(known.commands)
+        raise UnavailableError(f"no {language.title} compiler ({commands}) was found on PATH. {_hint(known)}")
+    return compiler
+
+
+def _named(language: Language, known: _Known, override: str) -> Compiler:
+    """The compiler that the variable names, by the name of its file."""
+    if language is Language.WGSL and Path(override).is_dir() and (package := wgsl.from_node(Path(override))):
+        return package
+    found = shutil.which(override)
+    if found is None:
+        raise UnavailableError(f"{known.variable} is {shown(override)}, which is not an executable. {_hint(known)}")
+    path = Path(found).absolute()
+    every = {**known.commands, **(_GLSLANG if language is Language.HLSL else {})}
+    opened = next((opened for command, opened in every.items() if path.stem.startswith(command)), None)
+    return _checked(language, known, path, opened or next(reversed(every.values())))
+
+
+def _checked(language: Language, known: _Known, path: Path, opened: _Opened) -> Compiler:
+    compiler = opened(path)
+    if isinstance(compiler, str):
+        others = " nor ".join(("glslang", *(["glslc"] if language is Language.GLSL else ["dxc", "slangc"])))
+        raise UnavailableError(f"{path} is neither {others}, its --version says {compiler}. {_hint(known)}")
+    return compiler
+
+
+def _hint(known: _Known) -> str:
+    return f"{install_hint(known.component)} Or set {known.variable} to the path of a compiler."

@@ -1,0 +1,74 @@
+"""Slang's compiler (Slang, HLSL): an installed ``slangc``, or the library in the wheel of ``slangpy``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from .compiler import REGISTER_SHIFTS, Compiler, Job, version_of
+from .diagnostics import Diagnostic, framed_errors
+from .language import Language
+
+_PACKAGE: Final = "slangpy"
+_LIBRARIES: Final = (
+    *("libslang-compiler*.so*", "libslang-compiler*.dylib", "slang-compiler*.dll"),
+    *("libslang.so*", "libslang.dylib", "slang.dll"),  # before 2026
+)
+_ERROR: Final = re.compile(r"^(.+?)\((\d+)\): (?:fatal )?error (\d+): (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Slangc(Compiler):
+    """Attributes:
+    library: of a wheel, which the driver in `slang_driver` runs; ``None`` for an executable.
+    """
+
+    library: Path | None = None
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        arguments = ["-lang", job.language.value, "-target", "spirv", "-profile", _profile(job.spirv_version)]
+        arguments += ["-fvk-use-entrypoint-name"]
+        if job.entry_point is not None:
+            arguments += ["-entry", job.entry_point, "-stage", "compute"]
+        if job.language is Language.HLSL:
+            for register, shift in REGISTER_SHIFTS.items():
+                arguments += [f"-fvk-{register}-shift", str(shift), "all"]
+        arguments += [*(["-g"] if job.debug else []), *job.preprocessor(), source]
+        if self.library is None:
+            return [*arguments, "-o", str(output)]
+        driver = Path(__file__).with_name("slang_driver.py")
+        return ["-I", str(driver), str(self.library), str(output), *arguments]
+
+    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
+        for match in _ERROR.finditer(said):  # as releases before 2026 write them
+            yield Diagnostic(match[1], int(match[2]), None, f"{match[4]} [E{match[3]}]")
+        yield from framed_errors(said)
+
+
+def from_executable(path: Path) -> Slangc:
+    return Slangc(path, f"slangc {version_of(path, '-version')}")
+
+
+def from_wheel() -> Slangc | None:
+    """The compiler of an installed ``slangpy``, which is not imported."""
+    try:
+        spec = importlib.util.find_spec(_PACKAGE)
+        version = importlib.metadata.version(_PACKAGE)
+    except (ImportError, ValueError, importlib.metadata.PackageNotFoundError):
+        return None
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        for pattern in _LIBRARIES:
+            for library in sorted(Path(folder).glob(pattern)):
+                return Slangc(Path(sys.executable), f"slang of {_PACKAGE} {version}: {library.name}", library)
+    return None
+
+
+def _profile(version: str) -> str:
+    # Slang writes nothing older than SPIR-V 1.3, the version of Vulkan 1.1.
+    return "spirv_" + max(version, "1.3").replace(".", "_")

@@ -1,0 +1,100 @@
+"""WGSL's compilers: naga's command line, tint's, and naga as WebAssembly in Node.js (the npm package naga-wasm)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from .compiler import Compiler, Job, version_of
+from .diagnostics import Diagnostic, framed_errors
+
+_TINT_ERROR: Final = re.compile(r"^(.+?):(\d+):(\d+) error: (.*)$", re.MULTILINE)
+_PACKAGE: Final = "naga-wasm"
+# Arguments: the package, the source, the output.
+_TRANSLATE: Final = """
+import { readFileSync, writeFileSync } from "node:fs";
+const [library, source, output] = process.argv.slice(1);
+const naga = await import(library);
+try {
+  const text = readFileSync(source, "utf8");
+  const words = naga.translate({ from: "wgsl", to: "spirv", source: text, options: { flags: { debug: true } } });
+  writeFileSync(output, new Uint8Array(words.buffer, words.byteOffset, words.byteLength));
+} catch (error) {
+  console.error(error.formatted ?? String(error));
+  process.exit(1);
+}
+"""
+# What naga calls a source that has no file.
+_UNNAMED: Final = "wgsl"
+
+
+class Naga(Compiler):
+    """``naga``, of ``cargo install naga-cli``."""
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        # Only a debug build of naga writes names without the option.
+        return ["--generate-debug-symbols", source, str(output)]
+
+    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
+        return framed_errors(said)
+
+
+class Tint(Compiler):
+    """``tint``, of Dawn."""
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        return ["--format", "spirv", "-o", str(output), source]
+
+    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
+        for match in _TINT_ERROR.finditer(said):
+            yield Diagnostic(match[1], int(match[2]), int(match[3]), match[4])
+
+
+@dataclass(frozen=True, slots=True)
+class NagaWasm(Compiler):
+    """Attributes:
+    package: the folder of the npm package; ``path`` is that of Node.js.
+    """
+
+    package: Path
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        library = (self.package / "dist" / "node.js").as_uri()
+        return ["--input-type=module", "--eval", _TRANSLATE, library, source, str(output)]
+
+    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
+        for one in framed_errors(said):
+            yield replace(one, file="") if one.file == _UNNAMED else one
+
+
+def from_executable(path: Path) -> Naga | Tint:
+    if path.stem.lower().startswith("tint"):
+        return Tint(path, f"tint {version_of(path)}")
+    return Naga(path, f"naga {version_of(path)}")
+
+
+def from_node(package: Path | None = None) -> NagaWasm | None:
+    """naga-wasm in a folder, or where ``npm install --global`` puts it."""
+    node = shutil.which("node")
+    if node is None:
+        return None
+    program = Path(node).absolute()
+    if package is None:
+        package = next((folder / _PACKAGE for folder in _global_folders(program) if (folder / _PACKAGE).is_dir()), None)
+    try:
+        described = json.loads((package / "package.json").read_text("utf-8")) if package is not None else {}
+    except (OSError, ValueError):
+        return None
+    if package is None or not isinstance(described, dict) or described.get("name") != _PACKAGE:
+        return None
+    return NagaWasm(program, f"{_PACKAGE} {described.get('version')}", package.absolute())
+
+
+def _global_folders(node: Path) -> list[Path]:
+    prefixes = dict.fromkeys([node.parent.parent, node.resolve().parent.parent])
+    return [*(prefix / "lib" / "node_modules" for prefix in prefixes), node.parent / "node_modules"]
