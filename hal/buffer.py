@@ -61,6 +61,11 @@ class Buffer(Closing):
         return False
 
     @property
+    def device_address(self) -> int:
+        """The address of the first byte on the device; 0 on devices without addresses."""
+        return 0
+
+    @property
     def moved_text(self) -> str:
         """``moved_by`` of the buffer that it is a subspan of, or its own."""
         buffer: Buffer | None = self

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..hal_vulkan import DeviceProfile, SpecializationValue
     from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter, Reduction
     from .kernels.kernel import Kernel
+    from .kernels.push import Defaults
 
 REFERENCE: Final = "reference"
 """The URI of the reference device."""
@@ -304,6 +305,7 @@ class Device(ArrayDevice):
         language: str | None = None,
         debug: bool = False,
         subgroup_size: int | None = None,
+        push_defaults: Defaults = None,
     ) -> Kernel:
         """A kernel from a source or from SPIR-V.
 
@@ -319,6 +321,8 @@ class Device(ArrayDevice):
                 name, and takes a text for GLSL.
             debug: keep names of files and line numbers in the module.
             subgroup_size: ask the driver for this subgroup size.
+            push_defaults: values of push constants that calls may leave out, by name; or 0, for zeros in place of any
+                but pointers.
 
         Raises:
             NotFoundError: no such file, entry point or constant; the message lists those that exist.
@@ -326,8 +330,8 @@ class Device(ArrayDevice):
             UnavailableError: no compiler of the language is installed; the message says what to install.
             UnimplementedError: a capability that the device lacks, by name; the reference device runs no kernels.
         """
-        if subgroup_size is not None and (isinstance(subgroup_size, bool) or not isinstance(subgroup_size, int)):
-            raise InvalidArgumentError(f"subgroup_size is an int, got {subgroup_size!r}")
+        if subgroup_size is not None and (type(subgroup_size) is not int or subgroup_size < 1):
+            raise InvalidArgumentError(f"subgroup_size is a positive int, got {subgroup_size!r}")
         from ..spirv.sources.language import parse_language
         from ..spirv.sources.options import SourceOptions
         from .kernels.kernel import Kernel
@@ -343,5 +347,11 @@ class Device(ArrayDevice):
         )
         code, name = load_shader(source, options, minor=minor)
         return Kernel(
-            self, code, name=name, entry_point=entry_point, specialization=specialization, subgroup_size=subgroup_size
+            self,
+            code,
+            name=name,
+            entry_point=entry_point,
+            specialization=specialization,
+            subgroup_size=subgroup_size,
+            push_defaults=push_defaults,
         )

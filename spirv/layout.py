@@ -7,12 +7,13 @@ Nothing is inferred from std140 or std430 rules: Vulkan requires explicit layout
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Final
 
 from ..status import InvalidArgumentError, UnimplementedError
-from .grammar import Decoration
+from .grammar import Decoration, StorageClass
 from .module import Module
-from .reflection_types import BlockMember, ElementLayout, ScalarType
+from .reflection_types import BlockMember, BufferBlock, ElementLayout, ScalarType
 from .type_table import Type, TypeKind
 
 _MAX_SIZE: Final = 1 << 63
@@ -76,6 +77,7 @@ class BlockLayouts:
         self._module = module
         self._order = {type_id: index for index, type_id in enumerate(module.types)}
         self._layouts: dict[int, BlockLayout] = {}
+        self._pointees: dict[int, str] = {}
 
     def layout(self, struct_id: int) -> BlockLayout:
         """The layout of a structure.
@@ -160,6 +162,7 @@ class BlockLayouts:
         matrix_stride: int | None = None
         row_major = False
         members: tuple[BlockMember, ...] = ()
+        pointee = ""
         match base.kind:
             case TypeKind.VECTOR:
                 components = base.count or 1
@@ -173,7 +176,7 @@ class BlockLayouts:
                 inner = self._layouts[base.id]
                 members, size = inner.members, inner.size
             case TypeKind.POINTER:
-                scalar = ScalarType("uint", 64)
+                scalar, pointee = ScalarType("uint", 64), self._pointee(base)
             case TypeKind.SCALAR:
                 pass
             case _:
@@ -196,4 +199,46 @@ class BlockLayouts:
             members=members,
             array_shape=shape,
             array_strides=strides,
+            pointee=pointee,
         )
+
+    # -- what pointers point to ----------------------------------------------------------------------
+
+    def pointees(self, spend: Callable[[int], None]) -> tuple[BufferBlock, ...]:
+        """What the pointers in the blocks laid out so far point to, with what those hold; and every block that a
+        physical storage buffer pointer of the code points to.
+
+        A structure that cannot be laid out is left out: nothing but its layout depends on it. ``spend`` is told the
+        members that each has, so that it can end the work.
+        """
+        module = self._module
+        for of in module.types.values():
+            physical = of.kind is TypeKind.POINTER and of.storage_class == StorageClass.PhysicalStorageBuffer
+            if physical and module.decoration(of.element, Decoration.Block) is not None:
+                self._pointee(of)
+        found: list[BufferBlock] = []
+        done = 0
+        while done < len(self._pointees):  # laying one out may find more
+            for type_id, name in list(self._pointees.items())[done:]:
+                done += 1
+                try:
+                    layout = self.layout(type_id)
+                except (InvalidArgumentError, UnimplementedError):
+                    continue
+                spend(layout.total)
+                structure = module.names.get(type_id, "")
+                found.append(BufferBlock(name, structure, layout.element, layout.size, layout.members))
+        return tuple(found)
+
+    def _pointee(self, pointer: Type) -> str:
+        """The name of the structure that a pointer points to, which is unique; of a plain type, the type's."""
+        of = self._module.types.get(pointer.element)
+        if of is None:
+            return ""
+        if of.kind is not TypeKind.STRUCT:
+            return "" if of.scalar is None else f"{of.scalar.kind}{of.scalar.bits}"
+        if of.id not in self._pointees:
+            name = self._module.names.get(of.id) or f"struct{of.id}"
+            taken = name in self._pointees.values()
+            self._pointees[of.id] = f"{name}_{of.id}" if taken else name
+        return self._pointees[of.id]

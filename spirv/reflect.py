@@ -80,6 +80,9 @@ class _Reflector:
         module = self._module
         capability = ENUMERATIONS["Capability"]
         workgroup_size = self._workgroup_size()
+        entry_points = tuple(
+            self._entry_point(model, function, name, workgroup_size) for model, function, name in module.entry_points
+        )
         return ShaderModuleReflection(
             version=module.binary.version,
             generator=module.binary.generator,
@@ -87,11 +90,9 @@ class _Reflector:
             extensions=tuple(module.extensions),
             addressing_model=ENUMERATIONS["AddressingModel"].name(module.addressing_model),
             memory_model=ENUMERATIONS["MemoryModel"].name(module.memory_model),
-            entry_points=tuple(
-                self._entry_point(model, function, name, workgroup_size)
-                for model, function, name in module.entry_points
-            ),
+            entry_points=entry_points,
             specialization_constants=self._specialization_constants(),
+            pointees=self._layouts.pointees(self._access.spend),
         )
 
     def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:
@@ -325,6 +326,7 @@ class _Reflector:
                     f"{second.descriptor_type_name}; give the variables different bindings"
                 )
             descriptor_type = _Kind.COMBINED_IMAGE_SAMPLER
+        self._access.spend(len(first.aliases))
         images = dict.fromkeys(filter(None, (first.image, *first.image_aliases, second.image)))
         return dataclasses.replace(
             first,
@@ -335,6 +337,7 @@ class _Reflector:
             writable=first.writable or second.writable,
             element=first.element if first.element == second.element else None,
             fixed_size=max(first.fixed_size, second.fixed_size),
+            aliases=(*first.blocks, *second.blocks) if first.members and second.members else (),
             image=next(iter(images), None),
             image_aliases=tuple(images)[1:],
         )

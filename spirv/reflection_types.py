@@ -80,6 +80,7 @@ class BlockMember(_Plain):
         members: the members of a structure (or of the elements of an array of structures).
         array_shape: every dimension of an array of arrays, outermost first; ``()`` if no array.
         array_strides: the stride in bytes of each of those dimensions.
+        pointee: of a pointer, the name of what it points to in ``ShaderModuleReflection.pointees``; else ``""``.
     """
 
     name: str
@@ -95,6 +96,7 @@ class BlockMember(_Plain):
     members: tuple[BlockMember, ...] = ()
     array_shape: tuple[int, ...] = ()
     array_strides: tuple[int, ...] = ()
+    pointee: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -160,12 +162,29 @@ class ImageType(_Plain):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class BufferBlock(_Plain):
+    """The layout of a block in memory: one of the variables on a binding, or what a pointer points to.
+
+    Attributes:
+        name: the variable's name, else the structure's, else ``""``; of a pointee it is unique in the module.
+        structure: the name of the structure, or ``""``.
+        element, fixed_size, members: see ``Binding``.
+    """
+
+    name: str
+    structure: str
+    element: ElementLayout | None
+    fixed_size: int
+    members: tuple[BlockMember, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Binding(_Plain):
     """One descriptor binding that an entry point statically uses.
 
     Several variables on one binding (aliases of different element types) make one ``Binding``: access is what
     any of them does, ``fixed_size`` the largest, the members those of the first, and ``element`` is ``None``
-    where they differ.
+    where they differ; ``aliases`` has each of them.
 
     Attributes:
         set: descriptor set number.
@@ -183,6 +202,7 @@ class Binding(_Plain):
         image: what images, combined image samplers and texel buffers hold; ``None`` for buffers and samplers.
         image_aliases: the image types of further variables on the binding, where they differ from ``image``.
         block: the name of the block's structure, ``""`` for images and samplers.
+        aliases: the blocks of all variables on the binding, the first included, where there are several.
     """
 
     set: int
@@ -199,6 +219,12 @@ class Binding(_Plain):
     image: ImageType | None = None
     image_aliases: tuple[ImageType, ...] = ()
     block: str = ""
+    aliases: tuple[BufferBlock, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[BufferBlock, ...]:
+        """The layout as each variable on the binding declares it: one, but for aliases."""
+        return self.aliases or (BufferBlock(self.name, self.block, self.element, self.fixed_size, self.members),)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -270,6 +296,8 @@ class ShaderModuleReflection(_Plain):
         memory_model: ``"GLSL450"`` or ``"Vulkan"`` in Vulkan.
         entry_points: in the module's order.
         specialization_constants: by constant id.
+        pointees: what physical storage buffer pointers in blocks, and in pointees themselves, point to; and the blocks
+            that such pointers in the code do.
     """
 
     version: tuple[int, int]
@@ -280,6 +308,7 @@ class ShaderModuleReflection(_Plain):
     memory_model: str
     entry_points: tuple[EntryPoint, ...]
     specialization_constants: tuple[SpecializationConstant, ...]
+    pointees: tuple[BufferBlock, ...] = ()
 
     def entry_point(self, name: str | None = None) -> EntryPoint:
         """The entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.

@@ -134,7 +134,7 @@ class TypeTable:
             case Op.TypeStruct:
                 return self._struct_type(result, operands)
             case Op.TypePointer:
-                pointee = self.get(operands[1])
+                pointee = self._part(operands[1])
                 return Type(result, TypeKind.POINTER, None, 1, pointee.id, (), 8, 8, storage_class=operands[0])
         return Type(result, _OPAQUE.get(opcode, TypeKind.OTHER), is_opaque=opcode in _OPAQUE)
 
@@ -187,8 +187,14 @@ class TypeTable:
             size = _round_up(element.natural_size, align) * count
         return Type(result, kind, element.scalar, count, element.id, natural_size=size, natural_align=align)
 
+    def _part(self, type_id: int) -> Type:
+        """A type that another is made of: it is defined already, or announced as a pointer."""
+        if type_id in self.forward_pointers and type_id not in self.types:
+            return Type(type_id, TypeKind.POINTER, natural_size=8, natural_align=8)
+        return self.get(type_id)
+
     def _array_type(self, opcode: int, result: int, operands: tuple[int, ...]) -> Type:
-        element = self.get(operands[0])
+        element = self._part(operands[0])
         if opcode == Op.TypeRuntimeArray:
             return Type(result, TypeKind.RUNTIME_ARRAY, None, None, element.id, is_opaque=element.is_opaque)
         length = self._constants.get(operands[1])
@@ -209,17 +215,13 @@ class TypeTable:
         align = 1
         is_opaque = False
         for member_id in operands:
-            if member_id in self.forward_pointers and member_id not in self.types:
-                member_size, member_align = 8, 8
-            else:
-                member = self.get(member_id)
-                is_opaque = is_opaque or member.is_opaque
-                if member.natural_size is None:
-                    size = None
-                    continue
-                member_size, member_align = member.natural_size, member.natural_align
-            align = max(align, member_align)
+            member = self._part(member_id)
+            is_opaque = is_opaque or member.is_opaque
+            if member.natural_size is None:
+                size = None
+                continue
+            align = max(align, member.natural_align)
             if size is not None:
-                size = _bounded(_round_up(size, member_align) + member_size)
+                size = _bounded(_round_up(size, member.natural_align) + member.natural_size)
         size = None if size is None else _round_up(size, align)
         return Type(result, TypeKind.STRUCT, None, None, 0, operands, size, align, is_opaque)

@@ -180,6 +180,22 @@ class ComputePipeline(Closing):
                 )
         return varying * _ALLOW_VARYING_SUBGROUP_SIZE | full * _REQUIRE_FULL_SUBGROUPS
 
+    def _check_subgroup_size(self, size: int) -> None:
+        """Raises for a size that the device does not run, or not with this workgroup size."""
+        profile, where = self.device.profile.subgroup, f"{self.name}: subgroup size {size} was asked for"
+        sizes = [profile.size]
+        if self.device.plan.required_subgroup_size:
+            sizes = [1 << n for n in range(32) if profile.min_size <= 1 << n <= profile.max_size]
+        if size not in sizes:
+            there = " and ".join(filter(None, (", ".join(map(str, sizes[:-1])), str(sizes[-1]))))
+            only = "" if len(sizes) > 1 else " only"
+            raise UnimplementedError(f"{where}; {self.device.profile.name} has {there}{only}")
+        most, invocations = profile.max_compute_workgroup_subgroups, math.prod(self.local_size)
+        if self.device.plan.required_subgroup_size and most and invocations > size * most:
+            raise InvalidArgumentError(
+                f"{where}; a workgroup has {invocations} invocations, which is more than {most} such subgroups"
+            )
+
     def _create(
         self,
         shader_module: CData,
@@ -199,22 +215,8 @@ class ComputePipeline(Closing):
         )
         required = None
         if subgroup_size:
-            profile = device.profile.subgroup
-            if not device.plan.required_subgroup_size or not profile.min_size <= subgroup_size <= profile.max_size:
-                if profile.size != subgroup_size:
-                    raise UnimplementedError(
-                        f"{self.name}: subgroup size {subgroup_size} was asked for; {device.profile.name} runs "
-                        f"{profile.min_size} to {profile.max_size}"
-                        + ("" if device.plan.required_subgroup_size else " and cannot be told which")
-                    )
-            else:
-                most = profile.max_compute_workgroup_subgroups
-                invocations = math.prod(self.local_size)
-                if subgroup_size & (subgroup_size - 1) or (most and invocations > subgroup_size * most):
-                    raise InvalidArgumentError(
-                        f"{self.name}: subgroup size {subgroup_size} must be a power of two, and workgroups of "
-                        f"{invocations} invocations be at most {most} such subgroups"
-                    )
+            self._check_subgroup_size(subgroup_size)
+            if device.plan.required_subgroup_size:
                 required = new(
                     "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=subgroup_size
                 )

@@ -21,7 +21,7 @@ from ...closing import Closing
 from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
-from ...status import ClosedError, InvalidArgumentError
+from ...status import ClosedError, InvalidArgumentError, UnimplementedError
 from .array_device import ArrayDevice, check_timeout
 from .host_value import HostValue
 from .pending import Fences, settle, unreached, wait_for
@@ -99,6 +99,26 @@ class DeviceArray(HostValue, Closing):
     def itemsize(self) -> int:
         """Bytes an element."""
         return self.dtype.itemsize
+
+    @property
+    def device_address(self) -> int:
+        """The address of the first element on the device, for kernels that take pointers (``bufferDeviceAddress``).
+
+        An address keeps nothing alive. A call that gets the array itself in a pointer's place, ``k(x_ptr=array)``,
+        passes the address and knows of the array; one that gets the number needs ``uses=[array]``.
+
+        Raises:
+            ClosedError: the array was closed.
+            UnimplementedError: the device has no addresses.
+        """
+        self._check_open()
+        address = self.buffer.device_address
+        if not address:
+            raise UnimplementedError(
+                f"{self.device.name} has no device addresses (feature bufferDeviceAddress): use a kernel that "
+                "takes its arrays in bindings"
+            )
+        return address
 
     def __len__(self) -> int:
         if not self.shape:

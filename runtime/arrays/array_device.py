@@ -91,12 +91,17 @@ class ArrayDevice(Closing):
         """
         check_timeout(timeout)
         if payload is None:
-            payload = max(self._payload, self._stream.scheduled)
+            payload = self.submitted
         elif isinstance(payload, bool) or not isinstance(payload, int) or not 0 <= payload <= self._stream.scheduled:
             raise InvalidArgumentError(
                 f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
             )
         self._stream.wait(payload, timeout)
+
+    @property
+    def submitted(self) -> int:
+        """The payload of the last submission. For the runtime."""
+        return max(self._payload, self._stream.scheduled)
 
     def has_reached(self, payload: int) -> bool:
         """Whether work up to ``payload`` is done. For the runtime."""

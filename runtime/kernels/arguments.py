@@ -97,17 +97,11 @@ def inferred_counts(
     if not candidates:
         raise InvalidArgumentError(f"{kernel} has no arrays to infer workgroup counts from; give groups=")
     array, parameter = max(candidates, key=lambda pair: pair[0].nbytes)
-    element = parameter.binding.element
     if local[1] == local[2] == 1:
-        count = array.size
-        if element is not None and element.stride:
-            head = parameter.binding.fixed_size if element.array == "runtime" else 0
-            count = -(-(array.nbytes - head) // element.stride)
+        stride = parameter.stride
+        count = -(-(array.nbytes - parameter.head) // stride) if stride else array.size
         return max(1, -(-count // local[0])), 1, 1
-    shape = array.shape
-    if element is not None and element.components > 1 and shape and shape[-1] == element.components:
-        shape = shape[:-1]
-    extents = [*reversed(shape), 1, 1, 1]
+    extents = [*reversed(parameter.element_axes(array.shape)), 1, 1, 1]
     for extra in extents[3:]:
         extents[2] *= extra
     x, y, z = (max(1, -(-extent // size)) for extent, size in zip(extents[:3], local, strict=True))

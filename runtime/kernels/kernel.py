@@ -26,7 +26,8 @@ from ...hal_vulkan import (
 )
 from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...hal_vulkan.commands.resources import Resource
-from ...status import ClosedError, InvalidArgumentError
+from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
+from ...status import ClosedError, InvalidArgumentError, NotFoundError, shown
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
@@ -44,10 +45,11 @@ from .arguments import (
     prepare_arguments,
     targets_of,
 )
-from .names import Names
+from .names import Named, Names
 from .parameter import BufferParameter, KernelArgument, Parameter, Prepared, ResultArray
 from .parameters import parameters_of
-from .push import Push, PushConstants, PushValue, by_name
+from .pointers import Pointers
+from .push import Defaults, Push, PushConstants, PushValue
 from .runtime_array import RuntimeArrayParameter, take_apart
 from .shader_source import specialization_by_id
 
@@ -86,6 +88,7 @@ class Kernel(Closing):
         entry_point: str | None = None,
         specialization: Mapping[int | str, SpecializationValue] | None = None,
         subgroup_size: int | None = None,
+        push_defaults: Defaults = None,
     ) -> None:
         self.device = device
         self._vulkan = vulkan = device.vulkan
@@ -106,7 +109,7 @@ class Kernel(Closing):
         self.name = name if entry.name == "main" else entry.name
         self.pipeline.name = self.name
         self.parameters = parameters_of(entry, vulkan.profile.limits)
-        constants = by_name(entry.push_constants.members) if entry.push_constants else ()
+        constants = member_names(entry.push_constants.members) if entry.push_constants else ()
         self._names = Names(self.parameters, tuple(constants), self.name)
         self._device_types = frozenset(one for p in self.parameters for one in p.device_types)
         self._partial = self.pipeline.interface.partial
@@ -117,13 +120,14 @@ class Kernel(Closing):
             for p in self.parameters
             if isinstance(p, RuntimeArrayParameter)
         }
+        self._pointers = Pointers(device, self.reflection, entry, self.name, push_defaults)
+        self._has_pointers = self._pointers.present
         self._written = tuple(p.index for p in self.parameters if p.written)
-        self._push = PushConstants(entry.push_constants, self.name, self._names.check_push)
+        self._push = PushConstants(entry.push_constants, self.name, self._names.check_push, push_defaults)
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
-        self._groups_by_shape = (
-            local[1] != 1 or local[2] != 1 or any(b.element is None or not b.count for b in entry.bindings)
-        )
+        by_size = all(p.stride and p.binding.count for p in self.parameters)
+        self._groups_by_shape = local[1] != 1 or local[2] != 1 or not by_size
         # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
         self._pushes = self.pipeline.push_template is not None
         self._counts: dict[int, Counts] = {}
@@ -141,6 +145,7 @@ class Kernel(Closing):
         out: Out = None,
         groups: Groups | None = None,
         push: Push = None,
+        uses: DeviceArray | Sequence[DeviceArray] | None = None,
         **named: KernelArgument | PushValue,
     ) -> KernelResult:
         """Runs the kernel.
@@ -153,6 +158,8 @@ class Kernel(Closing):
             groups: workgroup counts: an int or up to three; ``None`` infers one invocation an element of the written
                 arrays, by axis where the local size has several dimensions.
             push: push constants as bytes of the whole block, values in order, or values by name.
+            uses: arrays whose addresses the call passes as numbers, or that memory it passes points to. They are held
+                and waited for like arguments. Arrays given in the place of pointers are anyway.
             named: arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
                 function, and push constants by the names of the block's members. An array of bindings takes a sequence
                 of arrays. A name that stands for two things is refused.
@@ -173,12 +180,45 @@ class Kernel(Closing):
         counts = None if groups is None else given_counts(groups, self.name)
         if len(arrays) != len(parameters) or out is not None:
             arrays, named = self._names.place(arrays, out, named)
+        if uses is not None or self._has_pointers:
+            return self._call_pointing(uses, arrays, out, counts, push, named)
         for array, parameter in zip(arrays, parameters, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in parameter.accepted:
                 return self._call_general(arrays, out, counts, self._push.pack(push, named))
             if array.buffer.offset & self._alignment_mask:
                 return self._call_general(arrays, out, counts, self._push.pack(push, named))
         return self._call_arrays(arrays, counts, self._push.pack(push, named))  # type: ignore[arg-type]
+
+    def _call_pointing(
+        self,
+        uses: object,
+        arrays: Sequence[KernelArgument],
+        out: Out,
+        groups: Counts | None,
+        push: Push,
+        named: Named,
+        *,
+        timings: list[DispatchTiming] | None = None,
+    ) -> KernelResult:
+        """A call that passes addresses, and notes its work in the arrays that these are of."""
+        pointed = self._pointers.collect(uses, arrays, push, named)
+        data = self._push.pack(push, self._pointers.with_addresses(named))
+        mask = self._alignment_mask
+        try:
+            ready = timings is None and all(
+                type(array) is DeviceArray
+                and (array.dtype, array.nbytes) in parameter.accepted
+                and not array.buffer.offset & mask
+                for array, parameter in zip(arrays, self.parameters, strict=True)
+            )
+            if ready:
+                return self._call_arrays(arrays, groups, data)  # type: ignore[arg-type]
+            return self._call_general(arrays, out, groups, data, timings=timings)
+        finally:
+            # What a kernel does with an address is not known. Later work of other threads may be counted, too.
+            payload = self.device.submitted
+            for array in pointed:
+                array.mark(payload, written=True)
 
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
@@ -407,6 +447,8 @@ class Kernel(Closing):
                 parameter.check(value, self.name)
         bound, declarations = self._bound(parameters, cast("list[Placed]", values), values)
         counts = self._checked_counts(bound, None if groups is None else given_counts(groups, self.name), declarations)
+        if self._has_pointers:
+            self._pointers.collect(None, given, push, named)
         data = self._push.pack(push, named)
         self._check_push(data)
         buffers = cast("tuple[Resource | None, ...]", tuple([one.buffer for one in bound]))
@@ -418,6 +460,7 @@ class Kernel(Closing):
         out: Out = None,
         groups: Groups | None = None,
         push: Push = None,
+        uses: DeviceArray | Sequence[DeviceArray] | None = None,
         **named: KernelArgument | PushValue,
     ) -> tuple[KernelResult, DispatchTiming]:
         """Calls the kernel, waits for it, and measures its dispatch with the device's clock.
@@ -431,16 +474,43 @@ class Kernel(Closing):
         if len(arrays) != len(self.parameters) or out is not None:
             arrays, named = self._names.place(arrays, out, named)
         timings: list[DispatchTiming] = []
-        result = self._call_general(
-            arrays,
-            out,
-            None if groups is None else given_counts(groups, self.name),
-            self._push.pack(push, named),
-            timings=timings,
-        )
+        counts = None if groups is None else given_counts(groups, self.name)
+        result = self._call_pointing(uses, arrays, out, counts, push, named, timings=timings)
         if not timings:
             raise InvalidArgumentError(f"{self.name}: there is nothing to time: all arrays are empty")
         return result, timings[0]
+
+    def dtype(self, name: str, length: int | None = None) -> np.dtype[np.generic]:
+        """The dtype of arrays for a binding, with the offsets, strides and sizes that the shader has.
+
+        Members without a name are ``member0``, ``member1``, … An element that is padded, such as a vec3 of std430, has
+        one field, ``value``. A matrix has its columns one after the other, or its rows where it is row_major.
+
+        Args:
+            name: of the binding's variable or block, or of a block that a pointer points to.
+            length: of a run-time sized array after other members, which the dtype of the whole block then has.
+
+        Returns:
+            The dtype of an element where an array is the block's only member, else that of the whole block.
+
+        Raises:
+            NotFoundError: no such binding; the message lists those that exist.
+            InvalidArgumentError: ``length`` is missing, or there is nothing that it could be the length of.
+            UnimplementedError: NumPy has no such dtype.
+        """
+        blocks = self._names.blocks(name) or tuple(b for b in self.reflection.pointees if b.name == name)
+        block = next((b for b in blocks if name in (b.name, b.structure)), None)
+        if block is None or not block.members:
+            pointed = ", ".join(b.name for b in self.reflection.pointees)
+            raise NotFoundError(
+                f"{self.name} has no block {shown(name)}; it has: {self._names}"
+                + (f"; and pointers to: {pointed}" if pointed else "")
+            )
+        if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 0):
+            raise InvalidArgumentError(f"length is a number of elements, got {shown(length)}")
+        if only_array(block.members) is not None and length is None:
+            return element_dtype(block)
+        return block_dtype(block, length)
 
     def close(self) -> None:
         """Unloads the kernel once work under way has finished; idempotent."""

@@ -7,13 +7,13 @@ in the call.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...status import InvalidArgumentError, NotFoundError, shown
+from ...spirv.reflection_types import BufferBlock
+from ...status import InvalidArgumentError, NotFoundError, close_to, shown
 from ..arrays.array import DeviceArray
 from ..images.image import DeviceImage
 from .arguments import Out, declared, listed
@@ -36,7 +36,7 @@ class Names:
         found: dict[str, dict[tuple[int, int], list[int]]] = {}
         for parameter in parameters:
             binding = parameter.binding
-            for name in {binding.name, binding.block} - {""}:
+            for name in dict.fromkeys(n for block in binding.blocks for n in (block.name, block.structure) if n):
                 found.setdefault(name, {}).setdefault((binding.set, binding.binding), []).append(parameter.index)
         self._shared = {name: [p[0] for p in places.values()] for name, places in found.items() if len(places) > 1}
         self._indices = {
@@ -84,6 +84,12 @@ class Names:
             )
         return tuple(placed[p.index] for p in parameters), push
 
+    def blocks(self, name: str) -> tuple[BufferBlock, ...]:
+        """The blocks of the binding of that name; none if there is no such binding."""
+        if name in self._shared:
+            self._check(name)
+        return self._parameters[self._indices[name][0]].binding.blocks if name in self._indices else ()
+
     def check_push(self, fields: Iterable[str]) -> None:
         """Raises for a name in a call with one array a binding that is no push constant's alone."""
         for name in fields:
@@ -110,7 +116,7 @@ class Names:
                 )
             count = parameter.binding.count
             if count <= 1:  # a run-time sized array takes its list itself
-                placed[indices[0]] = value  # type: ignore[assignment]
+                placed[indices[0]] = value
             elif isinstance(value, _SEQUENCES) and len(value) == count:
                 placed.update(zip(indices, value, strict=True))
             else:
@@ -138,16 +144,19 @@ class Names:
                 )
         elif name not in self._push and (self._push or self._indices):
             known = [*self._indices, *self._push]
-            close = difflib.get_close_matches(name, known, 1)
+            close = close_to(name, known, 1)
             guess = f"; did you mean {close[0]}?" if close else ""
             raise NotFoundError(
                 f"{self._kernel} has no push constant {shown(name)}; it has: {', '.join(self._push) or 'none'}; and no "
                 f"binding of that name: {', '.join(self._indices) or 'its bindings have none'}{guess}"
             )
 
+    def __str__(self) -> str:
+        return ", ".join(self._indices) or "no bindings with names"
+
     def _names_of(self, index: int) -> list[str]:
-        binding = self._parameters[index].binding
-        return [name for name in (binding.name, binding.block) if name and name in self._indices]
+        blocks = self._parameters[index].binding.blocks
+        return [name for block in blocks for name in (block.name, block.structure) if name in self._indices]
 
 
 def _type_name(value: object) -> str:

@@ -25,9 +25,13 @@ class RuntimeArrayParameter(Parameter):
         super().__init__(element.index, element.binding, limits)
         self.element = element
         self.dtype = element.dtype
+        self.stride, self.head = element.stride, element.head
 
     def declared(self) -> str:
         return f"a list, each {self.element.declared()}"
+
+    def element_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return self.element.element_axes(shape)
 
     def items(self, value: KernelArgument, size: int, kernel: str) -> list[KernelArgument]:
         """The items of an argument, up to ``size`` of them."""

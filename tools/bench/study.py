@@ -12,9 +12,10 @@ import numpy as np
 
 from ...formats.element_type import ElementType
 from ...hal_vulkan import Binding, BlockMember, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
-from ...runtime.kernels.push import by_name, describe_push, member_layout
+from ...runtime.kernels.block import describe, member_layout
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_values
+from ...spirv.block_dtype import member_names
 from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
 from ...study.definition.expression import Expression
@@ -214,7 +215,7 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
     if not texts:
         if block is not None and block.size:
             raise usage_error(
-                f"{name} has push constants ({describe_push(block)}): give each as --push NAME=VALUE, "
+                f"{name} has push constants ({describe(block.members)}): give each as --push NAME=VALUE, "
                 "where VALUE may be an expression over the axes such as $size"
             )
         return {}
@@ -224,7 +225,7 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
         key, _, value = (part.strip() for part in text.partition("="))
         if value.startswith("$"):
             if block is None or key not in [member.name for member in block.members]:
-                known = describe_push(block) if block is not None else "none"
+                known = describe(block.members) if block is not None else "none"
                 raise usage_error(f"--push {shorten(text)}: expressions are given by name, and {name} has: {known}")
             expressions[key] = value
             text = f"{key}=0"
@@ -237,7 +238,7 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
 def _members(members: Sequence[BlockMember], data: bytes) -> dict[str, object]:
     """The values in a push-constant block by name, from which ``pack_push`` makes the block."""
     values: dict[str, object] = {}
-    for name, member in by_name(members).items():
+    for name, member in member_names(members).items():
         scalar = member.scalar
         boolean = scalar is not None and scalar.kind == "bool"  # a uint in a block
         dtype = np.dtype(np.uint32) if boolean else scalar.dtype if scalar is not None else None

@@ -20,8 +20,10 @@ from ...hal_vulkan import (
     SpecializationValue,
 )
 from ...runtime import ArraySpec, empty
-from ...runtime.kernels.push import by_name, describe_push, member_layout, pack_push
+from ...runtime.kernels.block import describe, member_layout
+from ...runtime.kernels.push import pack_push
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
+from ...spirv.block_dtype import member_names
 from ...spirv.reflection_types import ScalarType, SpecializationConstant
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import usage, usage_error
@@ -170,8 +172,8 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
         raise usage_error("--push: give values in order (i32=4) or by name (n=4), not both")
     if ordered and block is None:
         raise usage_error(f"--push: {kernel} has no push constants, got {len(ordered)} value(s)")
-    members = by_name(block.members if block else ())
-    known = describe_push(block) if block else "none"
+    members = member_names(block.members if block else ())
+    known = describe(block.members) if block else "none"
     if ordered and len(ordered) != len(members):
         raise usage_error(f"--push: {kernel} has {len(members)} push constant(s) ({known}), got {len(ordered)}")
     values: dict[str, np.ndarray] = {}
