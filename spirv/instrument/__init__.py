@@ -2,12 +2,14 @@
 
 Imports: the files of `spirv`, and the ground files at the root.
 
-Read: `editor`, `reports`, `blocks`, `loop_guard`, `instrument`.
+Read: `editor`, `reports`, `lines`; `blocks`, `loop_guard`; `rewrite`, `paths`, `checks`,
+`addresses`, `images`, `workgroup`, `accesses`, `sanitize`; `instrument`.
 """
 
 from __future__ import annotations
 
+from .checks import SanitizeOptions
 from .instrument import Instrumented, instrument
 from .reports import REPORT_BYTES, Place, Report, ReportKind
 
-__all__ = ["REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind", "instrument"]
+__all__ = ["REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind", "SanitizeOptions", "instrument"]

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from ..grammar import Op
 from ..words import read_binary
+from .checks import SanitizeOptions
 from .editor import Editor
 from .loop_guard import guard_loops
 from .reports import Place, Reporter, first_free_binding
+from .sanitize import sanitize as sanitize_accesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,32 +21,41 @@ class Instrumented:
         code: the module.
         set, binding: where it expects its report, a storage buffer of ``REPORT_BYTES`` zeros.
         places: by the number in a report.
+        unwatched: what ``sanitize`` does not check in this module, for people.
     """
 
     code: bytes
     set: int
     binding: int
     places: tuple[Place, ...]
+    unwatched: tuple[str, ...] = ()
 
 
 def instrument(
-    code: bytes, *, guard: bool = True, sanitize: bool = False, at: tuple[int, int] | None = None
+    code: bytes,
+    *,
+    guard: bool = True,
+    sanitize: SanitizeOptions | None = None,
+    at: tuple[int, int] | None = None,
 ) -> Instrumented | None:
     """A module with passes applied to its compute shaders; ``None`` where none has anything to report.
 
     Args:
         code: valid SPIR-V.
         guard: report loops that end before their time; see ``loop_guard``.
-        sanitize: report wrong accesses.
+        sanitize: report wrong accesses, for a device of these options; see ``sanitize``.
         at: set and binding of the report; ``None`` takes the highest set in use and the binding past its last.
     """
-    if guard and not sanitize and not any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code)):
+    if guard and sanitize is None and not any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code)):
         return None
     editor = Editor(code)
     reporter = Reporter(editor, *(at or first_free_binding(editor)))
+    unwatched: tuple[str, ...] = ()
+    if sanitize is not None:
+        unwatched = sanitize_accesses(editor, code, reporter, sanitize)
     if guard:
         guard_loops(editor, reporter)
     if not reporter.places:
         return None
     reporter.finish()
-    return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places))
+    return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places), unwatched)

@@ -13,25 +13,36 @@ _DEBUG_LINE: Final = 103
 
 
 class Lines:
-    """The source lines of a module."""
+    """The source lines of a module.
+
+    Attributes:
+        file, line: of the instruction that was passed over last, ``""`` and 0 where they are not known.
+    """
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
         self._debug_sets = {one for one, name in editor.sets.items() if name.startswith("NonSemantic.Shader.DebugInfo")}
+        self.file = ""
+        self.line = 0
 
     def of(self, flow: Flow, header: int) -> tuple[str, int]:
-        """File and line of the loop of a header, ``("", 0)`` where they are not known."""
-        found = "", 0
+        """File and line of the loop of a header."""
         for block in flow.blocks.values():
             for instruction in block.code:
-                opcode = opcode_of(instruction)
-                if opcode == Op.Line:
-                    found = self._editor.strings.get(instruction[1], ""), instruction[2]
-                elif opcode == Op.ExtInst and instruction[3] in self._debug_sets and instruction[4] == _DEBUG_LINE:
-                    found = self._source(instruction[5]), self._constant(instruction[6])
-                elif opcode == Op.LoopMerge and block.label == header:
-                    return found
-        return found
+                self.pass_over(instruction)
+                if opcode_of(instruction) == Op.LoopMerge and block.label == header:
+                    return self.file, self.line
+        return "", 0
+
+    def pass_over(self, instruction: Words) -> None:
+        """Takes note of an instruction; they come in order."""
+        match opcode_of(instruction):
+            case Op.Line:
+                self.file, self.line = self._editor.strings.get(instruction[1], ""), instruction[2]
+            case Op.Function:
+                self.file, self.line = "", 0
+            case Op.ExtInst if instruction[3] in self._debug_sets and instruction[4] == _DEBUG_LINE:
+                self.file, self.line = self._source(instruction[5]), self._constant(instruction[6])
 
     def _source(self, number: int) -> str:
         definition: Words = self._editor.defs.get(number, ())

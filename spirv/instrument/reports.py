@@ -52,6 +52,8 @@ class Place:
     Attributes:
         kind: what.
         name: of the binding, variable or function; empty if stripped.
+        rule: of an access, what it failed: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``, ``sample``;
+            ``null``, ``wild``, ``misaligned``; ``read``.
         file, line: of the source, empty and 0 if stripped.
     """
 
@@ -59,6 +61,7 @@ class Place:
     name: str = ""
     file: str = ""
     line: int = 0
+    rule: str = ""
 
     def __str__(self) -> str:
         if self.line:

@@ -1,0 +1,154 @@
+"""What all checks of accesses share: failures that are noted, comparisons, and the ranges that are bound."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from ..grammar import ENUMERATIONS, Decoration, Op, StorageClass
+from ..module import Module
+from .editor import Editor, opcode_of
+from .paths import Path, Paths
+from .reports import Place, Reporter
+from .rewrite import Writer
+
+_CAPABILITY: Final = ENUMERATIONS["Capability"]
+_NARROW: Final = {
+    (Op.TypeInt, 8): _CAPABILITY.Int8,
+    (Op.TypeInt, 16): _CAPABILITY.Int16,
+    (Op.TypeFloat, 16): _CAPABILITY.Float16,
+}
+# By the bytes of the smallest type that a buffer may hold.
+_STORED: Final = {1: _CAPABILITY.StorageBuffer8BitAccess, 2: _CAPABILITY.StorageBuffer16BitAccess}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SanitizeOptions:
+    """What the device and the host know.
+
+    Attributes:
+        workgroup_bytes: of workgroup memory that the device has.
+        zero_workgroup: whether the device zeroes workgroup memory that has an initializer.
+        capabilities: those of Float16, Int8 and Int16 that the device has.
+        descriptors: how many descriptors are bound at (set, binding) of a run-time array.
+    """
+
+    workgroup_bytes: int = 32768
+    zero_workgroup: bool = True
+    capabilities: frozenset[int] = frozenset(_NARROW.values())
+    descriptors: dict[tuple[int, int], int] = dataclasses.field(default_factory=dict)
+
+
+class Checks:
+    """The state of the pass over one module.
+
+    Attributes:
+        unwatched: what is not checked, for people.
+    """
+
+    def __init__(self, editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> None:
+        self.editor = editor
+        self.reporter = reporter
+        self.options = options
+        self.unwatched: dict[str, None] = {}
+        self.module = Module(code)
+        self.paths = Paths(editor, self.module.constants)
+        self._aliases: dict[int, tuple[int, int]] = {}
+
+    def note(self, writer: Writer, is_well: int, place: Place, low: int, high: int, limit: int) -> None:
+        """Notes a failure unless all is well; all but the place are ids."""
+        is_bad = writer.op(Op.LogicalNot, self.editor.bool_type(), is_well)
+        writer.out += self.reporter.note(is_bad, self.reporter.place(place), low, high, limit)
+
+    def compare(self, writer: Writer, value: int, limit: int, place: Place, axis: int | None = None) -> int:
+        """Whether an integer is less than a limit; notes it if it is not, with the axis for its high word if given."""
+        editor = self.editor
+        low, high, is_wide = self.as_u32(writer, value)
+        found = writer.op(Op.ULessThan, editor.bool_type(), low, limit)
+        if is_wide:
+            is_short = writer.op(Op.IEqual, editor.bool_type(), high, editor.constant_u32(0))
+            found = writer.op(Op.LogicalAnd, editor.bool_type(), found, is_short)
+        self.note(writer, found, place, low, high if axis is None else editor.constant_u32(axis), limit)
+        return found
+
+    def may_compute(self, types: list[int]) -> bool:
+        """Whether values of types, and pointers to them, can be used otherwise than in loads and stores.
+
+        Types of 8 and 16 bits need a capability for that, which is declared here.
+        """
+        needed: set[int] = set()
+        seen: set[int] = set()
+        pending = list(types)
+        while pending:
+            of = self.editor.defs.get(pending.pop(), ())
+            if not of or of[1] in seen:
+                continue
+            seen.add(of[1])
+            opcode = opcode_of(of)
+            if opcode in (Op.TypeInt, Op.TypeFloat):
+                needed |= {_NARROW[opcode, of[2]]} if (opcode, of[2]) in _NARROW else set()
+            elif opcode == Op.TypeStruct:
+                pending += of[2:]
+            elif opcode in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeRuntimeArray):
+                pending.append(of[2])
+            elif opcode == Op.TypePointer:
+                pending.append(of[3])
+        needed = {one for one in needed if not self.editor.has_capability(one)}
+        if not needed <= self.options.capabilities:
+            self.unwatched["accesses to types of 8 and 16 bits, with which the device does not compute"] = None
+            return False
+        for one in needed:
+            self.editor.capability(one)
+        return True
+
+    def range_of(self, writer: Writer, path: Path, descriptor: int) -> int:
+        """The bytes that are bound to a storage buffer's variable; ``descriptor`` is an index that is in range."""
+        editor = self.editor
+        alias, unit = self._alias(path.variable)
+        pointer = alias
+        if path.descriptor:
+            block = editor.defs[editor.defs[editor.defs[alias][1]][3]][2]
+            kind = editor.pointer(editor.defs[alias][3], block)
+            pointer = writer.op(Op.AccessChain, kind, alias, descriptor)
+            if editor.decoration(path.descriptor, Decoration.NonUniform) is not None:
+                editor.decorate(pointer, Decoration.NonUniform)
+        length = writer.op(Op.ArrayLength, editor.u32(), pointer, 0)
+        return writer.op(Op.IMul, editor.u32(), length, editor.constant_u32(unit))
+
+    def _alias(self, variable: int) -> tuple[int, int]:
+        """An array of bytes or words at a variable's binding, and the bytes of an element."""
+        found = self._aliases.get(variable)
+        if found is not None:
+            return found
+        editor = self.editor
+        unit = next((bytes for bytes, storage in _STORED.items() if editor.has_capability(storage)), 4)
+        storage = editor.defs[variable][3]
+        element = editor.u32() if unit == 4 else editor.type(Op.TypeInt, 8 * unit, 0)
+        pointee = editor.words_block(stride=unit, element=element, is_uniform=storage == StorageClass.Uniform)
+        of = editor.defs[editor.defs[editor.defs[variable][1]][3]]
+        if opcode_of(of) == Op.TypeArray:
+            pointee = editor.type(Op.TypeArray, pointee, of[3])
+        elif opcode_of(of) == Op.TypeRuntimeArray:
+            pointee = editor.type(Op.TypeRuntimeArray, pointee)
+        alias = editor.variable(storage, pointee, name="pumice_range")
+        for decoration in (Decoration.DescriptorSet, Decoration.Binding):
+            editor.decorate(alias, decoration, editor.decoration(variable, decoration) or 0)
+        self._aliases[variable] = alias, unit
+        return alias, unit
+
+    def as_u32(self, writer: Writer, value: int) -> tuple[int, int, bool]:
+        """Low and high word of an integer, and whether it may have a high word that is not its sign."""
+        editor = self.editor
+        declared = editor.defs[self.paths.type_of(value)]
+        width, is_signed = declared[2], bool(declared[3])
+        u32, zero = editor.u32(), editor.constant_u32(0)
+        if width == 64:
+            high = writer.op(Op.ShiftRightLogical, declared[1], value, editor.constant_u32(32))
+            return writer.op(Op.UConvert, u32, value), writer.op(Op.UConvert, u32, high), True
+        if width < 32:
+            value = writer.op(Op.SConvert if is_signed else Op.UConvert, u32, value)
+        elif is_signed:
+            value = writer.op(Op.Bitcast, u32, value)
+        if not is_signed:
+            return value, zero, False
+        return value, writer.op(Op.ShiftRightArithmetic, u32, value, editor.constant_u32(31)), False

@@ -1,0 +1,333 @@
+"""Where a pointer points: its root, the indices on the way, and the bytes within a block.
+
+Pointers are followed back through access chains within one function. A function's parameter stands for a variable if
+every call passes that one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from ..constants import Constant
+from ..grammar import LAYOUTS, Decoration, Op, StorageClass
+from .editor import Editor, Words, opcode_of
+
+CHAINS: Final = frozenset({Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain})
+POINTER_CHAINS: Final = frozenset({Op.PtrAccessChain, Op.InBoundsPtrAccessChain})
+_WITH_RESULT: Final = frozenset(
+    opcode for opcode, layout in LAYOUTS.items() if layout.operands[:2] == ("IdResultType", "IdResult")
+)
+_SCALARS: Final = (Op.TypeInt, Op.TypeFloat)
+
+
+def result_of(instruction: Words) -> int:
+    """The id of an instruction's result, 0 if it has none or no type."""
+    return instruction[2] if opcode_of(instruction) in _WITH_RESULT else 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Step:
+    """One index of a path that may be out of range.
+
+    Attributes:
+        index: its id.
+        length: id of the constant that the index is less than; 0 for a run-time array.
+        rule: ``index`` or ``descriptor``.
+        struct, member: of a run-time array: the type of the block, and which member it is.
+        chain, operand: the access chain that has the index, and the word in it.
+    """
+
+    index: int
+    length: int
+    rule: str
+    struct: int
+    member: int
+    chain: int
+    operand: int
+
+
+@dataclasses.dataclass(slots=True)
+class Path:
+    """Where a pointer points.
+
+    Attributes:
+        root: the id that the chains start from.
+        variable: the variable that the root is, or stands for; 0 if it is not known.
+        storage: the storage class.
+        pointee: the type that is pointed to.
+        steps: the indices that may be out of range.
+        name: for people.
+        offset, strides: the bytes from the start of the block, a constant and (index, bytes); ``None`` if not laid out.
+        size: the bytes that are pointed to, ``None`` if that is not known.
+        is_runtime: whether it lies within a run-time array of the block.
+        components: the scalars from the start of the variable, as ``offset`` and ``strides``; for types without layout.
+        descriptor: id of the index into an array of descriptors, or 0.
+    """
+
+    root: int
+    variable: int
+    storage: int
+    pointee: int
+    steps: list[Step] = dataclasses.field(default_factory=list)
+    name: str = ""
+    offset: int | None = 0
+    strides: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    size: int | None = None
+    is_runtime: bool = False
+    component: int | None = 0
+    components: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    descriptor: int = 0
+
+
+class Paths:
+    """The paths of a module's pointers, function by function.
+
+    Args:
+        constants: of the module, for the lengths of arrays.
+    """
+
+    def __init__(self, editor: Editor, constants: dict[int, Constant]) -> None:
+        self.editor = editor
+        self._constants = constants
+        self._locals: dict[int, Words] = {}
+        self._parameters = _parameter_variables(editor)
+        self._runtime_member = 0, 0
+
+    def enter(self, body: list[Words]) -> None:
+        """Turns to a function."""
+        self._locals = {result: one for one in body if (result := result_of(one))}
+
+    def define(self, instruction: Words) -> None:
+        """Adds an instruction that a pass wrote to the function."""
+        self._locals[result_of(instruction)] = instruction
+
+    def definition(self, value: int) -> Words:
+        """The instruction that gives a value, ``()`` if it is not known."""
+        return self._locals.get(value) or self.editor.defs.get(value) or ()
+
+    def type_of(self, value: int) -> int:
+        """The type of a value, 0 if it is not known."""
+        found = self.definition(value)
+        return found[1] if found else 0
+
+    def literal(self, value: int) -> int | None:
+        """The value of an integer constant as SPIR-V has it, unsigned; ``None`` if it may be specialised."""
+        found = self.editor.defs.get(value, ())
+        if not found:
+            return None
+        if opcode_of(found) == Op.ConstantNull:
+            return 0
+        if opcode_of(found) != Op.Constant or opcode_of(self.editor.defs[found[1]]) != Op.TypeInt:
+            return None
+        return found[3] | (found[4] << 32 if len(found) > 4 else 0)
+
+    def length(self, value: int) -> int | None:
+        """An array's length with the constants as they are."""
+        found = self._constants.get(value)
+        return found.value if found is not None and type(found.value) is int else None
+
+    def walk(self, pointer: int) -> Path | None:
+        """The path of a pointer, ``None`` if it is no pointer that is known."""
+        chains: list[Words] = []
+        at = pointer
+        while True:
+            found = self.definition(at)
+            opcode = opcode_of(found) if found else 0
+            if opcode in CHAINS:
+                chains.append(found)
+            elif opcode != Op.CopyObject:
+                break
+            at = found[3]
+        pointer_type = self.editor.defs.get(self.type_of(at), ())
+        if not pointer_type or opcode_of(pointer_type) != Op.TypePointer:
+            return None
+        storage, pointee = pointer_type[2:4]
+        variable = self._parameters.get(at, 0) if opcode == Op.FunctionParameter else 0
+        if opcode == Op.Variable:
+            variable = at
+        path = Path(at, variable, storage, pointee, name=self._name(variable or at, pointee))
+        if chains and opcode_of(chains[-1]) in POINTER_CHAINS and storage != StorageClass.PhysicalStorageBuffer:
+            path.offset = path.component = None  # an element after the root: how many there are is not known
+        matrix: tuple[int, bool] = (0, False)
+        for chain in reversed(chains):
+            first = 5 if opcode_of(chain) in POINTER_CHAINS else 4
+            if first == 5:
+                path.name += "[]"
+                path.offset = path.component = None
+            for operand in range(first, len(chain)):
+                matrix = self._step(path, chain, operand, matrix)
+        path.size = self._size(path.pointee, *matrix)
+        return path
+
+    def _name(self, root: int, pointee: int) -> str:
+        editor = self.editor
+        of = editor.defs.get(pointee, ())
+        while of and opcode_of(of) in (Op.TypeArray, Op.TypeRuntimeArray):
+            of = editor.defs.get(of[2], ())
+        struct = editor.names.get(of[1], "") if of and opcode_of(of) == Op.TypeStruct else ""
+        return editor.names.get(root, "") or struct
+
+    def _step(self, path: Path, chain: Words, operand: int, matrix: tuple[int, bool]) -> tuple[int, bool]:
+        """Takes one index; gives stride and order of the matrix that a column or row is then of."""
+        editor = self.editor
+        index, of = chain[operand], editor.defs[path.pointee]
+        opcode = opcode_of(of)
+        stride: int | None = None
+        if opcode == Op.TypeStruct:
+            member = self.literal(index) or 0
+            path.pointee = of[2 + member]
+            name = editor.member_names.get((of[1], member), "")
+            path.name += f".{name or f'member{member}'}" if path.name else name
+            start = editor.member_decoration(of[1], member, Decoration.Offset)
+            path.offset = None if path.offset is None or start is None else path.offset + start
+            if path.component is not None:
+                counts = [self.scalars(one) for one in of[2 : 2 + member]]
+                path.component = None if None in counts else path.component + sum(counts)  # type: ignore[arg-type]
+            inner = editor.defs.get(path.pointee, ())
+            if inner and opcode_of(inner) == Op.TypeRuntimeArray:
+                self._runtime_member = (of[1], member)
+            matrix_stride = editor.member_decoration(of[1], member, Decoration.MatrixStride) or 0
+            return matrix_stride, editor.member_decoration(of[1], member, Decoration.RowMajor) is not None
+        if opcode in (Op.TypeArray, Op.TypeRuntimeArray):
+            path.pointee = of[2]
+            path.name += "[]"
+            block = editor.decoration(of[2], Decoration.Block) is not None
+            block = block or editor.decoration(of[2], Decoration.BufferBlock) is not None
+            resource = path.storage in (StorageClass.Uniform, StorageClass.StorageBuffer)
+            if path.storage == StorageClass.UniformConstant or (resource and block):
+                path.descriptor = index
+                if opcode == Op.TypeArray:
+                    self._limited(path, chain, operand, of[3], "descriptor")
+                return matrix
+            if opcode == Op.TypeArray:
+                self._limited(path, chain, operand, of[3], "index")
+            else:
+                path.is_runtime = True
+                if path.storage != StorageClass.PhysicalStorageBuffer:
+                    struct, member = self._runtime_member
+                    path.steps.append(Step(index, 0, "index", struct, member, chain[2], operand))
+            stride = editor.decoration(of[1], Decoration.ArrayStride)
+        elif opcode == Op.TypeMatrix:
+            path.pointee = of[2]
+            path.name += "[]"
+            self._limited(path, chain, operand, editor.constant_u32(of[3]), "index")
+            scalar = self._size(editor.defs[of[2]][2])
+            stride = scalar if matrix[1] else matrix[0] or None
+        elif opcode == Op.TypeVector:
+            path.pointee = of[2]
+            if self.literal(index) is None:
+                path.name += "[]"
+            self._limited(path, chain, operand, editor.constant_u32(of[3]), "index")
+            stride = matrix[0] if matrix[1] else self._size(of[2])
+        else:
+            path.offset = path.component = None
+            return matrix
+        self._add(path, index, stride)
+        return matrix
+
+    def _add(self, path: Path, index: int, stride: int | None) -> None:
+        """Adds an index to the offset in bytes and in scalars."""
+        literal = self.literal(index)
+        if path.offset is not None:
+            if stride is None:
+                path.offset = None
+            elif literal is None:
+                path.strides.append((index, stride))
+            else:
+                path.offset += literal * stride
+        if path.component is not None:
+            count = self.scalars(path.pointee)
+            if count is None:
+                path.component = None
+            elif literal is None:
+                path.components.append((index, count))
+            else:
+                path.component += literal * count
+
+    def _limited(self, path: Path, chain: Words, operand: int, length: int, rule: str) -> None:
+        literal, limit = self.literal(chain[operand]), self.literal(length)
+        if literal is not None and limit is not None and literal < limit:
+            return
+        path.steps.append(Step(chain[operand], length, rule, 0, 0, chain[2], operand))
+
+    def scalars(self, type_id: int) -> int | None:
+        """How many scalars a type has, ``None`` if that is not known."""
+        of = self.editor.defs.get(type_id, ())
+        opcode = opcode_of(of) if of else 0
+        if opcode in (*_SCALARS, Op.TypeBool, Op.TypePointer):
+            return 1
+        if opcode in (Op.TypeVector, Op.TypeMatrix):
+            inner = self.scalars(of[2])
+            return None if inner is None else of[3] * inner
+        if opcode == Op.TypeArray:
+            inner, length = self.scalars(of[2]), self.length(of[3])
+            return None if inner is None or length is None else inner * length
+        if opcode == Op.TypeStruct:
+            counts = [self.scalars(member) for member in of[2:]]
+            return None if None in counts else sum(counts)  # type: ignore[arg-type]
+        return None
+
+    def _size(self, type_id: int, matrix_stride: int = 0, row_major: bool = False) -> int | None:
+        """Bytes of a type in a block, up to its last; ``None`` if that is not known."""
+        editor = self.editor
+        of = editor.defs.get(type_id, ())
+        opcode = opcode_of(of) if of else 0
+        if opcode in _SCALARS:
+            return of[2] // 8
+        if opcode == Op.TypePointer:
+            return 8
+        if opcode == Op.TypeVector:
+            scalar = self._size(of[2])
+            if scalar is None:
+                return None
+            return (of[3] - 1) * (matrix_stride if row_major and matrix_stride else scalar) + scalar
+        if opcode == Op.TypeMatrix:
+            column = editor.defs[of[2]]
+            scalar = self._size(column[2])
+            if scalar is None or not matrix_stride:
+                return None
+            rows, columns = (of[3], column[3]) if row_major else (column[3], of[3])
+            return (columns - 1) * matrix_stride + rows * scalar
+        if opcode == Op.TypeArray:
+            inner, length = self._size(of[2], matrix_stride, row_major), self.length(of[3])
+            stride = editor.decoration(type_id, Decoration.ArrayStride)
+            return None if inner is None or length is None or stride is None else (length - 1) * stride + inner
+        if opcode == Op.TypeStruct:
+            end = 0
+            for member, inner_type in enumerate(of[2:]):
+                start = editor.member_decoration(type_id, member, Decoration.Offset)
+                stride = editor.member_decoration(type_id, member, Decoration.MatrixStride) or 0
+                is_rows = editor.member_decoration(type_id, member, Decoration.RowMajor) is not None
+                inner = self._size(inner_type, stride, is_rows)
+                if start is None or inner is None:
+                    return None
+                end = max(end, start + inner)
+            return end
+        return None
+
+
+def _parameter_variables(editor: Editor) -> dict[int, int]:
+    """The variable that each parameter of a function stands for, where all calls pass the same."""
+    parameters: dict[int, list[int]] = {}
+    for body in editor.functions:
+        parameters[body[0][2]] = [one[2] for one in body if opcode_of(one) == Op.FunctionParameter]
+    passed: dict[int, set[int]] = {}
+    for body in editor.functions:
+        for one in body:
+            if opcode_of(one) == Op.FunctionCall:
+                for parameter, argument in zip(parameters.get(one[3], ()), one[4:], strict=False):
+                    passed.setdefault(parameter, set()).add(argument)
+    found: dict[int, int] = {}
+    changed = True
+    while changed:
+        changed = False
+        for parameter, arguments in passed.items():
+            roots = {found.get(one, one) for one in arguments}
+            if parameter not in found and len(roots) == 1:
+                (root,) = roots
+                declared = editor.defs.get(root, ())
+                if declared and opcode_of(declared) == Op.Variable:
+                    found[parameter] = root
+                    changed = True
+    return found

@@ -1,0 +1,200 @@
+"""Rewrites the body of a function, instruction by instruction, where an instruction may become several blocks.
+
+Structured control flow stays structured. A loop's header that is split keeps its phis and its merge instruction, and
+goes on in a block of its own; where it is its own continue target, that becomes a block of its own, too. Phis name the
+block that their value comes from by its last part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ..grammar import Decoration, Op
+from ..words import encode
+from .editor import Editor, Words, opcode_of
+
+_MERGES: Final = (Op.LoopMerge, Op.SelectionMerge)
+TERMINATORS: Final = frozenset(
+    {
+        Op.Branch,
+        Op.BranchConditional,
+        Op.Switch,
+        Op.Return,
+        Op.ReturnValue,
+        Op.Unreachable,
+        Op.Kill,
+        Op.TerminateInvocation,
+    }
+)
+_FIRST: Final = (Op.Phi, Op.Variable, Op.UntypedVariableKHR)
+
+
+class Writer:
+    """The instructions of a body that is being written.
+
+    Attributes:
+        label: of the block that is being written.
+    """
+
+    def __init__(self, editor: Editor) -> None:
+        self.editor = editor
+        self.out: list[Words] = []
+        self.label = 0
+        self._line: Words = ()
+
+    def put(self, instruction: Words) -> None:
+        """Appends an instruction as it is."""
+        opcode = opcode_of(instruction)
+        if opcode in (Op.Line, Op.NoLine):
+            self._line = instruction
+        self.out.append(instruction)
+
+    def do(self, opcode: int, *operands: int) -> None:
+        """Appends an instruction without a result."""
+        self.out.append(encode(opcode, *operands))
+
+    def op(self, opcode: int, type_id: int, *operands: int) -> int:
+        """Appends an instruction, and gives its result."""
+        result = self.editor.fresh()
+        self.out.append(encode(opcode, type_id, result, *operands))
+        return result
+
+    def call(self, function: int, result_type: int, *arguments: int) -> int:
+        """Appends a call."""
+        return self.op(Op.FunctionCall, result_type, function, *arguments)
+
+    def enter(self, label: int) -> None:
+        """Starts a block that the body has: no line holds over from the one before."""
+        self._line = ()
+        self.block(label)
+
+    def block(self, label: int) -> None:
+        """Starts a block."""
+        self.out.append(encode(Op.Label, label))
+        self.label = label
+
+    def when(self, condition: int, then: Callable[[], None]) -> int:
+        """What ``then`` appends runs where the condition holds; gives the label of the block that it comes from."""
+        inside, after = self.editor.fresh(), self.editor.fresh()
+        self.do(Op.SelectionMerge, after, 0)
+        self.do(Op.BranchConditional, condition, inside, after)
+        self.block(inside)
+        self._restore_line()
+        then()
+        inside = self.label
+        self.do(Op.Branch, after)
+        self.block(after)
+        self._restore_line()
+        return inside
+
+    def _restore_line(self) -> None:
+        if self._line:
+            self.out.append(self._line)
+
+    def all_of(self, conditions: list[int]) -> int:
+        """Whether all hold; there is at least one."""
+        found = conditions[0]
+        for one in conditions[1:]:
+            if one != found:
+                found = self.op(Op.LogicalAnd, self.editor.bool_type(), found, one)
+        return found
+
+    def guarded(self, condition: int, instruction: Words, has_result: bool) -> None:
+        """An instruction that runs where the condition holds; elsewhere its result is zero."""
+        before = self.label
+        if not has_result:
+            self.when(condition, lambda: self.put(instruction))
+            return
+        editor = self.editor
+        type_id, result = instruction[1:3]
+        inner = editor.fresh()
+        if opcode_of(editor.defs[type_id]) == Op.TypePointer:
+            zero = self.op(Op.Bitcast, type_id, editor.null(editor.vector(2)))
+        else:
+            zero = editor.null(type_id)
+        came = self.when(condition, lambda: self.put((*instruction[:2], inner, *instruction[3:])))
+        phi = encode(Op.Phi, type_id, result, inner, came, zero, before)
+        self.out.insert(len(self.out) - (opcode_of(self.out[-1]) in (Op.Line, Op.NoLine)), phi)
+        if editor.decoration(result, Decoration.NonUniform) is not None:
+            editor.decorate(inner, Decoration.NonUniform)
+
+
+def rewrite(
+    editor: Editor, body: list[Words], splits: Callable[[Words], bool], visit: Callable[[Words, Writer], None]
+) -> list[Words]:
+    """A function's new body.
+
+    Args:
+        editor: of its module.
+        body: its instructions.
+        splits: whether ``visit`` may write several blocks for an instruction.
+        visit: writes what takes the place of an instruction: of any but labels, phis, variables, merge instructions and
+            terminators, which stay, but are passed to it where ``splits`` is of no concern: labels.
+    """
+    writer = Writer(editor)
+    tails: dict[int, int] = {}
+    phis: list[int] = []
+    first = next((i for i, one in enumerate(body) if opcode_of(one) == Op.Label), len(body))
+    for instruction in body[:first]:
+        writer.put(instruction)
+    last = next((i for i, one in enumerate(body) if opcode_of(one) == Op.FunctionEnd), len(body))
+    for block in _blocks(body[first:last]):
+        label = block[0][1]
+        start = max((i + 1 for i, one in enumerate(block) if opcode_of(one) in _FIRST), default=1)
+        end = len(block) - (2 if opcode_of(block[-2]) in _MERGES else 1)
+        writer.enter(label)
+        visit(block[0], writer)
+        for instruction in block[1:start]:
+            if opcode_of(instruction) == Op.Phi:
+                phis.append(len(writer.out))
+            writer.put(instruction)
+        middle, merge, terminator = block[start:end], block[end:-1], block[-1]
+        loop = merge[0] if merge and opcode_of(merge[0]) == Op.LoopMerge else None
+        resumes = 0
+        if loop is not None and any(splits(one) for one in middle):
+            after, continues = loop[1:3]
+            if continues == label:
+                continues = resumes = editor.fresh()
+            inner = editor.fresh()
+            writer.do(Op.LoopMerge, after, continues, *loop[3:])
+            writer.do(Op.Branch, inner)
+            writer.block(inner)
+            merge = []
+            is_exit = not {after, continues}.isdisjoint(terminator[2:4])
+            if opcode_of(terminator) == Op.BranchConditional and not resumes and not is_exit:
+                merge = [encode(Op.SelectionMerge, editor.fresh(), 0)]
+        for instruction in middle:
+            visit(instruction, writer)
+        if resumes:
+            writer.do(Op.Branch, resumes)
+            writer.block(resumes)
+        for instruction in merge:
+            writer.put(instruction)
+        writer.put(terminator)
+        tails[label] = writer.label
+        if loop is not None and merge and opcode_of(merge[0]) == Op.SelectionMerge:
+            writer.do(Op.Label, merge[0][1])
+            writer.do(Op.Unreachable)
+    writer.out += body[last:]
+    for at in phis:
+        phi = list(writer.out[at])
+        for operand in range(4, len(phi), 2):
+            phi[operand] = tails.get(phi[operand], phi[operand])
+        writer.out[at] = tuple(phi)
+    return writer.out
+
+
+def _blocks(body: list[Words]) -> list[list[Words]]:
+    """The blocks of a body. A line instruction between two blocks is dropped: it says nothing of an instruction."""
+    found: list[list[Words]] = []
+    is_open = False
+    for instruction in body:
+        opcode = opcode_of(instruction)
+        if opcode == Op.Label:
+            found.append([instruction])
+            is_open = True
+        elif is_open:
+            found[-1].append(instruction)
+            is_open = opcode not in TERMINATORS
+    return found
