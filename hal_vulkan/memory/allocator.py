@@ -17,6 +17,7 @@ from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
+from .address_table import TABLE_BYTES, AddressTable
 from .block import Block, BlockFactory
 from .memory_type import rank_memory_types
 from .suballocator import GRANULARITY, SuballocatorStatistics
@@ -100,6 +101,9 @@ class Allocator:
         self._allocations = 0
         self._heap_use = [0] * len(device.profile.memory_heaps)
         self._ranked: dict[MemoryTypeFlags, tuple[int, ...]] = {}
+        self._live: set[Allocation] = set()
+        self._table: tuple[Allocation, AddressTable] | None = None
+        self._table_users = 0
         self._dropped: deque[Allocation] = deque()
         self._view_lock = threading.RLock()
         self._views = 0
@@ -286,6 +290,10 @@ class Allocator:
                 self.forget(serial)
                 self.device.destroy("buffer view", view)
         block.suballocator.free(0 if block.kind == "imported" else allocation.offset)
+        self._live.discard(allocation)
+        if self._table is not None and block.device_address:
+            self._table[1].remove(block.device_address + allocation.offset)
+            self._table[1].publish()
         self._allocated -= allocation.size
         self._allocations -= 1
         destroyed("allocation")
@@ -324,6 +332,36 @@ class Allocator:
                 self._when_unviewed = action
                 return
         action()
+
+    def take_address_table(self) -> int:
+        """The device address of the table of live buffers, kept up to date until ``give_back_address_table``.
+
+        0 on devices without ``bufferDeviceAddress``.
+        """
+        if not self.device.device_addresses:
+            return 0
+        with self._lock:
+            if self._table is None:
+                flags = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.DEVICE_VISIBLE
+                allocation = self._allocate(TABLE_BYTES, flags)
+                assert allocation.block.mapped is not None
+                table = AddressTable(allocation.block.mapped + allocation.offset)
+                for one in self._live:
+                    if one.block.device_address:
+                        table.add(one.block.device_address + one.offset, one.size)
+                table.publish()
+                self._table = allocation, table
+            self._table_users += 1
+            allocation = self._table[0]
+            return allocation.block.device_address + allocation.offset
+
+    def give_back_address_table(self) -> None:
+        """Ends one use of the table."""
+        with self._lock:
+            self._table_users -= 1
+            if not self._table_users and self._table is not None:
+                allocation, self._table = self._table[0], None
+                self._free_now(allocation)
 
     def _collect_dropped(self) -> None:
         while self._dropped:
@@ -370,7 +408,12 @@ class Allocator:
         self._allocations += 1
         self._peak = max(self._peak, self._allocated)
         created("allocation")
-        return Allocation(self, block, offset, size)
+        made = Allocation(self, block, offset, size)
+        self._live.add(made)
+        if self._table is not None and block.device_address:
+            self._table[1].add(block.device_address + offset, size)
+            self._table[1].publish()
+        return made
 
     def trim(self) -> int:
         """Frees blocks that nothing uses and returns their bytes."""
@@ -438,6 +481,8 @@ class Allocator:
             for blocks in self._blocks.values():
                 for block in list(blocks):
                     self._destroy_block(block)
+            self._table = None
+            self._live.clear()
             destroyed("allocation", self._allocations)
             self._allocations = 0
             self._allocated = 0

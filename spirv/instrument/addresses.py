@@ -1,8 +1,9 @@
 """Checks of device addresses: null, misaligned, and outside of every live buffer.
 
 Two words of the report are the address of the table of live buffers, or zero: then nothing is known of them. The table
-has entries of four words. The first tells the first entry that is in use and how many there are. The others, sorted,
-tell where a buffer starts and ends, the low word first.
+has entries of four words. The first word of the first entry has the number of ranges in its low 12 bits, and above them
+the first entry in use, counted from the second; its second word is not zero where nothing is known. The other entries,
+sorted, tell where a buffer starts and ends, the low word first.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from .paths import Path
 from .reports import Place
 from .rewrite import Writer
 
-#: Entries that a search goes through.
-MAX_RANGES: Final = 4095
+_COUNT_BITS: Final = 12
+#: The ranges that a table has at most.
+MAX_RANGES: Final = (1 << _COUNT_BITS) - 1
 #: The words of the report that are the table's address.
 TABLE_WORDS: Final = (14, 15)
 
@@ -94,7 +96,10 @@ class AddressChecks:
             found = writer.op(Op.Load, four, pointer, _ALIGNED, 16)
             return [writer.op(Op.CompositeExtract, u32, found, index) for index in range(4)]
 
-        first, count, *_ = entry(constant(0))
+        head, is_unknown, *_ = entry(constant(0))
+        count = writer.op(Op.BitwiseAnd, u32, head, constant(MAX_RANGES))
+        first = writer.op(Op.ShiftRightLogical, u32, head, constant(_COUNT_BITS))
+        first = writer.op(Op.IAdd, u32, first, constant(1))
 
         def less(a: tuple[int, int], b: tuple[int, int]) -> int:
             above = writer.op(Op.ULessThan, boolean, a[1], b[1])
@@ -122,7 +127,8 @@ class AddressChecks:
         end_high = writer.op(Op.IAdd, u32, high, writer.op(Op.CompositeExtract, u32, carry, 1))
         is_past = less((found[2], found[3]), (end_low, end_high))
         is_within = writer.op(Op.LogicalAnd, boolean, is_some, writer.op(Op.LogicalNot, boolean, is_past))
-        writer.do(Op.ReturnValue, is_within)
+        is_unchecked = writer.op(Op.INotEqual, boolean, is_unknown, constant(0))
+        writer.do(Op.ReturnValue, writer.op(Op.LogicalOr, boolean, is_within, is_unchecked))
         writer.do(Op.FunctionEnd)
         body += writer.out
         return self.function

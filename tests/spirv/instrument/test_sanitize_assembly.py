@@ -64,7 +64,7 @@ OpFunctionEnd
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Code that writes ``%got``: right with ``at`` = 1, where it writes ``gives``, and wrong with ``at`` = ``wrong``."""
+    """Code that writes ``%got``: right with ``at`` = 1, then it is ``gives``, and wrong with ``at`` = ``wrong``."""
 
     body: str
     wrong: int
