@@ -124,7 +124,7 @@ def _difference(entry: EntryPoint, told: dict[str, Any], assembly: str) -> str:
         texel = mine.endswith("texel_buffer") and other & {"storage_image", "sampled_image", "combined_image_sampler"}
         if mine == "nothing" and not _is_used(place, assembly):
             continue  # SPIRV-Cross takes all of an interface list for used, and counters of structured buffers
-        if mine not in other and not texel and mine != "acceleration_structure":
+        if mine not in other and not texel and mine not in ("acceleration_structure", "tensor"):
             return f"set {place[0]} binding {place[1]}: {mine}, SPIRV-Cross has {sorted(other)}"
     return ""
 
