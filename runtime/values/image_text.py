@@ -125,15 +125,14 @@ def parse_image_spec(text: str, files: ValueFiles) -> ImageSpec:
         words = ElementType.from_dtype(image_format.stored_dtype)
         data = from_texels(files.raw(value[1:], stored, words, restart=value[0] == "@"), image_format)
     else:
-        parsed = parse_buffer_spec(f"{format_shape_and_type(shape, _written(image_format))}={value}")
+        parsed = parse_buffer_spec(f"{format_shape_and_type(shape, element_type_of(image_format.dtype))}={value}")
         assert parsed.data is not None
         data = parsed.data
     return ImageSpec(body, grid, image_format, levels, data, is_picture=False)
 
 
-def _written(image_format: ImageFormat) -> ElementType:
+def element_type_of(dtype: np.dtype[np.generic]) -> ElementType:
     """The element type of values in text: unsigned ones are written so."""
-    dtype = image_format.dtype
     if dtype.kind == "u":
         return ElementType[f"UINT_{8 * dtype.itemsize}"]
     return ElementType.from_dtype(dtype)

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ...formats.element_type import ElementType
+from ...formats.image_format import ImageFormat
 from ...formats.vke1 import ExecutableDef, PipelineDef
-from ...spirv.reflection_types import Binding, BlockMember, EntryPoint, ScalarType, ShaderModuleReflection
+from ...spirv.reflection_types import Binding, BlockMember, EntryPoint, ImageType, ScalarType, ShaderModuleReflection
 from ..streams import put
 from ..tables import heading, print_facts, print_table
+
+_BUFFERS = (6, 7)  # VkDescriptorType: uniform and storage buffers
 
 # -- SPIR-V ------------------------------------------------------------------------------------------
 
@@ -68,7 +71,7 @@ def _binding_row(binding: Binding) -> tuple[str, ...]:
     access = {(True, True): "read, write", (True, False): "read", (False, True): "write"}
     element = binding.element
     count = {1: "", 0: "[]"}.get(binding.count, f"[{binding.count}]")
-    elements = "-"
+    elements = _image(binding.image) if binding.image is not None else "-"
     if element is not None:
         elements = _typed(element.scalar, element.components, element.columns) if not element.struct else "struct"
         elements += "".join(f"[{n}]" for n in element.inner_shape)
@@ -81,8 +84,18 @@ def _binding_row(binding: Binding) -> tuple[str, ...]:
         access.get((binding.readable, binding.writable), "none"),
         elements,
         str(element.stride) if element is not None else "-",
-        str(binding.fixed_size),
+        str(binding.fixed_size) if binding.descriptor_type in _BUFFERS else "-",
     )
+
+
+def _image(image: ImageType) -> str:
+    """``2d rgba8unorm``, ``cube array f32``, ``2d multisampled f32``, ``2d f32 compared``."""
+    words = ["" if image.dim == "buffer" else image.dim, "array" if image.arrayed else ""]
+    words.append("multisampled" if image.multisampled else "")
+    known = image.storage and image.format != "unknown"
+    words.append(ImageFormat.parse(image.format).name if known else _scalar(image.sampled))
+    words.append("compared" if image.depth else "")
+    return " ".join(filter(None, words))
 
 
 def _member_rows(members: tuple[BlockMember, ...], start: int, prefix: str) -> list[tuple[str, ...]]:

@@ -3,6 +3,8 @@
 Grammar::
 
     --binding, --expect  KEY=VALUE       VALUE as runtime/values/parse.py reads it: 4xf32=1,2,3,4  @x.npy  4xf32=@x.bin
+                         or as image_text.py does: 256x256xrgba8unorm=@cat.png
+    --sampler            KEY=NAME=VALUE,…
     --output             KEY=@PATH  KEY=-
     KEY                  [SET.]BINDING or NAME, and [INDEX] after it for one of an array of descriptors
     --groups             X  X,Y  X,Y,Z
@@ -14,47 +16,23 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from ...formats.element_type import ElementType
+from ...formats.picture import array_to_picture, encode_picture
 from ...runtime.values.files import ValueFiles
+from ...runtime.values.image_text import is_image_text, parse_image_spec
 from ...runtime.values.parse import BufferSpec, parse_buffer_spec
 from ...status import shorten, shown
 from ..errors import usage, usage_error
 from ..output_files import store
+from .image_arguments import image_argument
+from .keys import Array, BindingKey, BufferArgument, split_key
 
-Array: TypeAlias = npt.NDArray[np.generic]
-
-_KEY: Final = re.compile(r"(?:(?:([0-9]{1,9})\.)?([0-9]{1,9})|([A-Za-z_]\w*))(?:\[([0-9]{1,9})\])?", re.ASCII)
 _NUMBER: Final = re.compile(r"[+-]?[0-9][0-9.]*", re.ASCII)
 _MAX_GROUPS: Final = (1 << 32) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class BindingKey:
-    """How an option names a binding: by ``set`` and ``binding``, or by ``name`` where that is not empty.
-
-    ``element`` is the index within an array of descriptors; ``text`` is the key as written.
-    """
-
-    text: str
-    set: int
-    binding: int
-    name: str
-    element: int
-
-
-@dataclass(frozen=True, slots=True)
-class BufferArgument:
-    """A binding's shape and element type, and its data where the text has any."""
-
-    key: BindingKey
-    shape: tuple[int, ...]
-    element_type: ElementType
-    data: Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +45,10 @@ class OutputArgument:
 
 def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
     """The arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``)."""
-    arguments = []
+    arguments: list[BufferArgument] = []
     with ValueFiles() as files:
         for text in texts:
-            key, value = _split(option, text, "0=4xf32=1,2,3,4")
+            key, value = split_key(option, text, "0=4xf32=1,2,3,4")
             where, body = f"{option} {key.text}", value.strip()
             if body.startswith("*"):
                 name = shorten(body[1:])
@@ -80,6 +58,9 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
             if _NUMBER.fullmatch(body):
                 raise usage_error(f"{where}: expected a buffer, got {body}; with its type it is one: f32={body}")
             with usage(where):
+                if is_image_text(body):
+                    arguments.append(image_argument(key, parse_image_spec(body, files)))
+                    continue
                 if body.startswith(("@", "+")):
                     array = files.array(body[1:], restart=body[0] == "@")
                     spec = BufferSpec(array.shape, ElementType.from_dtype(array.dtype), array)
@@ -95,7 +76,7 @@ def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
     """The arguments of a repeatable ``KEY=@PATH`` or ``KEY=-`` option."""
     arguments = []
     for text in texts:
-        key, value = _split(option, text, "2=@c.npy")
+        key, value = split_key(option, text, "2=@c.npy")
         if value != "-" and not (value.startswith("@") and len(value) > 1):
             raise usage_error(f"{option} {key.text}: expected @PATH for a file or - for stdout, got {shown(value)}")
         arguments.append(OutputArgument(key, None if value == "-" else Path(value[1:])))
@@ -116,24 +97,17 @@ def parse_groups(text: str) -> tuple[int, ...]:
 def store_array(
     path: Path, array: Array | None, data: Callable[[], bytes], *, where: str, append: bool = False
 ) -> None:
-    """Writes an array to an ``.npy`` file, or its data to another file; see `store`."""
+    """Writes an array to an ``.npy`` file, a picture to a ``.png`` file, or the data to another file; see `store`."""
+    content = b""
+    if path.suffix.lower() == ".png" and array is not None:
+        if append:
+            raise usage_error(f"{where}: a PNG holds one picture; write it to a file of its own with @")
+        content = encode_picture(array_to_picture(array, where))
 
     def write(file: BinaryIO) -> None:
         if path.suffix == ".npy":
             np.save(file, np.asarray(array), allow_pickle=False)
         else:
-            file.write(data())
+            file.write(content or data())
 
     store(path, write, where=where, append=append)
-
-
-def _split(option: str, text: str, example: str) -> tuple[BindingKey, str]:
-    name, equals, value = text.partition("=")
-    match = _KEY.fullmatch(name.strip())
-    if match is None or not equals:
-        raise usage_error(
-            f"{option} {shown(text)}: expected BINDING=VALUE such as {example}; a binding is its number, SET.NUMBER or "
-            "its name"
-        )
-    set_index, binding, binding_name, element = match.groups()
-    return BindingKey(match[0], int(set_index or 0), int(binding or 0), binding_name or "", int(element or 0)), value

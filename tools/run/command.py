@@ -109,9 +109,9 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "outputs",
     multiple=True,
     metavar="[KEY=]@PATH|[KEY=]-",
-    help="Where a result goes instead of being printed: an .npy file, any other file for the bare bytes, or - to "
-    "print it too. For kernels KEY is a binding; for programs they are in order, +PATH appends, and an empty one "
-    "ignores one.",
+    help="Where a result goes instead of being printed: an .npy file, a .png file for a picture, any other file for "
+    "the bare bytes, or - to print it too. For kernels KEY is a binding; for programs they are in order, +PATH "
+    "appends, and an empty one ignores one.",
 )
 @_both(
     "--atol",
@@ -194,8 +194,15 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "bindings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A buffer: 0=4xf32=1,2,3,4, 1=@b.npy, 2=4xf32=@b.bin, or 2=4xf32 for zeros or an output. KEY is the "
-    "binding's number, SET.NUMBER or its name.",
+    help="A buffer: 0=4xf32=1,2,3,4, 1=@b.npy, 2=4xf32=@b.bin, or 2=4xf32 for zeros or an output; or an image, height "
+    "x width x format: 0=256x256xrgba8unorm=@cat.png. KEY is the binding's number, SET.NUMBER or its name.",
+)
+@_kernel(
+    "--sampler",
+    "samplers",
+    multiple=True,
+    metavar="KEY=NAME=VALUE,...",
+    help="How an image is read: 0=filter=nearest,address=repeat; without it linearly, up to the edge.",
 )
 @_kernel(
     "--push",

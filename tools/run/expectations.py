@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.element_type import ElementType, format_shape_and_type
-from .arguments import Array, BufferArgument
+from .keys import Array, BufferArgument
 
 DEFAULT_RTOL: Final = 1e-5
 _ATOL: Final = {

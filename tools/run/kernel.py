@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from ...hal_vulkan import DispatchTiming, reflect
+from ...runtime import DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader
-from ...runtime.values.format import format_value
 from ...status import NotFoundError, UnimplementedError
 from ..errors import ExpectationError, usage, usage_error
 from ..input_files import FileKind
@@ -23,9 +21,11 @@ from ..options import parse_sources
 from ..output_files import Outputs
 from ..reports import device_text, open_asked, repeat, say_time, seconds_text
 from ..streams import note
-from .arguments import Array, BufferArgument, OutputArgument, parse_buffers, parse_groups, parse_outputs, store_array
+from .arguments import OutputArgument, parse_buffers, parse_groups, parse_outputs, store_array
 from .expectations import Tolerances, difference
+from .image_arguments import ImageArgument, parse_samplers, result_bytes, result_picture, result_text
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
+from .keys import Array, BufferArgument
 
 _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
 
@@ -37,6 +37,7 @@ class KernelRun:
     file: Path
     kind: FileKind
     bindings: Sequence[str] = ()
+    samplers: Sequence[str] = ()
     pushes: Sequence[str] = ()
     specs: Sequence[str] = ()
     groups: str | None = None
@@ -61,6 +62,7 @@ def run_kernel(options: KernelRun) -> None:
     for expected in expectations:
         if expected.data is None:
             raise usage_error(f"--expect {expected.key.text}: expected values too; for zeros write e.g. 4xf32=0")
+    samplers = parse_samplers(options.samplers)
     outputs = parse_outputs("--output", options.outputs)
     groups = None if options.groups is None else parse_groups(options.groups)
     sources = parse_sources(
@@ -78,8 +80,8 @@ def run_kernel(options: KernelRun) -> None:
         reflection = reflect(code)
         with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
             entry = reflection.entry_point(options.entry)
-        slots = Slots(entry)
-        bound = bind(slots, arguments)
+        slots = Slots(entry, [argument.key for argument in arguments])
+        bound = bind(slots, arguments, samplers, device)
         targets = _by_slot(slots, outputs, "--output")
         wanted = _by_slot(slots, expectations, "--expect")
         push = push_bytes(options.pushes, entry.push_constants, name)
@@ -94,10 +96,14 @@ def run_kernel(options: KernelRun) -> None:
             subgroup_size=options.subgroup_size,
         )
         load_seconds += time.perf_counter() - start
-        values = [value for _, value in bound]
+        values = slots.in_call([value for _, value in bound])
+        images = any(isinstance(argument, ImageArgument) for argument, _ in bound)
 
         def call() -> object:
-            return kernel(*values, groups=groups, push=push)
+            returned = kernel(*values, groups=groups, push=push)
+            if images:  # of the device, so that the call does not wait
+                device.wait()
+            return returned
 
         with kernel:
             start = time.perf_counter()
@@ -105,31 +111,37 @@ def run_kernel(options: KernelRun) -> None:
                 returned = call()
             first_seconds = time.perf_counter() - start
             arrays = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
-            written = [slot for slot in slots.slots if slot.binding.writable]
+            written = [(s, argument) for s in slots.slots if s.binding.writable and (argument := bound[s.index][0])]
             results: dict[Slot, tuple[BufferArgument, Array]] = {}
-            for slot, array in zip(written, arrays, strict=True):
-                argument = bound[slot.index][0]
-                results[slot] = argument, from_kernel(np.asarray(array), argument)
+            for (slot, argument), array in zip(written, arrays, strict=True):
+                host = array.numpy() if isinstance(array, (DeviceArray, DeviceImage, TexelArray)) else array
+                results[slot] = argument, from_kernel(host, argument)
             note(f"ran on {device_text(device)}")
             if options.timed:
-                runs = not values or any(value.nbytes for value in values)
+                runs = not values or any(getattr(value, "nbytes", 1) for value in values)
                 dispatch = functools.partial(kernel.time, *values, groups=groups, push=push)
                 _report_times(load_seconds, first_seconds, call, dispatch if runs else None)
     printed = Outputs()
     for slot, (argument, result) in results.items():
         for target in targets.get(slot, [OutputArgument(argument.key, None)]):
             if target.path is None:
-                printed.put(f"{slot.label}: {format_value(result, element_type=argument.element_type)}")
+                printed.put(f"{slot.label}: {result_text(argument, result)}")
                 continue
-            pack = functools.partial(argument.element_type.pack, result)
+            where = f"--output {target.key.text}"
             with printed.storing():
-                store_array(target.path, result, pack, where=f"--output {target.key.text}")
+                is_png = target.path.suffix.lower() == ".png"
+                stored = result_picture(argument, result, where) if is_png else result
+                store_array(target.path, stored, functools.partial(result_bytes, argument, result), where=where)
     printed.finish()
     tolerances = Tolerances(options.atol, options.rtol)
     differences: list[str] = []
     for slot, several in wanted.items():
         argument, result = results[slot]
-        differences += [difference(slot.label, result, argument.element_type, one, tolerances) for one in several]
+        like = argument.format if isinstance(argument, ImageArgument) else None
+        for one in several:
+            if isinstance(one, ImageArgument):
+                one = one.resolved(slot.binding, f"--expect {one.key.text}", like)
+            differences.append(difference(slot.label, result, argument.element_type, one, tolerances))
     if any(differences):
         raise ExpectationError("\n".join(filter(None, differences)))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from ...formats.element_type import ElementType, format_shape_and_type, parse_shape_and_type
+from ...formats.image_format import ImageFormat
 from ...hal_vulkan import (
     Binding,
     BlockMember,
@@ -19,8 +20,9 @@ from ...hal_vulkan import (
     ShaderModuleReflection,
     SpecializationValue,
 )
-from ...runtime import ArraySpec, empty
+from ...runtime import ArraySpec, Device, empty
 from ...runtime.kernels.block import describe, member_layout
+from ...runtime.kernels.parameter import KernelArgument
 from ...runtime.kernels.push import pack_push
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
 from ...spirv.block_dtype import member_names
@@ -28,8 +30,11 @@ from ...spirv.reflection_types import ScalarType, SpecializationConstant
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file
-from .arguments import Array, BindingKey, BufferArgument
+from .image_arguments import ImageArgument, SamplerArgument
+from .keys import Array, BindingKey, BufferArgument
 
+_SAMPLER: Final = 0  # VkDescriptorType
+_COMBINED: Final = 1
 _BOOLEANS: Final = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -47,25 +52,27 @@ class Slot:
     @property
     def label(self) -> str:
         """``binding[2]``, or ``binding[1.2]`` in set 1; a descriptor of an array is followed by its index."""
-        return f"binding[{_number(self.binding)}]" + (f"[{self.element}]" if self.binding.count > 1 else "")
+        return f"binding[{_number(self.binding)}]" + (f"[{self.element}]" if self.binding.count != 1 else "")
 
 
 class Slots:
-    """The arguments of an entry point, in the order of a call."""
+    """The arguments of an entry point, in the order of a call. Run-time sized arrays have as many as ``keys`` name."""
 
-    def __init__(self, entry: EntryPoint) -> None:
-        pairs = [(binding, element) for binding in entry.bindings for element in range(binding.count)]
+    def __init__(self, entry: EntryPoint, keys: Iterable[BindingKey] = ()) -> None:
+        sizes: dict[tuple[int, int], int] = {}
+        named = list(keys)
+        for binding in entry.bindings:
+            mine = [k.element for k in named if _names(k, binding)]
+            sizes[binding.set, binding.binding] = binding.count or max(mine, default=-1) + 1
+        pairs = [(b, element) for b in entry.bindings for element in range(sizes[b.set, b.binding])]
         self.slots: tuple[Slot, ...] = tuple(Slot(i, binding, element) for i, (binding, element) in enumerate(pairs))
         self._entry = entry
 
     def find(self, key: BindingKey, option: str) -> Slot:
         """The slot that a key names."""
-        if key.name:
-            found = [s for s in self.slots if s.binding.name == key.name]
-            if len({(s.binding.set, s.binding.binding) for s in found}) > 1:
-                raise usage_error(f"{option} {key.text}: several bindings have that name; {self._declared()}")
-        else:
-            found = [s for s in self.slots if (s.binding.set, s.binding.binding) == (key.set, key.binding)]
+        found = [s for s in self.slots if _names(key, s.binding)]
+        if key.name and len({(s.binding.set, s.binding.binding) for s in found}) > 1:
+            raise usage_error(f"{option} {key.text}: several bindings have that name; {self._declared()}")
         for slot in found:
             if slot.element == key.element:
                 return slot
@@ -74,34 +81,94 @@ class Slots:
             raise usage_error(f"{option} {key.text}: the binding has {count} descriptor(s), the last is [{count - 1}]")
         raise usage_error(f"{option} {key.text}: no such binding; {self._declared()}")
 
+    def in_call(self, values: Sequence[KernelArgument]) -> list[KernelArgument]:
+        """The values of the slots as a call takes them: those of a run-time sized array as one list."""
+        arguments: list[KernelArgument] = []
+        for binding in self._entry.bindings:
+            mine = [values[s.index] for s in self.slots if s.binding is binding]
+            arguments += mine if binding.count else [mine]
+        return arguments
+
     def _declared(self) -> str:
         known = [_number(b) + (f" ({b.name})" if b.name else "") for b in self._entry.bindings]
         return f"{self._entry.name} has: {', '.join(known) or 'no bindings'}"
+
+
+def _names(key: BindingKey, binding: Binding) -> bool:
+    if key.name:
+        return key.name == binding.name
+    return (key.set, key.binding) == (binding.set, binding.binding)
 
 
 def _number(binding: Binding) -> str:
     return f"{binding.set}.{binding.binding}" if binding.set else f"{binding.binding}"
 
 
-def bind(slots: Slots, arguments: Sequence[BufferArgument]) -> list[tuple[BufferArgument, Array | ArraySpec]]:
-    """The argument given for each slot, in order, and the value that a call takes for it: without data a place for an
-    output where the binding is only written, zeros elsewhere.
+def bind(
+    slots: Slots, arguments: Sequence[BufferArgument], samplers: Sequence[SamplerArgument], device: Device
+) -> list[tuple[BufferArgument | None, KernelArgument]]:
+    """The argument given for each slot, in order, and the value that a call takes for it.
+
+    Without data that is a place for an output where the binding is only written, zeros elsewhere. A sampler that is not
+    given is the default one, and other elements of arrays that are not given are ``None``.
     """
     given: dict[int, BufferArgument] = {}
     for argument in arguments:
         slot = slots.find(argument.key, "--binding")
         if slot.index in given:
             raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
+        if isinstance(argument, ImageArgument):
+            argument = argument.resolved(slot.binding, f"--binding {argument.key.text}")
         given[slot.index] = argument
-    missing = [slot for slot in slots.slots if slot.index not in given]
+    chosen: dict[int, SamplerArgument] = {}
+    for sampler in samplers:
+        slot = slots.find(sampler.key, "--sampler")
+        if slot.binding.descriptor_type not in (_SAMPLER, _COMBINED) or slot.index in chosen:
+            what = "is given twice" if slot.index in chosen else f"is a {slot.binding.descriptor_type_name}"
+            raise usage_error(f"--sampler {sampler.key.text}: {slot.label} {what}")
+        chosen[slot.index] = sampler
+    missing = [
+        slot
+        for slot in slots.slots
+        if slot.index not in given
+        and slot.binding.descriptor_type != _SAMPLER
+        and (slot.binding.count == 1 or slot.binding.image is None)
+    ]
     if missing:
         labels = ", ".join(s.label + (f" ({s.binding.name})" if s.binding.name else "") for s in missing)
         raise usage_error(
             f"expected a --binding for each that the kernel declares; missing: {labels}. "
-            f"Write --binding {missing[0].label.removeprefix('binding[').replace(']', '', 1)}=4xf32 "
-            "for zeros or an output"
+            f"Write --binding {missing[0].label.removeprefix('binding[').replace(']', '', 1)}="
+            f"{_example(missing[0].binding)} for zeros or an output"
         )
-    return [(given[slot.index], _to_kernel(given[slot.index], slot)) for slot in slots.slots]
+    bound: list[tuple[BufferArgument | None, KernelArgument]] = []
+    for slot in slots.slots:
+        found, choice = given.get(slot.index), chosen.get(slot.index)
+        if slot.binding.descriptor_type == _SAMPLER:
+            if found is not None:
+                raise usage_error(f"--binding {found.key.text}: the binding is a sampler; give --sampler")
+            bound.append((None, device.sampler() if choice is None else choice.value(device)))
+        elif isinstance(found, ImageArgument):
+            value = found.value(device, slot.binding, None if choice is None else choice.value(device))
+            bound.append((found, value))
+        else:
+            bound.append((found, None if found is None else _to_kernel(found, slot)))
+    return bound
+
+
+def _example(binding: Binding) -> str:
+    """A value for a binding, for messages."""
+    image = binding.image
+    if image is None or image.dim == "buffer":
+        return "4xf32"
+    sizes = {"1d": "256", "3d": "64x64x64", "cube": "6x256x256"}.get(image.dim, "256x256")
+    stored = image.storage and image.format != "unknown"
+    name = (
+        ImageFormat.parse(image.format).name
+        if stored
+        else {"int": "rgba32sint", "uint": "rgba8uint"}.get(image.sampled.kind, "rgba8unorm")
+    )
+    return f"{'6x' if image.arrayed and image.dim != 'cube' else ''}{sizes}x{name}"
 
 
 def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:

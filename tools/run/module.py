@@ -36,8 +36,8 @@ from ..output_files import Outputs
 from ..programs import device_kinds, is_program, module_on_stdin, open_program
 from ..reports import device_text, repeat, say_time, seconds_text
 from ..streams import note, put
-from .arguments import Array
 from .expectations import Tolerances
+from .keys import Array
 from .module_arguments import Given, Target, load_parameters, parse_expectations, parse_inputs, parse_targets
 from .module_results import HostResult, compare, read_results, result_text, store_result
 

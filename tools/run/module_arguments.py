@@ -26,7 +26,7 @@ from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, zeros
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import usage, usage_error
-from .arguments import Array
+from .keys import Array
 
 _LETTER_TYPES: Final = {
     "i": ElementType.INT_32,

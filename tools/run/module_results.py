@@ -26,8 +26,9 @@ from ...status import InvalidArgumentError, UnimplementedError
 from ...vm.types.buffer import VmBuffer
 from ...vm.types.list import VmList
 from ...vm.types.ref_types import ref_type_name
-from .arguments import Array, store_array
+from .arguments import store_array
 from .expectations import Tolerances, comparable, differing
+from .keys import Array
 from .module_arguments import Given, scalar_type
 
 _VIEW: Final = "hal.buffer_view"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from pumice.formats.element_type import ElementType
-from pumice.tools.run.arguments import Array, BindingKey, BufferArgument
 from pumice.tools.run.expectations import DEFAULT_RTOL, Tolerances, difference
+from pumice.tools.run.keys import Array, BindingKey, BufferArgument
 
 KEY = BindingKey("2", 0, 2, "", 0)
 

@@ -1,0 +1,152 @@
+"""Images and samplers among the options of ``pumice run``, and pictures as files of results."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ...formats.element_type import ElementType, format_shape
+from ...formats.image_format import ImageFormat
+from ...formats.image_texels import from_texels, to_texels
+from ...formats.picture import array_to_picture, texels_to_picture
+from ...hal_vulkan import Binding
+from ...runtime import Device, DeviceImage, Sampler, TexelArray
+from ...runtime.images.image import checked_shape
+from ...runtime.images.layout import ImageLayout
+from ...runtime.values.format import format_value
+from ...runtime.values.image_text import ImageSpec, element_type_of
+from ...status import shorten, shown
+from ..errors import usage, usage_error
+from .keys import Array, BindingKey, BufferArgument, split_key
+
+SAMPLER_EXAMPLE: Final = "1=filter=nearest,address=repeat"
+
+_NUMBERS: Final = ("lod_bias", "min_lod", "max_lod", "anisotropy")
+_WORDS: Final = ("filter", "address", "min_filter", "mip_filter", "compare", "border", "reduction")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageArgument(BufferArgument):
+    """A binding's image; shape, element type and data are those of its array once ``resolved``."""
+
+    spec: ImageSpec
+    format: ImageFormat | None = None
+
+    def resolved(self, binding: Binding, where: str, like: ImageFormat | None = None) -> BufferArgument:
+        """The argument for a binding, with the format that the kernel declares, or ``like``, where it has none."""
+        image = binding.image
+        if image is None:
+            if self.spec.format is None and self.data is not None:
+                return BufferArgument(self.key, self.data.shape, element_type_of(self.data.dtype), self.data)
+            what = binding.descriptor_type_name.replace("_", " ")
+            hint = "give --sampler" if what == "sampler" else "write a buffer such as 256x256x4xf32"
+            raise usage_error(f"{where}: the binding is a {what}, which takes no image; {hint}")
+        declared = "" if not image.storage or image.format == "unknown" else image.format
+        text = shorten(self.spec.text)
+        with usage(where):
+            image_format, grid, data = self.spec.resolved(like.name if like else declared, image.sampled.kind, text)
+            if data is not None and data.dtype != image_format.dtype:
+                # As the device stores it: expected values are compared with what it can hold.
+                whole = checked_shape(data, ImageLayout("", grid), image_format, text)
+                data = from_texels(to_texels(whole, image_format, text), image_format)
+        if declared and image_format.spirv_name != declared:
+            raise usage_error(f"{where}: the kernel declares {ImageFormat.parse(declared)}, got {image_format}")
+        shape = (*grid, *image_format.texel_shape())
+        element = element_type_of(image_format.dtype)
+        return dataclasses.replace(self, shape=shape, element_type=element, data=data, format=image_format)
+
+    @property
+    def resolved_format(self) -> ImageFormat:
+        """The format, once it is resolved."""
+        assert self.format is not None
+        return self.format
+
+    def value(self, device: Device, binding: Binding, sampler: Sampler | None) -> DeviceImage | TexelArray:
+        """The image, or the array as texels, that a call takes."""
+        image, name = binding.image, self.resolved_format.name
+        assert image is not None
+        data = np.zeros(self.shape, self.element_type.require_dtype()) if self.data is None else self.data
+        with usage(f"--binding {self.key.text}"):
+            if image.dim == "buffer":
+                return device.texel_buffer(to_texels(data, self.resolved_format), name)
+            dim = ("2d" if image.dim == "rect" else image.dim) + ("_array" if image.arrayed else "")
+            made = device.asimage(data, name, dim=dim, mips=self.spec.levels or True)
+            return made if sampler is None else made.with_sampler(sampler)
+
+    def text(self, result: Array) -> str:
+        """A result as it is printed."""
+        values = format_value(result, element_type=self.element_type).partition("=")[2]
+        grid = result.shape[: result.ndim - len(self.resolved_format.texel_shape())]
+        return f"{format_shape(grid)}x{self.resolved_format}={values}"
+
+
+def result_text(argument: BufferArgument, result: Array) -> str:
+    """A result as it is printed: ``4xf32=1 2 3 4``, ``2x2xr8unorm=[0 1][2 3]``."""
+    if isinstance(argument, ImageArgument):
+        return argument.text(result)
+    return format_value(result, element_type=argument.element_type)
+
+
+def result_bytes(argument: BufferArgument, result: Array) -> bytes:
+    """The bare bytes of a result."""
+    if isinstance(argument, ImageArgument):
+        return to_texels(result, argument.resolved_format).tobytes()
+    return argument.element_type.pack(result)
+
+
+def result_picture(argument: BufferArgument, result: Array, where: str) -> Array:
+    """A result as a picture; InvalidArgumentError where it is none."""
+    if isinstance(argument, ImageArgument):
+        return texels_to_picture(to_texels(result, argument.resolved_format), argument.resolved_format, where)
+    return array_to_picture(result, where)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SamplerArgument:
+    """A binding's sampler: the keywords of ``Device.sampler``."""
+
+    key: BindingKey
+    keywords: Mapping[str, Any]
+
+    def value(self, device: Device) -> Sampler:
+        """The sampler."""
+        with usage(f"--sampler {self.key.text}"):
+            return device.sampler(**self.keywords)
+
+
+def parse_samplers(texts: Sequence[str]) -> list[SamplerArgument]:
+    """The arguments of the repeatable option ``--sampler KEY=NAME=VALUE,…``."""
+    arguments = []
+    for text in texts:
+        key, body = split_key("--sampler", text, SAMPLER_EXAMPLE)
+        keywords: dict[str, Any] = {}
+        for part in filter(None, (part.strip() for part in body.split(","))):
+            name, equals, value = (piece.strip() for piece in part.partition("="))
+            if name == "unnormalized" and value in ("", "1", "true"):
+                keywords[name] = True
+                continue
+            if not equals or name not in (*_NUMBERS, *_WORDS) or name in keywords:
+                raise usage_error(
+                    f"--sampler {key.text}: expected NAME=VALUE, each once, such as {SAMPLER_EXAMPLE}, of "
+                    f"{', '.join((*_WORDS, *_NUMBERS, 'unnormalized'))}; got {shown(part)}"
+                )
+            keywords[name] = _number(key, name, value) if name in _NUMBERS else value
+            if name == "address" and "/" in value:
+                keywords[name] = value.split("/")
+        arguments.append(SamplerArgument(key, keywords))
+    return arguments
+
+
+def _number(key: BindingKey, name: str, value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise usage_error(f"--sampler {key.text}: {name} is a number, got {shorten(value)}") from None
+
+
+def image_argument(key: BindingKey, spec: ImageSpec) -> ImageArgument:
+    """An argument whose format and shape are still to be resolved."""
+    return ImageArgument(key, (), ElementType.NONE, spec.data, spec)
