@@ -6,8 +6,10 @@ This file is the group of commands and the one place that turns errors into mess
 0      done
 1      the run failed, its results could not be printed or stored, or an expectation did not hold
 2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel or function declares
-3      ``bench`` and ``study``: measured, but a point is noisier than allowed, or a comparison UNCLEAR
+3      ``bench`` and ``study``: measured, but a point is noisier than allowed, or a comparison UNCLEAR; ``run``: an
+       Amber script needs what pumice does not run
 4      ``study compare``: a point is SLOWER
+77     ``run``: every Amber script was skipped
 130    interrupted (Ctrl-C)
 141    the reader of the output is gone
 =====  ==================================================================================================
@@ -52,7 +54,7 @@ _COMMANDS: Final = {
     "devices": (".inspect.devices", "devices", "List the Vulkan devices."),
     "dump": (".inspect.dump", "dump", "Show what a compiled program holds."),
     "info": (".inspect.info", "info", "Show what a kernel declares."),
-    "run": (".run.command", "run", "Run a kernel or a compiled program."),
+    "run": (".run.command", "run", "Run a kernel, a compiled program or Amber scripts."),
     "run-checks": (".run.checks", "run_checks", "Run the check functions of modules."),
     "study": (".study.command", "study", "Run, report and compare timing studies."),
 }
@@ -135,8 +137,8 @@ class _Program(click.Group):
 def main(ctx: click.Context) -> None:
     """Run compute kernels and compiled programs on Vulkan devices, and time them.
 
-    Exit status: 0 done, 1 the run failed or an expectation did not hold, 2 wrong usage; 3 and 4 are of bench and study.
-    PUMICE_DEBUG=1 shows tracebacks.
+    Exit status: 0 done, 1 the run failed or an expectation did not hold, 2 wrong usage; 3, 4 and 77 are of bench, study
+    and Amber scripts. PUMICE_DEBUG=1 shows tracebacks.
     """
     if ctx.invoked_subcommand is None:
         note(ctx.get_help())

@@ -15,6 +15,8 @@ _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte ord
 _HEAD: Final = 16
 PROGRAM_SUFFIXES: Final = (".mlir", ".pb", ".pbtxt")
 """Of files that are compiled before they run."""
+SCRIPT_SUFFIXES: Final = (".amber", ".vkscript")
+"""Of Amber scripts."""
 
 
 class FileKind(enum.Enum):
@@ -25,6 +27,7 @@ class FileKind(enum.Enum):
     EXECUTABLE = "Vulkan executable (VKE1)"
     MODULE = "bytecode module"
     PROGRAM = "tensor program"
+    SCRIPT = "Amber script"
 
 
 def file_kind(path: Path, language: str | None = None) -> FileKind:
@@ -36,13 +39,15 @@ def file_kind(path: Path, language: str | None = None) -> FileKind:
         return FileKind.EXECUTABLE
     if is_module(head):
         return FileKind.MODULE
+    if head[:7] == b"#!amber" or path.suffix in SCRIPT_SUFFIXES:
+        return FileKind.SCRIPT
     if language is not None or language_of(path) is not None:
         return FileKind.SOURCE
     if path.suffix in PROGRAM_SUFFIXES:
         return FileKind.PROGRAM
     raise InvalidArgumentError(
         f"{shorten(str(path))}: expected SPIR-V (.spv), {described_languages()}, StableHLO (.mlir), a GraphDef (.pb, "
-        ".pbtxt), a compiled module or a Vulkan executable; its name and content are those of none"
+        ".pbtxt), Amber (.amber), a compiled module or a Vulkan executable; its name and content are those of none"
         + ("" if head else ", it is empty")
     )
 

@@ -29,7 +29,7 @@ _API_VERSION = (1 << 22) | (4 << 12)
 
 
 class Driver(Closing):
-    """A VkInstance with the profiles of all its physical devices."""
+    """A VkInstance with the profiles of all its physical devices; ``extensions`` are those that instances may have."""
 
     def __init__(self, *, validation: bool | None = None) -> None:
         """Loads the Vulkan library and enumerates.
@@ -48,6 +48,7 @@ class Driver(Closing):
         functions = InstanceFunctions()
         query = functions.vkEnumerateInstanceExtensionProperties
         available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
+        self.extensions = frozenset(available)
         portability = _PORTABILITY_ENUMERATION in available
         self.debug_utils = _DEBUG_UTILS in available or self.validation
         extensions = [_PORTABILITY_ENUMERATION] if portability else []

@@ -126,6 +126,7 @@ class Tally:
         seconds: of all workers together, on the clock.
         peak: most bytes of memory that a worker was seen to hold.
         results: by case.
+        details: by case, of those that have one.
     """
 
     outcomes: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
@@ -136,6 +137,7 @@ class Tally:
     seconds: float = 0.0
     peak: int = 0
     results: dict[int, str] = field(default_factory=dict)
+    details: dict[int, str] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -300,6 +302,8 @@ def _hear(worker: _Worker, data: bytes, tally: Tally) -> None:
         worker.next = index + worker.step
         tally.outcomes[stage, result] += 1
         tally.results[index] = result
+        if detail:
+            tally.details[index] = detail
         if result in WRONG:
             tally.wrong.append((index, result, detail))
         elif result == "INTERNAL" and " failed with " in detail:  # and not a program's own ``vm.fail``

@@ -36,7 +36,8 @@ ALLOWED: Mapping[str, set[str]] = {
     "runtime": {*FORMATS, *DEVICES, "runtime", "vm"},
     "jit": {*FORMATS, "jit", "compiler", "runtime", "vm", "hal"},
     "study": {*FORMATS, "study", "runtime", "hal", "hal_vulkan", "shaders"},
-    "tools": {*FORMATS, *DEVICES, "tools", "study", "runtime", "vm", "compiler", "codegen"},
+    "amber": {*FORMATS, "amber", "hal_vulkan", "runtime"},
+    "tools": {*FORMATS, *DEVICES, "tools", "amber", "study", "runtime", "vm", "compiler", "codegen"},
 }
 # Inside a folder: the rooms of the same folder that a room may import.
 ROOMS: Mapping[str, set[str]] = {

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _KERNELS: Final = "Options for kernels"
 _MODULES: Final = "Options for compiled programs"
 _BOTH: Final = "Options for both"
+_FOR_SCRIPTS: Final = ("devices", "validation", "timeout")
 
 # Flags that ``iree-run-module --help`` of release 3.13 lists and that do not exist here, and what to do instead.
 _IREE_FLAGS: Final = {
@@ -101,7 +102,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 
 
 @click.command(cls=_RunCommand)
-@click.argument("file", required=False)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
 @_both("--device", "devices", multiple=True, metavar="URI", help=f"{DEVICE_HELP} Compiled programs take several.")
 @_both(
     "--output",
@@ -227,11 +228,18 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     metavar="KEY=VALUE",
     help="The expected value of a written binding, as for --binding; exit status 1 if it differs.",
 )
+@_kernel(
+    "--to-amber",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="Write this run as an Amber script, a bug report for driver developers: shader, buffers, and as expected "
+    "values those of --expect, or else what came out.",
+)
 @click.pass_context
-def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **options: Any) -> None:
+def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...], **options: Any) -> None:
     """Run FILE: a compiled program (.vmfb), one that is compiled first (StableHLO, .mlir; a GraphDef, .pb or .pbtxt),
-    either of them from stdin (-), or a kernel in SPIR-V (.spv) or as source (GLSL: .comp, .glsl; HLSL: .hlsl; Slang:
-    .slang; WGSL: .wgsl; SPIR-V assembly: .spvasm).
+    either of them from stdin (-), a kernel in SPIR-V (.spv) or as source (GLSL: .comp, .glsl; HLSL: .hlsl; Slang:
+    .slang; WGSL: .wgsl; SPIR-V assembly: .spvasm), or Amber scripts (.amber).
 
     Results go to stdout. A program's are those of the function that is called:
 
@@ -246,10 +254,19 @@ def run(ctx: click.Context, /, file: str | None, modules: tuple[str, ...], **opt
     \b
       pumice run mul.comp -b 0=4xf32=1,2,3,4 -b 1=4xf32=2,3,4,5 -b 2=4xf32
       binding[2]: 4xf32=2 6 12 20
+
+    Each of several Amber scripts is run, and gets a line. Exit status: 0 passed, some skipped perhaps, 1 some failed, 2
+    some are wrong, 3 some need what pumice does not run, such as graphics pipelines, 77 all were skipped.
     """
     from ...status import UnimplementedError
     from ..input_files import FileKind, file_kind
 
+    if files and all(file != "-" and file_kind(Path(file), options["language"]) is FileKind.SCRIPT for file in files):
+        _run_scripts(ctx, files, options)
+        return
+    if len(files) > 1:
+        raise usage_error(f"only Amber scripts run several at a time; got {len(files)} files, not all of them scripts")
+    file = files[0] if files else None
     if file is None and not modules:
         raise usage_error("Missing argument 'FILE'.")
     kind = FileKind.MODULE if file is None or file == "-" else file_kind(Path(file), options["language"])
@@ -271,6 +288,19 @@ def _reject(ctx: click.Context, heading: str, what: str, found: str) -> None:
     for parameter in given_options(ctx):
         if getattr(parameter, "heading", None) == heading:
             raise usage_error(f"{parameter.opts[0]} is for {what}; {found}")
+
+
+def _run_scripts(ctx: click.Context, files: tuple[str, ...], options: dict[str, Any]) -> None:
+    from .script import run_scripts
+
+    for parameter in given_options(ctx):
+        if isinstance(parameter, click.Option) and parameter.name not in _FOR_SCRIPTS:
+            raise usage_error(f"{parameter.opts[0]} is not for Amber scripts, which say everything themselves")
+    devices = options["devices"]
+    if len(devices) > 1:
+        raise usage_error(f"an Amber script runs on one device, got --device {len(devices)} times")
+    uri = devices[0] if devices else None
+    ctx.exit(run_scripts([Path(file) for file in files], uri, options["validation"], options["timeout"]))
 
 
 def _run_kernel(file: Path, kind: FileKind, options: dict[str, Any]) -> None:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from ...hal_vulkan import DispatchTiming, reflect
-from ...runtime import DeviceArray, DeviceImage, TexelArray
+from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
-from ...runtime.kernels.shader_source import load_shader
+from ...runtime.kernels.shader_source import load_shader, specialization_by_id
+from ...spirv.sources.language import Language, language_of
+from ...spirv.sources.options import SourceOptions
 from ...status import NotFoundError, UnimplementedError
 from ..errors import ExpectationError, usage, usage_error
 from ..input_files import FileKind
@@ -53,6 +55,7 @@ class KernelRun:
     device: str | None = None
     timed: bool = False
     validation: bool | None = None
+    to_amber: Path | None = None
 
 
 def run_kernel(options: KernelRun) -> None:
@@ -121,6 +124,26 @@ def run_kernel(options: KernelRun) -> None:
                 runs = not values or any(getattr(value, "nbytes", 1) for value in values)
                 dispatch = functools.partial(kernel.time, *values, groups=groups, push=push)
                 _report_times(load_seconds, first_seconds, call, dispatch if runs else None)
+            tolerances = Tolerances(options.atol, options.rtol)
+            if options.to_amber is not None:
+                from .capture import write_script  # here: few runs need it
+
+                write_script(
+                    options.to_amber,
+                    device,
+                    kernel,
+                    code,
+                    slots.slots,
+                    bound,
+                    results,
+                    wanted,
+                    groups=groups,
+                    push=push,
+                    specialization=specialization_by_id(reflection, specialization),
+                    subgroup_size=options.subgroup_size,
+                    glsl=_glsl_source(options.file, sources, device),
+                    tolerances=tolerances,
+                )
     printed = Outputs()
     for slot, (argument, result) in results.items():
         for target in targets.get(slot, [OutputArgument(argument.key, None)]):
@@ -133,7 +156,6 @@ def run_kernel(options: KernelRun) -> None:
                 stored = result_picture(argument, result, where) if is_png else result
                 store_array(target.path, stored, functools.partial(result_bytes, argument, result), where=where)
     printed.finish()
-    tolerances = Tolerances(options.atol, options.rtol)
     differences: list[str] = []
     for slot, several in wanted.items():
         argument, result = results[slot]
@@ -144,6 +166,15 @@ def run_kernel(options: KernelRun) -> None:
             differences.append(difference(slot.label, result, argument.element_type, one, tolerances))
     if any(differences):
         raise ExpectationError("\n".join(filter(None, differences)))
+
+
+def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[str, str] | None:
+    """The text of a GLSL kernel that nothing else goes into, with its target environment."""
+    language = sources.language or language_of(file)
+    if language is not Language.GLSL or sources.defines or sources.include_dirs:
+        return None
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return text, f"vulkan1.{min(device.profile.api_version[1], 3)}"
 
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:

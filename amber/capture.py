@@ -1,0 +1,218 @@
+"""A run of a kernel as a script: a report that driver developers can run with no pumice at hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..spirv import tools as spirv_tools
+from ..spirv.capabilities import requirements
+from ..spirv.reflection_types import ShaderModuleReflection
+from ..spirv.requirement_tables import CAPABILITIES
+from ..spirv.specialize import specialize
+from ..status import InvalidArgumentError, UnavailableError
+from .script import (
+    Binding,
+    Buffer,
+    Expectation,
+    ExpectBuffer,
+    ExpectValues,
+    Pipeline,
+    Requirement,
+    Run,
+    Script,
+    Shader,
+    Specialization,
+    Subgroups,
+    Tolerance,
+)
+from .source import Place
+from .types import DataType, Kind, Number, layout_of
+
+Array = npt.NDArray[np.generic]
+
+_NOWHERE: Final = Place(0, 0)
+_KINDS: Final[dict[str, Kind]] = {"i": "int", "u": "uint", "f": "float"}
+_VALUES_AN_EXPECTATION: Final = 16
+_INCLUDE: Final = re.compile(r"^\s*#\s*include\b", re.MULTILINE)
+# The structures that Amber names features by; those of Vulkan 1.0 have no structure there.
+_GROUPS: Final = {
+    **dict.fromkeys(("variablePointers", "variablePointersStorageBuffer"), "VariablePointerFeatures"),
+    **dict.fromkeys(("shaderFloat16", "shaderInt8"), "Float16Int8Features"),
+    **dict.fromkeys(("vulkanMemoryModel", "vulkanMemoryModelDeviceScope"), "VulkanMemoryModelFeatures"),
+    **dict.fromkeys(
+        ("storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess", "storagePushConstant8"), "Storage8BitFeatures"
+    ),
+    **dict.fromkeys(
+        ("storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess", "storagePushConstant16"),
+        "Storage16BitFeatures",
+    ),
+    "cooperativeMatrix": "CooperativeMatrixFeaturesKHR",
+    "bufferDeviceAddress": "BufferDeviceAddressFeatures",
+    "shaderZeroInitializeWorkgroupMemory": "ZeroInitializeWorkgroupMemoryFeatures",
+    **dict.fromkeys(("shaderInt16", "shaderInt64", "shaderFloat64"), ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedBuffer:
+    """What was bound, one to a descriptor.
+
+    Attributes:
+        set, binding: where; several in a row at one place are an array of descriptors.
+        kind: ``"storage"`` or ``"uniform"``.
+        data: its contents before the run.
+        expected: and after it, or ``None`` where nothing is expected.
+        tolerance: how far floats may be off; ``None``: not a bit.
+    """
+
+    set: int
+    binding: int
+    kind: str
+    data: Array
+    expected: Array | None = None
+    tolerance: float | None = None
+
+
+def captured_script(
+    code: bytes,
+    reflection: ShaderModuleReflection,
+    buffers: Sequence[CapturedBuffer],
+    groups: tuple[int, int, int],
+    *,
+    entry_point: str = "main",
+    push: bytes = b"",
+    specialization: Mapping[int, bytes] | None = None,
+    subgroup_size: int | None = None,
+    glsl: tuple[str, str] | None = None,
+) -> Script:
+    """The script of one dispatch.
+
+    Args:
+        code: the SPIR-V that ran, with its ``reflection``.
+        buffers: what was bound, in order.
+        groups: workgroup counts.
+        push: the push constants.
+        specialization: constants' values by id, as bytes in the type of each.
+        subgroup_size: what was asked for.
+        glsl: the source and the target environment that it was compiled for, to be written in place of SPIR-V.
+
+    Raises:
+        InvalidArgumentError: nothing is bound.
+    """
+    if not buffers:
+        raise InvalidArgumentError("a kernel without bindings has no results to expect; there is nothing to report")
+    constants = {c.constant_id: c for c in reflection.specialization_constants}
+    given = dict(specialization or {})
+    if any(constants[id].scalar.bits != 32 for id in given):  # scripts give 32-bit values only
+        code, given, glsl = specialize(code, given), {}, None
+    pipeline = Pipeline("pipeline", _NOWHERE, "kernel", entry_point if entry_point != "main" else "")
+    for id, value in given.items():
+        pipeline.specialization[id] = _specialization(constants[id].scalar.kind, value)
+    pipeline.subgroups = Subgroups(size=subgroup_size)
+    declared: dict[str, Buffer] = {}
+    expectations: list[Expectation] = []
+    if push:
+        pipeline.push_constants = "push_constants"
+        declared["push_constants"] = _buffer(
+            "push_constants", np.frombuffer(push, np.uint8 if len(push) % 4 else np.uint32)
+        )
+    bound: dict[tuple[int, int], list[str]] = {}
+    for captured in buffers:
+        names = bound.setdefault((captured.set, captured.binding), [])
+        name = f"binding_{captured.set}_{captured.binding}" + (f"_{len(names)}" if names else "")
+        names.append(name)
+        declared[name] = _buffer(name, captured.data)
+        expectations += _expected(name, captured, declared)
+    kinds = {(b.set, b.binding): b.kind for b in buffers}
+    for key, names in bound.items():
+        pipeline.bindings[key] = Binding(kinds[key], tuple(names), *key, _NOWHERE)
+    return Script(
+        "<run>",
+        tuple(_requirements(reflection)),
+        {"kernel": _shader(code, glsl)},
+        declared,
+        {},
+        {"pipeline": pipeline},
+        (Run("pipeline", groups, False, _NOWHERE), *expectations),
+    )
+
+
+def _shader(code: bytes, glsl: tuple[str, str] | None) -> Shader:
+    # A line END would end the shader in the script; a file that is included would be missing.
+    if glsl is not None and not _INCLUDE.search(glsl[0]) and not re.search(r"^\s*END\b", glsl[0], re.MULTILINE):
+        return Shader("kernel", "compute", "GLSL", glsl[0], glsl[1], _NOWHERE)
+    words = np.frombuffer(code, "<u4" if code[:1] == b"\x03" else ">u4")
+    version = f"spv1.{int(words[1]) >> 8 & 0xFF}"
+    try:
+        return Shader("kernel", "compute", "SPIRV-ASM", spirv_tools.disassemble(code), version, _NOWHERE)
+    except UnavailableError:
+        lines = (" ".join(f"{word:#010x}" for word in words[i : i + 8]) for i in range(0, len(words), 8))
+        return Shader("kernel", "compute", "SPIRV-HEX", "\n".join(lines), "", _NOWHERE)
+
+
+def _specialization(kind: str, value: bytes) -> Specialization:
+    bits = int.from_bytes(value, "little")
+    if kind == "float":
+        number = float(np.frombuffer(value, "<f4")[0])
+        if number == number:
+            return Specialization("float", number, bits)
+    if kind == "int":
+        return Specialization("int32", int.from_bytes(value, "little", signed=True), bits)
+    return Specialization("uint32", bits, bits)
+
+
+def _buffer(name: str, data: Array) -> Buffer:
+    return Buffer(name, _type_of(data), "STD430", np.ascontiguousarray(data).tobytes(), _NOWHERE)
+
+
+def _type_of(data: Array) -> DataType:
+    """The type of a buffer's elements: the array's, or unsigned integers where text would not keep every bit."""
+    kind, bits = _KINDS.get(data.dtype.kind), 8 * data.dtype.itemsize
+    if kind == "float" and (bits > 64 or np.isnan(data).any()):
+        kind = "uint" if bits <= 64 else None
+    if kind is None:
+        return Number("uint", 32 if data.nbytes % 4 == 0 else 8)
+    return Number(kind, bits)
+
+
+def _expected(name: str, captured: CapturedBuffer, declared: dict[str, Buffer]) -> list[Expectation]:
+    expected = captured.expected
+    if expected is None:
+        return []
+    own = declared[name]
+    layout = layout_of(own.type, own.standard)
+    is_float = isinstance(own.type, Number) and own.type.kind == "float"
+    if captured.tolerance is not None and is_float and not np.isnan(expected).any():
+        values = np.ascontiguousarray(expected).reshape(-1).tolist()
+        step, size = _VALUES_AN_EXPECTATION, layout.size
+        tolerances = (Tolerance(captured.tolerance, False),)
+        return [
+            ExpectValues(name, i * size, "EQ", tuple(values[i : i + step]), layout, _NOWHERE, tolerances)
+            for i in range(0, len(values), step)
+        ]
+    other = f"expected_{name}"
+    declared[other] = Buffer(other, own.type, own.standard, np.ascontiguousarray(expected).tobytes(), _NOWHERE)
+    if _type_of(expected) != own.type:  # text keeps every bit of both
+        width = expected.dtype.itemsize
+        for each in (name, other):
+            declared[each] = Buffer(each, Number("uint", 8 * width), "STD430", declared[each].data, _NOWHERE)
+    return [ExpectBuffer(name, other, "EQ_BUFFER", 0.0, _NOWHERE)]
+
+
+def _requirements(reflection: ShaderModuleReflection) -> list[Requirement]:
+    """The features that the module needs and that Amber has a name for."""
+    table = requirements(CAPABILITIES)
+    found: dict[str, Requirement] = {}
+    for capability in reflection.capabilities:
+        for alternative in table.get(capability, ())[:1]:
+            group = _GROUPS.get(alternative.feature)
+            if group is not None:
+                name = f"{group}.{alternative.feature}" if group else alternative.feature
+                found[name] = Requirement("feature", name, _NOWHERE)
+    return list(found.values())

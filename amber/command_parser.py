@@ -1,0 +1,202 @@
+"""The commands of AmberScript that a run carries out: ``RUN``, ``EXPECT``, ``COPY``, ``REPEAT``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from ..status import shown
+from .script import Buffer, Command, Copy, ExpectBuffer, ExpectTexels, ExpectValues, Pipeline, Repeat, Run, Tolerance
+from .source import Source, Statement, Token, as_number
+from .values import parse_values
+
+REPEATABLE: Final = ("RUN", "EXPECT", "COPY", "CLEAR", "CLEAR_COLOR", "CLEAR_DEPTH", "CLEAR_STENCIL")
+_COMPARATORS: Final[dict[str, Literal["EQ", "NE", "LT", "LE", "GT", "GE"]]] = {
+    "EQ": "EQ",
+    "NE": "NE",
+    "LT": "LT",
+    "LE": "LE",
+    "GT": "GT",
+    "GE": "GE",
+}
+_BUFFER_COMPARATORS: Final[dict[str, Literal["EQ_BUFFER", "RMSE_BUFFER", "EQ_HISTOGRAM_EMD_BUFFER"]]] = {
+    "EQ_BUFFER": "EQ_BUFFER",
+    "RMSE_BUFFER": "RMSE_BUFFER",
+    "EQ_HISTOGRAM_EMD_BUFFER": "EQ_HISTOGRAM_EMD_BUFFER",
+}
+_DRAWS: Final = ("DRAW_RECT", "DRAW_GRID", "DRAW_ARRAY", "RAYGEN")
+
+
+class CommandParser:
+    """Reads commands; ``buffers`` and ``pipelines`` are what was declared before them."""
+
+    def __init__(self, source: Source, buffers: Mapping[str, Buffer], pipelines: Mapping[str, Pipeline]) -> None:
+        self._source = source
+        self._buffers = buffers
+        self._pipelines = pipelines
+
+    def command(self, line: Statement) -> Command:
+        """The command of a statement, and for ``REPEAT`` those of the lines up to its ``END``."""
+        token = line.take("a command")
+        if token.text == "REPEAT":
+            return self._repeat(line)
+        if token.text == "RUN":
+            return self._run(line)
+        if token.text == "EXPECT":
+            return self._expect(line)
+        if token.text == "COPY":
+            return self._copy(line)
+        raise self._source.error(f"{token.text} is for graphics pipelines, and this script has none", token.place)
+
+    def _repeat(self, line: Statement) -> Repeat:
+        count = line.integer("how often to repeat", 1)
+        line.finish()
+        commands: list[Command] = []
+        while True:
+            inner = self._source.statement()
+            if inner is None:
+                self._source.fail("REPEAT is not closed: expected END", line.first.place)
+            if inner.accept("END"):
+                inner.finish()
+                return Repeat(count, tuple(commands), line.first.place)
+            if inner.first.text not in REPEATABLE:
+                raise inner.unknown("a command that can be repeated", inner.first, REPEATABLE)
+            commands.append(self.command(inner))
+
+    def _run(self, line: Statement) -> Run:
+        timed = line.accept("TIMED_EXECUTION") is not None
+        token = line.take("the pipeline's name")
+        if token.text not in self._pipelines:
+            raise line.unknown("the name of a PIPELINE", token, self._pipelines)
+        following = line.peek()
+        if following is not None and following.text in _DRAWS:
+            self._source.fail(f"{following.text} is for other pipelines; {token.text} is compute", following.place)
+        groups = tuple(line.integer(f"the number of workgroups in {axis}") for axis in "xyz")
+        line.finish()
+        return Run(token.text, (groups[0], groups[1], groups[2]), timed, line.first.place)
+
+    def _copy(self, line: Statement) -> Copy:
+        source = self._buffer(line)
+        line.expect("TO")
+        target = self._buffer(line)
+        line.finish()
+        if source.name == target.name:
+            self._source.fail(f"COPY: {source.name} cannot be copied to itself", line.first.place)
+        if source.type != target.type or len(source.data) != len(target.data):
+            self._source.fail(
+                f"COPY takes buffers of one type and size; {source.name} is {source.type} of {len(source.data)} bytes, "
+                f"{target.name} {target.type} of {len(target.data)}",
+                line.first.place,
+            )
+        return Copy(source.name, target.name, line.first.place)
+
+    def _buffer(self, line: Statement) -> Buffer:
+        token = line.take("the name of a BUFFER")
+        if token.text not in self._buffers:
+            raise line.unknown("the name of a BUFFER", token, self._buffers)
+        return self._buffers[token.text]
+
+    # -- expectations --------------------------------------------------------------------------------
+
+    def _expect(self, line: Statement) -> Command:
+        buffer = self._buffer(line)
+        token = line.peek()
+        if token is not None and token.text in _BUFFER_COMPARATORS:
+            return self._expect_buffer(buffer, line)
+        line.expect("IDX")
+        x_token = line.peek()
+        x = line.integer("the index")
+        following = line.peek()
+        if following is not None and following.text.isdigit():
+            y = line.integer("the y coordinate")
+            return self._expect_texels(buffer, x, y, line)
+        assert x_token is not None
+        return self._expect_values(buffer, x, x_token, line)
+
+    def _expect_values(self, buffer: Buffer, offset: int, index: Token, line: Statement) -> ExpectValues:
+        layout = buffer.layout
+        tolerances = self._tolerances(line, 4)
+        comparator = line.choice("a comparator", _COMPARATORS)
+        if tolerances and comparator != "EQ":
+            self._source.fail(f"TOLERANCE is for EQ, not for {comparator}", line.first.place)
+        values = parse_values(line, layout)
+        elements = -(-len(values) // len(layout.segments))
+        if offset % layout.size:
+            self._source.fail(f"IDX is in bytes: expected a multiple of {layout.size}, an element's size", index.place)
+        if offset + elements * layout.size > len(buffer.data):
+            self._source.fail(
+                f"{elements} element(s) from byte {offset} go past the end of {buffer.name} ({len(buffer.data)} bytes)",
+                index.place,
+            )
+        return ExpectValues(buffer.name, offset, comparator, values, layout, line.first.place, tolerances)
+
+    def _expect_texels(self, buffer: Buffer, x: int, y: int, line: Statement) -> ExpectTexels:
+        line.expect("SIZE")
+        width, height = line.integer("the width", 1), line.integer("the height", 1)
+        channels = line.choice("a comparator of texels", {"EQ_RGB": 3, "EQ_RGBA": 4})
+        color = tuple(line.integer("a channel's value", 0, 255) for _ in range(channels))
+        tolerances = self._tolerances(line, channels)
+        line.finish()
+        extent = buffer.extent
+        if extent is None:
+            self._source.fail(f"{buffer.name} is no image, so it has no texels; compare by IDX alone", line.first.place)
+        if x + width > extent.width or y + height > extent.height:
+            self._source.fail(
+                f"the rectangle goes past the edges of {buffer.name} ({extent.width} x {extent.height})",
+                line.first.place,
+            )
+        return ExpectTexels(buffer.name, x, y, width, height, color, line.first.place, tolerances)
+
+    def _expect_buffer(self, buffer: Buffer, line: Statement) -> ExpectBuffer:
+        comparator = line.choice("a comparator", _BUFFER_COMPARATORS)
+        other = self._buffer(line)
+        tolerance = 0.0
+        if comparator != "EQ_BUFFER":
+            line.expect("TOLERANCE")
+            tolerance = line.number("the tolerance")
+        line.finish()
+        if buffer.type != other.type or buffer.standard != other.standard:
+            self._source.fail(
+                f"{comparator} compares buffers of one type; {buffer.name} is {buffer.type} {buffer.standard}, "
+                f"{other.name} {other.type} {other.standard}",
+                line.first.place,
+            )
+        if len(buffer.data) != len(other.data) or buffer.extent != other.extent:
+            self._source.fail(
+                f"{comparator} compares buffers of one size; {buffer.name} has {len(buffer.data)} bytes, {other.name} "
+                f"{len(other.data)}",
+                line.first.place,
+            )
+        if (
+            comparator == "EQ_HISTOGRAM_EMD_BUFFER"
+            and [(s.kind, s.bits) for s in buffer.layout.segments] != [("uint", 8)] * 4
+        ):
+            self._source.fail(
+                f"{comparator} compares four channels of 8 bits; {buffer.name} is {buffer.type}", line.first.place
+            )
+        return ExpectBuffer(buffer.name, other.name, comparator, tolerance, line.first.place)
+
+    def _tolerances(self, line: Statement, most: int) -> tuple[Tolerance, ...]:
+        if not line.accept("TOLERANCE"):
+            return ()
+        return read_tolerances(line, most)
+
+
+def read_tolerances(line: Statement, most: int) -> tuple[Tolerance, ...]:
+    """One to ``most`` tolerances, each a number or a percentage."""
+    found: list[Tolerance] = []
+    while (token := line.peek()) is not None:
+        text = token.text.removesuffix("%")
+        value = as_number(text)
+        if value is None:
+            break
+        line.take("a tolerance")
+        if value < 0 or value != value:
+            line.source.fail(f"a tolerance is 0 or more, got {shown(token.text)}", token.place)
+        percent = text != token.text or line.accept("%") is not None
+        found.append(Tolerance(float(value), percent))
+    if not found:
+        raise line.wrong("expected a tolerance")
+    if len(found) > most:
+        line.source.fail(f"expected at most {most} tolerances, got {len(found)}", line.first.place)
+    return tuple(found)

@@ -1,0 +1,68 @@
+"""What came of a script."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Outcome(enum.Enum):
+    """What came of a script; the value is what reports print."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    UNSUPPORTED = "unsupported"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An expectation that did not hold; ``where`` is its file and line."""
+
+    where: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunTime:
+    """The device time of a ``RUN TIMED_EXECUTION``."""
+
+    pipeline: str
+    line: int
+    nanoseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptReport:
+    """What came of a script.
+
+    Attributes:
+        path: the script.
+        outcome: ``PASSED``; ``FAILED`` where an expectation did not hold, or the device failed; ``SKIPPED`` where the
+            device lacks something; ``UNSUPPORTED`` where pumice does not run it; ``ERROR`` where the script is wrong.
+        reason: why it did not pass, without the expectations; ``""`` if there is none.
+        failures: the expectations that did not hold, up to a hundred.
+        expectations: how many were compared.
+        timings: in the order of the runs.
+        seconds: of the host, all in all.
+    """
+
+    path: str
+    outcome: Outcome
+    reason: str = ""
+    failures: tuple[Failure, ...] = ()
+    expectations: int = 0
+    timings: tuple[RunTime, ...] = ()
+    seconds: float = 0.0
+
+    def format(self) -> str:
+        """A line, and one more for each failure and timing."""
+        text = f"{self.path}: {self.outcome.value}"
+        if self.outcome is Outcome.PASSED:
+            text += f", {self.expectations:,} expectation{'s' * (self.expectations != 1)}"
+        if self.reason:
+            text += f": {self.reason}"
+        lines = [text, *(f"  {failure.where}: {failure.message}" for failure in self.failures)]
+        lines += [f"  {t.pipeline} (line {t.line}): {t.nanoseconds / 1000:.3f} us" for t in self.timings]
+        return "\n".join(lines)

@@ -1,0 +1,76 @@
+"""Running scripts: from a path to a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..closing import Closing
+from ..runtime.device import Device, open_device
+from ..status import PumiceError
+from .reading import parse
+from .report import Outcome, ScriptReport
+from .requirements import needs_robust_access
+from .runner import ScriptRunner, located_text
+from .script import Script
+from .source import UnsupportedScriptError
+
+DEFAULT_TIMEOUT = 60.0
+
+
+def run(
+    path: str | Path | Script, *, device: Device | str | None = None, timeout: float = DEFAULT_TIMEOUT
+) -> ScriptReport:
+    """Runs a script.
+
+    Args:
+        path: its file, or what ``parse`` made of it.
+        device: where it runs, or a device's URI; ``None`` takes the best. A device that is opened here bounds the
+            accesses of shaders where the script asks for it.
+        timeout: seconds for each ``RUN``.
+
+    Returns:
+        What came of it: scripts that are wrong, or need what there is not, have reports too.
+    """
+    with Devices(device) as devices:
+        return devices.run(path, timeout)
+
+
+class Devices(Closing):
+    """The devices that scripts run on, opened when a script first needs one: with bounded accesses, and without."""
+
+    def __init__(self, device: Device | str | None, *, validation: bool | None = None) -> None:
+        self._given = device if isinstance(device, Device) else None
+        self._uri = None if isinstance(device, Device) else device
+        self._validation = validation
+        self._opened: dict[bool, Device] = {}
+
+    def device(self, *, robust: bool = False) -> Device:
+        """The device with or without bounded accesses."""
+        if self._given is not None:
+            return self._given
+        if robust and "robustBufferAccess" not in self.device().profile.features:
+            robust = False  # the script is skipped for it
+        found = self._opened.get(robust)
+        if found is None or found.vulkan.lost is not None:
+            found = self._opened[robust] = open_device(self._uri, validation=self._validation, robust=robust)
+        return found
+
+    def run(self, path: str | Path | Script, timeout: float = DEFAULT_TIMEOUT) -> ScriptReport:
+        """See ``run``."""
+        if isinstance(path, Script):
+            script = path
+        else:
+            try:
+                script = parse(path)
+            except UnsupportedScriptError as error:
+                return ScriptReport(str(path), Outcome.UNSUPPORTED, located_text(error, str(path)))
+            except PumiceError as error:
+                return ScriptReport(str(path), Outcome.ERROR, located_text(error, str(path)))
+        device = self.device(robust=needs_robust_access(script))
+        return ScriptRunner(device, script, timeout).run()
+
+    def close(self) -> None:
+        """Closes what was opened here; idempotent."""
+        for device in self._opened.values():
+            device.close()
+        self._opened.clear()

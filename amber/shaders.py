@@ -1,0 +1,97 @@
+"""The SPIR-V of a script's shaders. Errors in their text are located in the script."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+from ..spirv import tools as spirv_tools
+from ..spirv.sources.glsl import compile_glsl
+from ..status import InvalidArgumentError, shown
+from .script import Script, Shader
+from .source import Place, ScriptError, Source
+
+_SPIRV_MAGIC: Final = 0x07230203
+_ASSEMBLER_ERROR: Final = re.compile(r"error: ([0-9]+): ([0-9]+): (.*)", re.DOTALL)
+_GLSL_PLACE: Final = re.compile(r".*:([0-9]+)")
+_WORD: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,8}")
+
+
+def compile_shader(script: Script, shader: Shader, optimizations: tuple[str, ...] = ()) -> bytes:
+    """A SPIR-V module.
+
+    Args:
+        optimizations: passes of ``spirv-opt`` to run over it.
+
+    Raises:
+        ScriptError: the shader is wrong; the message is the compiler's.
+        UnavailableError: a compiler or tool is not installed; the message says how to get it.
+    """
+    target = shader.target_env or script.target_env
+    if shader.format == "SPIRV-BIN":
+        assert isinstance(shader.source, bytes)
+        code = shader.source
+    else:
+        assert isinstance(shader.source, str)
+        compiled = {"SPIRV-ASM": _assemble, "SPIRV-HEX": _from_hex, "GLSL": _compile_glsl}[shader.format]
+        code = compiled(script, shader, shader.source, target)
+    if optimizations:
+        try:
+            code = spirv_tools.optimize(code, target, optimizations)
+        except InvalidArgumentError as error:
+            raise _error(script, shader, error.message, 0, 1) from error
+    return code
+
+
+def _assemble(script: Script, shader: Shader, text: str, target: str) -> bytes:
+    try:
+        return spirv_tools.assemble(text, target)
+    except InvalidArgumentError as error:
+        match = _ASSEMBLER_ERROR.search(error.message)
+        if match is None:
+            raise _error(script, shader, error.message, 0, 1) from error
+        raise _error(script, shader, f"spirv-as: {match[3]}", int(match[1]), int(match[2])) from error
+
+
+def _from_hex(script: Script, shader: Shader, text: str, target: str) -> bytes:
+    words: list[int] = []
+    for number, line in enumerate(text.splitlines()):
+        for match in re.finditer(r"[^\s,]+", line.split("#")[0].split(";")[0]):
+            if not _WORD.fullmatch(match[0]):
+                message = f"expected a 32-bit word such as 0x07230203, got {shown(match[0])}"
+                raise _error(script, shader, message, number + 1, match.start() + 1)
+            words.append(int(match[0], 16))
+    if not words or words[0] != _SPIRV_MAGIC:
+        raise _error(script, shader, f"expected SPIR-V words, the first of them {_SPIRV_MAGIC:#010x}", 0, 1)
+    return struct.pack(f"={len(words)}I", *words)
+
+
+def _compile_glsl(script: Script, shader: Shader, text: str, target: str) -> bytes:
+    # "vulkan1.1spv1.4" names both; a SPIR-V version is "spv1.4" to the other tools and "spirv1.4" to compilers.
+    target = re.sub(r"^(?:vulkan1\.[0-9])?spv", "spirv", target)
+    try:
+        return compile_glsl(text, target_env=target)
+    except InvalidArgumentError as error:
+        match = _GLSL_PLACE.fullmatch(error.location or "")
+        raise _error(script, shader, error.message, int(match[1]) if match else 0, 1, pointed=True) from error
+
+
+def _error(
+    script: Script, shader: Shader, message: str, line: int, column: int, *, pointed: bool = False
+) -> ScriptError:
+    """An error in a shader's text, whose lines count from 1; 0 means none of them.
+
+    Args:
+        pointed: whether the message shows the line.
+    """
+    what = f"shader {shader.name}: {message}"
+    if not shader.first_line or not line:
+        source = Source("", shader.file or script.path)
+        place = Place(line, column) if shader.file and line else shader.place
+        return ScriptError(what, location=source.at(place) if line or not shader.file else shader.file)
+    place = Place(shader.first_line + line - 1, column)
+    if pointed or not isinstance(shader.source, str):
+        return ScriptError(what, location=f"{script.path}:{place.line}")
+    lines = [""] * (shader.first_line - 1) + shader.source.splitlines()
+    return Source("\n".join(lines), script.path).error(what, place)

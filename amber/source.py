@@ -1,0 +1,240 @@
+"""The text of a script: lines, statements of tokens, and errors that point at them.
+
+A statement is a line; ``\\`` at a line's end continues it on the next. ``#`` begins a comment. Tokens are separated by
+white space; a quoted one may hold some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn, TypeVar
+
+from ..status import InvalidArgumentError, UnimplementedError, close_to, shown
+
+_T = TypeVar("_T")
+_TOKEN: Final = re.compile(r'"([^"]*)"|[^\s#"]+')
+_INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})")
+_MAX_U32: Final = (1 << 32) - 1
+_MAX_SHOWN: Final = 100
+
+
+class ScriptError(InvalidArgumentError):
+    """A script that is wrong: ``location`` is ``file:line:column``, and the message ends with the line and a caret."""
+
+
+class UnsupportedScriptError(UnimplementedError):
+    """A right script that needs what pumice does not run, such as a graphics pipeline; located like `ScriptError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands in the script; both count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token, without the quotes around it, and its place."""
+
+    text: str
+    place: Place
+
+
+class Source:
+    """The lines of a script, read from top to bottom."""
+
+    def __init__(self, text: str, file_name: str) -> None:
+        self.file_name = file_name
+        self.lines = text.splitlines()
+        self._next = 0
+
+    def statement(self) -> Statement | None:
+        """The next line that has tokens, with those that continue it; ``None`` at the end."""
+        while self._next < len(self.lines):
+            tokens: list[Token] = []
+            while self._next < len(self.lines):
+                number = self._next + 1
+                line = self.lines[self._next]
+                self._next = number
+                found, goes_on = self._tokens(line, number)
+                tokens += found
+                if not goes_on:
+                    break
+            if tokens:
+                last = tokens[-1]
+                return Statement(self, tokens, Place(last.place.line, last.place.column + len(last.text)))
+        return None
+
+    def _tokens(self, line: str, number: int) -> tuple[list[Token], bool]:
+        tokens: list[Token] = []
+        position = 0
+        while True:
+            while position < len(line) and line[position].isspace():
+                position += 1
+            if position == len(line) or line[position] == "#":
+                return tokens, False
+            if line[position] == "\\" and line[position + 1 :].split("#")[0].strip() == "":
+                return tokens, True
+            place = Place(number, position + 1)
+            match = _TOKEN.match(line, position)
+            if match is None:
+                self.fail("this quote is not closed on its line", place)
+            tokens.append(Token(match[0] if match[1] is None else match[1], place))
+            position = match.end()
+
+    def raw(self, opened: Token) -> tuple[str, int]:
+        """The lines up to one whose first word is ``END``, as they are, and the number of the first."""
+        first = self._next
+        for index in range(first, len(self.lines)):
+            if self.lines[index].split("#")[0].split()[:1] == ["END"]:
+                self._next = index + 1
+                return "\n".join(self.lines[first:index]) + "\n", first + 1
+        raise self.error(f"{opened.text} is not closed: expected a line END after its text", opened.place)
+
+    def fail(self, message: str, place: Place) -> NoReturn:
+        """Raises a `ScriptError` at a place."""
+        raise self.error(message, place)
+
+    def error(self, message: str, place: Place) -> ScriptError:
+        """A `ScriptError` at a place."""
+        return ScriptError(self._pointed(message, place), location=self.at(place))
+
+    def unsupported(self, message: str, place: Place) -> UnsupportedScriptError:
+        """An `UnsupportedScriptError` at a place."""
+        return UnsupportedScriptError(self._pointed(message, place), location=self.at(place))
+
+    def at(self, place: Place) -> str:
+        """``file:line:column``."""
+        return f"{self.file_name}:{place.line}:{place.column}"
+
+    def _pointed(self, message: str, place: Place) -> str:
+        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        start = max(0, place.column - 1 - _MAX_SHOWN // 2)  # long lines do not fit a terminal
+        shown_line = line[start : start + _MAX_SHOWN].rstrip()
+        caret = "".join("\t" if c == "\t" else " " for c in line[start : place.column - 1]) + "^"
+        return f"{message}\n  {shown_line}\n  {caret}"
+
+
+class Statement:
+    """The tokens of one statement, taken from left to right."""
+
+    def __init__(self, source: Source, tokens: list[Token], end: Place) -> None:
+        self.source = source
+        self.tokens = tokens
+        self._end = end
+        self._at = 0
+
+    @property
+    def first(self) -> Token:
+        """Its first token."""
+        return self.tokens[0]
+
+    def peek(self) -> Token | None:
+        """The next token, or ``None`` at the end."""
+        return self.tokens[self._at] if self._at < len(self.tokens) else None
+
+    @property
+    def place(self) -> Place:
+        """Where the next token stands, or the end."""
+        token = self.peek()
+        return self._end if token is None else token.place
+
+    def accept(self, *words: str) -> str | None:
+        """Takes the next token if it is one of these words."""
+        token = self.peek()
+        if token is None or token.text not in words:
+            return None
+        self._at += 1
+        return token.text
+
+    def expect(self, word: str) -> None:
+        """Takes a word that has to stand here."""
+        if self.accept(word) is None:
+            raise self.wrong(f"expected {word}")
+
+    def take(self, what: str) -> Token:
+        """Takes any token; ``what`` says what it is, for the error at the end of the statement."""
+        token = self.peek()
+        if token is None:
+            raise self.wrong(f"expected {what}")
+        self._at += 1
+        return token
+
+    def choice(self, what: str, known: Mapping[str, _T]) -> _T:
+        """Takes one of the words that are known."""
+        token = self.take(what)
+        if token.text not in known:
+            raise self.unknown(what, token, known)
+        return known[token.text]
+
+    def unknown(self, what: str, token: Token, known: Iterable[str]) -> ScriptError:
+        """The error for a word that is none of those known, with the most alike, or all if they are few."""
+        names = list(known)
+        alike = close_to(token.text, names)
+        if alike:
+            hint = f"did you mean {' or '.join(alike)}?"
+        elif names and len(names) <= 12:
+            hint = f"there are: {', '.join(names)}"
+        else:
+            hint = "there is none of that name"
+        return self.source.error(f"expected {what}, got {shown(token.text)}; {hint}", token.place)
+
+    def integer(self, what: str, low: int = 0, high: int = _MAX_U32) -> int:
+        """Takes an integer, decimal or hexadecimal, from ``low`` to ``high``."""
+        token = self.take(what)
+        value = as_integer(token.text)
+        if value is None or not low <= value <= high:
+            self.source.fail(f"expected {what}, an integer from {low} to {high}, got {shown(token.text)}", token.place)
+        return value
+
+    def number(self, what: str) -> float:
+        """Takes a number."""
+        token = self.take(what)
+        value = as_number(token.text)
+        if value is None:
+            self.source.fail(f"expected {what}, a number, got {shown(token.text)}", token.place)
+        return float(value)
+
+    def switch(self, what: str) -> bool:
+        """Takes ``on`` or ``off``."""
+        return self.choice(what, {"on": True, "off": False})
+
+    def finish(self) -> None:
+        """Raises if tokens are left."""
+        token = self.peek()
+        if token is not None:
+            self.source.fail(f"{self.first.text}: expected the end of the line, got {shown(token.text)}", token.place)
+
+    def wrong(self, message: str) -> ScriptError:
+        """The error at the next token, which is not what is expected."""
+        token = self.peek()
+        got = "the end of the line" if token is None else shown(token.text)
+        return self.source.error(f"{self.first.text}: {message}, got {got}", self.place)
+
+
+def as_integer(text: str) -> int | None:
+    """An integer in decimal or hexadecimal, or ``None``."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    return int(text, 16 if "x" in text.lower() else 10)
+
+
+def as_number(text: str) -> int | float | None:
+    """An integer, or a float (``nan`` and ``inf`` too), or ``None``."""
+    whole = as_integer(text)
+    if whole is not None:
+        return whole
+    if "_" in text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        return float.fromhex(text)
+    except (ValueError, OverflowError):
+        return None

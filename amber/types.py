@@ -1,0 +1,271 @@
+"""Types of buffers' elements, and where their values lie in memory.
+
+Numbers, vectors, matrices, arrays and structures are laid out by the rules of GLSL's ``std140`` and ``std430``
+(OpenGL specification 4.6, section 7.6.2.2), with what Amber's own layout adds: an element of a vector of three takes
+the room of four, and a type without ``[]`` is not padded to 16 bytes. Image formats are as Vulkan names them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+
+Kind: TypeAlias = Literal["int", "uint", "float"]
+Standard: TypeAlias = Literal["STD140", "STD430"]
+
+_SCALARS: Final[dict[str, tuple[Kind, int]]] = {
+    **{f"{sign}int{bits}": ("uint" if sign else "int", bits) for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "float16": ("float", 16),
+    "float": ("float", 32),
+    "double": ("float", 64),
+}
+_NUMBER: Final = re.compile(r"(?:vec([234])<(\w+)>|mat([234])x([234])<(\w+)>|(\w+?))(?:\[([0-9]{0,9})\])?")
+_FORMAT: Final = re.compile(
+    r"((?:[RGBAXDS][0-9]{1,2})+)_([A-Z]+)(?:_(S8)_(UINT))?(?:_PACK(8|16|32))?|(X8)_(D24)_(UNORM)_PACK32()"
+)
+_CHANNEL: Final = re.compile(r"([RGBAXDS])([0-9]{1,2})")
+MODES: Final = ("UNORM", "SNORM", "UINT", "SINT", "SFLOAT", "UFLOAT", "SRGB", "USCALED", "SSCALED")
+NUMBER_NAMES: Final = (*_SCALARS, *(f"vec{n}<float>" for n in (2, 3, 4)), "mat2x2<float>")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A scalar, vector (``rows``), or matrix (``columns`` of ``rows``); ``length`` for arrays, 0 if of any length."""
+
+    kind: Kind
+    bits: int
+    rows: int = 1
+    columns: int = 1
+    length: int | None = None
+
+    def __str__(self) -> str:
+        scalar = next(name for name, found in _SCALARS.items() if found == (self.kind, self.bits))
+        if self.columns > 1:
+            scalar = f"mat{self.columns}x{self.rows}<{scalar}>"
+        elif self.rows > 1:
+            scalar = f"vec{self.rows}<{scalar}>"
+        return scalar if self.length is None else f"{scalar}[{self.length or ''}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A channel of an image format; ``shift`` is its lowest bit in the texel, in little-endian order."""
+
+    name: str
+    bits: int
+    mode: str
+    shift: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFormat:
+    """A Vulkan format such as ``R8G8B8A8_UNORM``; ``packed`` is the bits of the word that holds all channels, or 0."""
+
+    name: str
+    channels: tuple[Channel, ...]
+    packed: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a structure; what is ``None`` follows from the rules of the layout."""
+
+    name: str
+    type: Number | ImageFormat | Struct
+    offset: int | None = None
+    array_stride: int | None = None
+    matrix_stride: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A structure; ``stride`` is the bytes from one element to the next where the script gives them."""
+
+    name: str
+    members: tuple[Member, ...]
+    stride: int | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+
+DataType: TypeAlias = Number | ImageFormat | Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One value of an element: its byte offset and how it is stored."""
+
+    offset: int
+    kind: Kind
+    bits: int
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """NumPy's type of it."""
+        return np.dtype(f"<{ {'int': 'i', 'uint': 'u', 'float': 'f'}[self.kind] }{self.bits // 8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the values of an element lie, in the order in which scripts write them; ``size`` is in bytes."""
+
+    segments: tuple[Segment, ...]
+    size: int
+
+
+def parse_type(text: str, structs: Mapping[str, Struct]) -> DataType | None:
+    """The type that a name stands for, or ``None``."""
+    if text in structs:
+        return structs[text]
+    match = _NUMBER.fullmatch(text)
+    if match is not None:
+        rows, of_vector, columns, matrix_rows, of_matrix, scalar, length = match.groups()
+        found = _SCALARS.get(of_vector or of_matrix or scalar)
+        if found is not None:
+            return Number(*found, int(rows or matrix_rows or 1), int(columns or 1), _length(length))
+    return parse_format(text)
+
+
+def _length(text: str | None) -> int | None:
+    return None if text is None else int(text or 0)
+
+
+@functools.cache
+def parse_format(name: str) -> ImageFormat | None:
+    """The image format of a name, or ``None``."""
+    match = _FORMAT.fullmatch(name)
+    if match is None:
+        return None
+    parts: list[tuple[str, int, str]] = []
+    if match[6]:
+        parts, packed = [("X", 8, "UNORM"), ("D", 24, "UNORM")], 32
+    else:
+        channels, mode, stencil, _, pack = match.groups()[:5]
+        if mode not in MODES:
+            return None
+        parts = [(channel[1], int(channel[2]), mode) for channel in _CHANNEL.finditer(channels)]
+        if stencil:
+            parts.append(("S", 8, "UINT"))
+        packed = int(pack or 0)
+    total = sum(bits for _, bits, _ in parts)
+    if (packed and total != packed) or (not packed and any(bits not in (8, 16, 24, 32, 64) for _, bits, _ in parts)):
+        return None
+    channels_found = []
+    shift = 0
+    for channel_name, bits, mode in reversed(parts) if packed else parts:
+        channels_found.append(Channel(channel_name, bits, mode, shift))
+        shift += bits
+    return ImageFormat(name, tuple(channels_found), packed)
+
+
+def format_of(number: Number) -> str:
+    """The name of the image format whose texels are such numbers, as images by ``DATA_TYPE`` have them."""
+    mode = {"int": "SINT", "uint": "UINT", "float": "SFLOAT"}[number.kind]
+    return "".join(f"{channel}{number.bits}" for channel in "RGBA"[: number.rows]) + f"_{mode}"
+
+
+@functools.cache
+def layout_of(type: DataType, standard: Standard) -> Layout:
+    """The layout of one element of a buffer."""
+    segments: list[Segment] = []
+    if isinstance(type, ImageFormat):
+        size = _place_texel(type, segments)
+    elif isinstance(type, Struct):
+        size = _place_struct(type, 0, segments, standard)
+        size = type.stride if type.stride is not None else _round_up(size, _alignment(type, standard))
+    else:
+        one = Number(type.kind, type.bits, type.rows, type.columns)
+        size = _round_up(_place_number(one, 0, segments, standard, None), _alignment(one, standard))
+        if type.length is not None:
+            if standard == "STD140":
+                size = _round_up(size, 16)
+            if type.length:
+                segments = [Segment(i * size + s.offset, s.kind, s.bits) for i in range(type.length) for s in segments]
+                size *= type.length
+    return Layout(tuple(segments), size)
+
+
+def _round_up(value: int, multiple: int) -> int:
+    return -(-value // multiple) * multiple
+
+
+def _alignment(type: DataType, standard: Standard) -> int:
+    if isinstance(type, ImageFormat):
+        return max(1, (type.packed or type.channels[0].bits) // 8)
+    if isinstance(type, Struct):
+        most = max((_alignment(member.type, standard) for member in type.members), default=1)
+        return _round_up(most, 16) if standard == "STD140" else most
+    alignment = type.bits // 8 * (4 if type.rows == 3 else type.rows)
+    rounded = type.columns > 1 or type.length is not None
+    return _round_up(alignment, 16) if rounded and standard == "STD140" else alignment
+
+
+def _place_texel(image: ImageFormat, segments: list[Segment]) -> int:
+    if image.packed:
+        segments.append(Segment(0, "uint", image.packed))
+        return image.packed // 8
+    for channel in image.channels:
+        kind: Kind = "uint"
+        if channel.mode == "SFLOAT":
+            kind = "float"
+        elif channel.mode in ("SNORM", "SINT", "SSCALED"):
+            kind = "int"
+        if channel.bits == 24:  # depth beside stencil: a word of both
+            segments.append(Segment(channel.shift // 8, "uint", 32))
+            return 4
+        segments.append(Segment(channel.shift // 8, kind, channel.bits))
+    return sum(channel.bits for channel in image.channels) // 8
+
+
+def _place_number(
+    number: Number, offset: int, segments: list[Segment], standard: Standard, matrix_stride: int | None
+) -> int:
+    """Appends the segments of a number that is no array; returns its bytes."""
+    scalar = number.bits // 8
+    if number.columns == 1:
+        segments += [Segment(offset + i * scalar, number.kind, number.bits) for i in range(number.rows)]
+        return number.rows * scalar
+    stride = matrix_stride if matrix_stride is not None else _alignment(number, standard)
+    for column in range(number.columns):
+        start = offset + column * stride
+        segments += [Segment(start + i * scalar, number.kind, number.bits) for i in range(number.rows)]
+    return number.columns * stride
+
+
+def _place_struct(struct: Struct, offset: int, segments: list[Segment], standard: Standard) -> int:
+    """Appends the segments of a structure; returns its bytes up to the end of its last member."""
+    end = 0
+    for member in struct.members:
+        start = member.offset if member.offset is not None else _round_up(end, _alignment(member.type, standard))
+        end = max(end, start + _place_member(member, offset + start, segments, standard))
+    return end
+
+
+def _place_member(member: Member, offset: int, segments: list[Segment], standard: Standard) -> int:
+    type = member.type
+    if isinstance(type, ImageFormat):
+        found: list[Segment] = []
+        size = _place_texel(type, found)
+        segments += [Segment(offset + s.offset, s.kind, s.bits) for s in found]
+        return size
+    if isinstance(type, Struct):
+        size = _place_struct(type, offset, segments, standard)
+        return type.stride if type.stride is not None else _round_up(size, _alignment(type, standard))
+    one = Number(type.kind, type.bits, type.rows, type.columns)
+    if type.length is None:
+        return _place_number(one, offset, segments, standard, member.matrix_stride)
+    stride = member.array_stride
+    if stride is None:
+        stride = _round_up(_place_number(one, 0, [], standard, member.matrix_stride), _alignment(type, standard))
+    for index in range(max(type.length, 1)):
+        _place_number(one, offset + index * stride, segments, standard, member.matrix_stride)
+    return max(type.length, 1) * stride
