@@ -19,9 +19,9 @@ from ...runtime.kernels.parameter import KernelArgument
 from ...status import UnimplementedError
 from ..output_files import store
 from ..reports import device_text
-from .arguments import Array, BufferArgument
 from .expectations import Tolerances
 from .kernel_arguments import Slot
+from .keys import Array, BufferArgument
 
 _KINDS: Final = {"storage_buffer": "storage", "uniform_buffer": "uniform"}
 
