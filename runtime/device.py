@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..hal_vulkan import Device as VulkanDevice
     from ..hal_vulkan import DeviceProfile, SpecializationValue
     from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter, Reduction
+    from ..spirv.block_names import Layouts
     from .kernels.kernel import Kernel
     from .kernels.push import Defaults
 
@@ -306,6 +307,7 @@ class Device(ArrayDevice):
         debug: bool = False,
         subgroup_size: int | None = None,
         push_defaults: Defaults = None,
+        layouts: Layouts | None = None,
     ) -> Kernel:
         """A kernel from a source or from SPIR-V.
 
@@ -323,6 +325,9 @@ class Device(ArrayDevice):
             subgroup_size: ask the driver for this subgroup size.
             push_defaults: values of push constants that calls may leave out, by name; or 0, for zeros in place of any
                 but pointers.
+            layouts: names for members of blocks that a stripped module has none for: GLSL's declarations of the blocks
+                as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint n;
+                float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
 
         Raises:
             NotFoundError: no such file, entry point or constant; the message lists those that exist.
@@ -354,4 +359,5 @@ class Device(ArrayDevice):
             specialization=specialization,
             subgroup_size=subgroup_size,
             push_defaults=push_defaults,
+            layouts=layouts,
         )

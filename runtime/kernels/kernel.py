@@ -27,6 +27,7 @@ from ...hal_vulkan import (
 from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...hal_vulkan.commands.resources import Resource
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
+from ...spirv.block_names import Layouts, with_names
 from ...status import ClosedError, InvalidArgumentError, NotFoundError, shown
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
@@ -76,6 +77,7 @@ class Kernel(Closing):
         name: for messages and profiles.
         reflection: everything the module declares.
         pipeline: the HAL pipeline.
+        entry: reflection of its entry point, specialised, with the names that ``layouts`` gave.
         parameters: in the order of a call.
     """
 
@@ -89,6 +91,7 @@ class Kernel(Closing):
         specialization: Mapping[int | str, SpecializationValue] | None = None,
         subgroup_size: int | None = None,
         push_defaults: Defaults = None,
+        layouts: Layouts | None = None,
     ) -> None:
         self.device = device
         self._vulkan = vulkan = device.vulkan
@@ -100,30 +103,31 @@ class Kernel(Closing):
                 specialization=specialization_by_id(self.reflection, specialization or {}),
                 subgroup_size=subgroup_size,
             )
+            self._executable = executable
+            executable.close_modules()
+            entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
+            self.entry = entry
+            self.name = name if entry.name == "main" else entry.name
+            self.pipeline.name = self.name
+            self.parameters = parameters_of(entry, vulkan.profile.limits)
+            constants = member_names(entry.push_constants.members) if entry.push_constants else ()
+            self._names = Names(self.parameters, tuple(constants), self.name)
+            self._device_types = frozenset(one for p in self.parameters for one in p.device_types)
+            self._partial = self.pipeline.interface.partial
+            self._only_buffers = not self._partial and all(type(p) is BufferParameter for p in self.parameters)
+            sizes = {(i, b): count for i, key in enumerate(self.pipeline.interface.set_layouts) for b, _, count in key}
+            self._array_sizes = {
+                p.index: sizes[p.binding.set, p.binding.binding]
+                for p in self.parameters
+                if isinstance(p, RuntimeArrayParameter)
+            }
+            self._pointers = Pointers(device, self.reflection, entry, self.name, push_defaults)
+            self._has_pointers = self._pointers.present
+            self._written = tuple(p.index for p in self.parameters if p.written)
+            self._push = PushConstants(entry.push_constants, self.name, self._names.check_push, push_defaults)
         except BaseException:
             executable.close()
             raise
-        self._executable = executable
-        executable.close_modules()
-        entry = self.pipeline.entry
-        self.name = name if entry.name == "main" else entry.name
-        self.pipeline.name = self.name
-        self.parameters = parameters_of(entry, vulkan.profile.limits)
-        constants = member_names(entry.push_constants.members) if entry.push_constants else ()
-        self._names = Names(self.parameters, tuple(constants), self.name)
-        self._device_types = frozenset(one for p in self.parameters for one in p.device_types)
-        self._partial = self.pipeline.interface.partial
-        self._only_buffers = not self._partial and all(type(p) is BufferParameter for p in self.parameters)
-        sizes = {(i, b): count for i, key in enumerate(self.pipeline.interface.set_layouts) for b, _, count in key}
-        self._array_sizes = {
-            p.index: sizes[p.binding.set, p.binding.binding]
-            for p in self.parameters
-            if isinstance(p, RuntimeArrayParameter)
-        }
-        self._pointers = Pointers(device, self.reflection, entry, self.name, push_defaults)
-        self._has_pointers = self._pointers.present
-        self._written = tuple(p.index for p in self.parameters if p.written)
-        self._push = PushConstants(entry.push_constants, self.name, self._names.check_push, push_defaults)
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
         by_size = all(p.stride and p.binding.count for p in self.parameters)

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from support.stripping import without_names
 
 import pumice
+from pumice.spirv.sources.glsl import compile_glsl
 
 pytestmark = pytest.mark.vulkan
 
@@ -243,6 +245,20 @@ def test_defaults_of_push_constants(device: pumice.Device) -> None:
     ]:
         with pytest.raises(pumice.PumiceError, match=message):
             device.load_kernel(PARTICLES, push_defaults=wrong)  # type: ignore[arg-type]
+
+
+def test_names_for_a_stripped_module(device: pumice.Device) -> None:
+    code = without_names(compile_glsl(PARTICLES, target_env="vulkan1.2"))
+    start = np.zeros(2, device.load_kernel(PARTICLES).dtype("particles"))
+    expected = device.load_kernel(PARTICLES)(start, step=2, kind=3, wind=[1, 1])
+    bare = device.load_kernel(code)
+    np.testing.assert_array_equal(bare(start, member0=2, member1=3, member2=[1, 1]), expected)
+    declarations = "\n".join(line for line in PARTICLES.splitlines() if line.startswith(("layout", "struct")))
+    kernel = device.load_kernel(code, layouts=declarations, push_defaults={"kind": 3})
+    assert kernel.dtype("particles") == start.dtype
+    np.testing.assert_array_equal(kernel(Particles=start, step=2, wind=[1, 1]), expected)
+    with pytest.raises(pumice.InvalidArgumentError, match="declared int, the module has float32"):
+        device.load_kernel(code, layouts={"push": "int step; uint kind; vec2 wind;"})
 
 
 def test_aliases_take_any_of_their_types(device: pumice.Device) -> None:
