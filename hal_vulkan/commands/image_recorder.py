@@ -111,6 +111,8 @@ class ImageRecorder(CommandRecorder):
         self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, what)
         if image.samples > 1:
             raise InvalidArgumentError(f"{what}: {image.name} is multisampled; read and write its samples in a shader")
+        if upload and image.format.is_depth:
+            self._check_graphics(f"{what} of depth")
         if self._noting:
             self._check_slot(buffer)
             arguments = (upload, buffer, image, at, level, base_layer, layers, offset, extent)
@@ -324,11 +326,7 @@ class ImageRecorder(CommandRecorder):
         self._check_image(target, ImageUsage.TRANSFER_TARGET, "blit target")
         if filter not in ("nearest", "linear"):
             raise InvalidArgumentError(f"a blit's filter is nearest or linear, got {filter!r}")
-        if not device.profile.queue_families[self.family].flags & QueueFlag.GRAPHICS:
-            raise UnimplementedError(
-                f"queue family {self.family} of {name} does not blit, as it has no graphics; open the device with "
-                "prefer_dedicated_compute=False, or resize in a shader"
-            )
+        self._check_graphics("blit")
         if source.samples > 1 or target.samples > 1:
             raise InvalidArgumentError("blit: multisampled images cannot be blitted; resolve them in a shader")
         if (source.format.scalar, source.format.is_depth) != (target.format.scalar, target.format.is_depth) or (
@@ -346,6 +344,15 @@ class ImageRecorder(CommandRecorder):
                     f"{name} does not blit {role} {image.format} with filter {filter}; formats that it does: "
                     f"{formats_with(device, image.format, image=bits)}"
                 )
+
+    def _check_graphics(self, what: str) -> None:
+        """Raises where the queues lack what Vulkan gives to graphics queues alone."""
+        profile = self.device.profile
+        if not profile.queue_families[self.family].flags & QueueFlag.GRAPHICS:
+            raise UnimplementedError(
+                f"{what}: queue family {self.family} of {profile.name} has no graphics, without which Vulkan does not do "
+                "this; open the device with prefer_dedicated_compute=False, or do it in a shader"
+            )
 
     def _check_image(self, image: Image, usage: ImageUsage, what: str) -> None:
         if not isinstance(image, Image):
