@@ -350,8 +350,8 @@ class ImageRecorder(CommandRecorder):
         profile = self.device.profile
         if not profile.queue_families[self.family].flags & QueueFlag.GRAPHICS:
             raise UnimplementedError(
-                f"{what}: queue family {self.family} of {profile.name} has no graphics, without which Vulkan does not do "
-                "this; open the device with prefer_dedicated_compute=False, or do it in a shader"
+                f"{what}: queue family {self.family} of {profile.name} has no graphics, without which Vulkan does not "
+                "do this; open the device with prefer_dedicated_compute=False, or do it in a shader"
             )
 
     def _check_image(self, image: Image, usage: ImageUsage, what: str) -> None:

@@ -31,10 +31,12 @@ STORAGE_TEXELS: Final = 0x10
 BLIT_SOURCE: Final = 0x400
 BLIT_TARGET: Final = 0x800
 LINEAR_FILTER: Final = 0x1000
+MINMAX_FILTER: Final = 0x1_0000
 TRANSFER_SOURCE: Final = 0x4000
 TRANSFER_TARGET: Final = 0x8000
 STORAGE_READ_WITHOUT_FORMAT: Final = 0x8000_0000
 STORAGE_WRITE_WITHOUT_FORMAT: Final = 0x1_0000_0000
+DEPTH_COMPARISON: Final = 0x2_0000_0000
 
 _USAGES: Final = {
     ImageUsage.TRANSFER_SOURCE: TRANSFER_SOURCE,
@@ -73,13 +75,18 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
         answer = chain(new("VkFormatProperties2"), wide)
         device.driver.functions.vkGetPhysicalDeviceFormatProperties2(device.physical_device, image_format.vk, answer)
         narrow = answer.formatProperties
-        found = known[image_format.vk] = (
-            FormatFeatures(narrow.optimalTilingFeatures, narrow.bufferFeatures)
-            if wide is None
-            else FormatFeatures(
-                wide.optimalTilingFeatures | narrow.optimalTilingFeatures, wide.bufferFeatures | narrow.bufferFeatures
-            )
-        )
+        image, buffer = narrow.optimalTilingFeatures, narrow.bufferFeatures
+        if wide is not None:
+            image, buffer = image | wide.optimalTilingFeatures, buffer | wide.bufferFeatures
+        else:  # what the wide bits say goes for all formats (VkFormatFeatureFlagBits2)
+            features = device.plan.features
+            if image & STORAGE and "shaderStorageImageReadWithoutFormat" in features:
+                image |= STORAGE_READ_WITHOUT_FORMAT
+            if image & STORAGE and "shaderStorageImageWriteWithoutFormat" in features:
+                image |= STORAGE_WRITE_WITHOUT_FORMAT
+            if image & SAMPLED and image_format.is_depth:
+                image |= DEPTH_COMPARISON
+        found = known[image_format.vk] = FormatFeatures(image, buffer)
     return found
 
 

@@ -205,6 +205,8 @@ class Image(Closing):
         if self.samples > 1 and "shaderStorageImageMultisample" not in device.plan.features:
             supported &= ~ImageUsage.STORAGE
         usage = supported if wanted is None else wanted
+        if wanted is not None and not wanted:
+            raise InvalidArgumentError(f"an image's usage names what it is for, one or several of {list(ImageUsage)}")
         missing = usage & ~supported
         if missing or not usage:
             names = (missing or ImageUsage.SAMPLED).name

@@ -14,7 +14,14 @@ from ...status import ClosedError, InvalidArgumentError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new
-from .format_features import LINEAR_FILTER, ImageUsage, format_features, formats_with
+from .format_features import (
+    DEPTH_COMPARISON,
+    LINEAR_FILTER,
+    MINMAX_FILTER,
+    ImageUsage,
+    format_features,
+    formats_with,
+)
 from .sampler import Sampler
 
 Dim = Literal["1d", "2d", "3d", "cube"]
@@ -125,7 +132,7 @@ class ImageView:
             UnimplementedError: the device does not filter the format as the sampler does.
         """
         found = self._combined.get(sampler.serial)
-        if found is None:
+        if found is None or found.is_closed:
             self._check_sampler(sampler)
             new_one = CombinedImageSampler(self, sampler, self._allocator.new_serial())
             found = self._combined.setdefault(sampler.serial, new_one)
@@ -139,11 +146,17 @@ class ImageView:
             raise InvalidArgumentError("the sampler belongs to another device than the image; make one on its device")
         if not self.usage & ImageUsage.SAMPLED:
             raise InvalidArgumentError(f"{self.image.name} was made for {self.image.usage.name}, not to be SAMPLED")
-        if sampler.is_linear and not format_features(self.device, self.format).image & LINEAR_FILTER:
-            raise UnimplementedError(
-                f"{self.device.profile.name} does not filter {self.format} linearly; sample it with filter='nearest', "
-                f"or use one of: {formats_with(self.device, self.format, image=LINEAR_FILTER)}"
-            )
+        features = format_features(self.device, self.format).image
+        for needed, bit, what in (
+            (sampler.is_linear, LINEAR_FILTER, "filter {} linearly; sample it with filter='nearest'"),
+            (sampler.reduction != "average", MINMAX_FILTER, "reduce {} to minima or maxima"),
+            (sampler.compare is not None, DEPTH_COMPARISON, "compare {}"),
+        ):
+            if needed and not features & bit:
+                raise UnimplementedError(
+                    f"{self.device.profile.name} does not {what.format(self.format)}, but formats: "
+                    f"{formats_with(self.device, self.format, image=bit)}"
+                )
         if sampler.unnormalized and (self.dim not in ("1d", "2d") or self.arrayed or self.levels > 1):
             raise InvalidArgumentError(
                 "a sampler with unnormalized coordinates takes a 1d or 2d view of one level and one layer, got "

@@ -49,8 +49,9 @@ class Sampler(Closing):
     """A VkSampler.
 
     Attributes:
-        is_linear: whether it filters linearly between texels or mip levels.
+        is_linear: whether it averages texels or mip levels.
         compare: how it compares with a reference, or ``None``.
+        reduction: what it makes of several texels.
         unnormalized: whether coordinates count texels.
         descriptor: what update templates read, and a serial, which makes it the key of the sampler in caches.
         combined: views bound together with it, by the serials of the descriptors.
@@ -120,8 +121,10 @@ class Sampler(Closing):
                     "a sampler with unnormalized coordinates has one filter, mip_filter='nearest', no levels of "
                     "detail, comparison or anisotropy, and an address mode of clamp_to_edge or clamp_to_border"
                 )
-        self.is_linear = "linear" in (filter, smaller, mip_filter)
+        # What compares or reduces is limited by other features of formats.
+        self.is_linear = "linear" in (filter, smaller, mip_filter) and compare is None and reduction == "average"
         self.compare = compare
+        self.reduction = reduction
         self.unnormalized = unnormalized
         info = new(
             "VkSamplerCreateInfo",
