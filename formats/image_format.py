@@ -4,8 +4,9 @@ A format's name is its channels, the bits of each, and how they are read: ``rgba
 ``rgba8srgb``, ``rgb10a2unorm``. Vulkan's names (``r8g8b8a8_unorm``), those of SPIR-V and GLSL (``rgba8``, ``rgba32f``,
 ``r11f_g11f_b10f``) and WebGPU's (``rgba8unorm-srgb``) name the same formats.
 
-The numbers and layouts are those of the Vulkan specification, "Formats" (VkFormat); block-compressed formats, which no
-shader writes and no array holds, are left out.
+Block-compressed formats are named alike (``bc1rgbaunorm``, ``bc6hrgbufloat``, ``etc2rgb8srgb``, ``astc8x5unorm``); no
+shader writes them. The numbers and layouts are those of the Vulkan specification, "Formats" (VkFormat). Formats of
+several planes are left out: only samplers fixed in a pipeline's layout read them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import numpy as np
 from ..status import InvalidArgumentError, shorten, shown
 
 Kind = Literal["unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "float", "ufloat"]
+
+Aspect = Literal["color", "depth", "stencil"]
 
 _SCALARS: Final[dict[Kind, Literal["float", "int", "uint"]]] = {"uint": "uint", "sint": "int"}
 
@@ -35,6 +38,9 @@ class ImageFormat:
         kind: how a channel's bits are read; ``"ufloat"`` is floating point without a sign.
         fields: channel and bits of each, in the order of memory, or from the lowest bit of a packed word.
         packed: whether the channels share one word.
+        block: width and height in texels of what is stored together; more than one texel is a compressed block, whose
+            channels have no bits of their own.
+        block_bytes: bytes of a compressed block, else 0.
     """
 
     name: str
@@ -44,6 +50,8 @@ class ImageFormat:
     kind: Kind
     fields: tuple[tuple[str, int], ...]
     packed: bool
+    block: tuple[int, int] = (1, 1)
+    block_bytes: int = 0
 
     @property
     def channels(self) -> int:
@@ -52,8 +60,8 @@ class ImageFormat:
 
     @property
     def texel_bytes(self) -> int:
-        """Bytes a texel."""
-        return sum(bits for _, bits in self.fields) // 8
+        """Bytes a texel, of compressed formats a block."""
+        return self.block_bytes or sum(bits for _, bits in self.fields) // 8
 
     @property
     def scalar(self) -> Literal["float", "int", "uint"]:
@@ -66,13 +74,42 @@ class ImageFormat:
         return self.fields[0][0] == "d"
 
     @property
+    def is_compressed(self) -> bool:
+        """Whether several texels are stored together."""
+        return self.block_bytes > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether arrays hold its texels: it is not compressed, and has no depth beside other bits."""
+        return not self.is_compressed and (self.fields[0][0] != "d" or len(self.fields) == 1)
+
+    @property
+    def aspects(self) -> tuple[Aspect, ...]:
+        """What views and copies choose from: ``("color",)``, or depth, stencil or both."""
+        named: dict[str, Aspect] = {"d": "depth", "s": "stencil"}
+        return tuple(named[channel] for channel, _ in self.fields if channel in named) or ("color",)
+
+    def aspect_bytes(self, aspect: Aspect) -> int:
+        """Bytes a texel, or a block, of one aspect where it is copied to a buffer."""
+        if aspect == "stencil":
+            return 1
+        depth = self.fields[0][1]
+        return (2 if depth == 16 else 4) if aspect == "depth" else self.texel_bytes
+
+    def aspect_scalar(self, aspect: Aspect) -> Literal["float", "int", "uint"]:
+        """What a shader reads of one aspect."""
+        return "uint" if aspect == "stencil" else self.scalar
+
+    @property
     def channel_bits(self) -> int:
         """Bits of the widest channel."""
         return max(bits for _, bits in self.fields)
 
     @property
     def stored_dtype(self) -> np.dtype[np.generic]:
-        """The dtype of the texels in memory: a channel's, or the packed word's."""
+        """The dtype of the texels in memory: a channel's, the packed word's, or of compressed blocks bytes."""
+        if self.is_compressed:
+            return np.dtype(np.uint8)
         if self.packed:
             return np.dtype(f"u{self.texel_bytes}")
         bits = self.fields[0][1]
@@ -102,8 +139,12 @@ class ImageFormat:
             raise InvalidArgumentError(f"a format is a name such as 'rgba8unorm', got {shown(name)}")
         found = _by_name().get(_plain(name).removeprefix("vkformat"))
         if found is None:
-            known = ", ".join(one.name for one in FORMATS if not one.name.endswith(("scaled", "pack32")))
-            raise InvalidArgumentError(f"expected an image format, got {shown(name)}; known are {known}")
+            rare = ("scaled", "pack32")
+            known = ", ".join(one.name for one in FORMATS if not one.is_compressed and not one.name.endswith(rare))
+            raise InvalidArgumentError(
+                f"expected an image format, got {shown(name)}; known are {known}, and the compressed bc1rgbunorm to "
+                "bc7rgbasrgb, etc2rgb8unorm to eacrg11snorm and astc4x4unorm to astc12x12float"
+            )
         return found
 
     @classmethod
@@ -223,9 +264,66 @@ _DEPTH: Final = (
     ImageFormat("d16unorm", "d16_unorm", "", 124, "unorm", (("d", 16),), packed=False),
     ImageFormat("d32float", "d32_sfloat", "", 126, "float", (("d", 32),), packed=False),
 )
+_STENCIL: Final = (
+    ImageFormat("d24unorm", "x8_d24_unorm_pack32", "", 125, "unorm", (("d", 24), ("x", 8)), packed=True),
+    ImageFormat("s8uint", "s8_uint", "", 127, "uint", (("s", 8),), packed=False),
+    ImageFormat("d16unorms8uint", "d16_unorm_s8_uint", "", 128, "unorm", (("d", 16), ("s", 8)), packed=False),
+    ImageFormat("d24unorms8uint", "d24_unorm_s8_uint", "", 129, "unorm", (("d", 24), ("s", 8)), packed=False),
+    ImageFormat("d32floats8uint", "d32_sfloat_s8_uint", "", 130, "float", (("d", 32), ("s", 8)), packed=False),
+)
+_ASTC_HDR: Final = 1000066000
+_ASTC_BLOCKS: Final = (
+    "4x4",
+    "5x4",
+    "5x5",
+    "6x5",
+    "6x6",
+    "8x5",
+    "8x6",
+    "8x8",
+    "10x5",
+    "10x6",
+    "10x8",
+    "10x10",
+    "12x10",
+    "12x12",
+)
+
+
+def _compressed_formats() -> list[ImageFormat]:
+    """Formats of compressed blocks, in the order of their numbers."""
+    families: list[tuple[str, str, str, int, tuple[Kind, ...]]] = [
+        ("bc1rgb", "bc1_rgb", "rgb", 8, ("unorm", "srgb")),
+        ("bc1rgba", "bc1_rgba", "rgba", 8, ("unorm", "srgb")),
+        ("bc2rgba", "bc2", "rgba", 16, ("unorm", "srgb")),
+        ("bc3rgba", "bc3", "rgba", 16, ("unorm", "srgb")),
+        ("bc4r", "bc4", "r", 8, ("unorm", "snorm")),
+        ("bc5rg", "bc5", "rg", 16, ("unorm", "snorm")),
+        ("bc6hrgb", "bc6h", "rgb", 16, ("ufloat", "float")),
+        ("bc7rgba", "bc7", "rgba", 16, ("unorm", "srgb")),
+        ("etc2rgb8", "etc2_r8g8b8", "rgb", 8, ("unorm", "srgb")),
+        ("etc2rgb8a1", "etc2_r8g8b8a1", "rgba", 8, ("unorm", "srgb")),
+        ("etc2rgba8", "etc2_r8g8b8a8", "rgba", 16, ("unorm", "srgb")),
+        ("eacr11", "eac_r11", "r", 8, ("unorm", "snorm")),
+        ("eacrg11", "eac_r11g11", "rg", 16, ("unorm", "snorm")),
+    ]
+    families += [(f"astc{size}", f"astc_{size}", "rgba", 16, ("unorm", "srgb")) for size in _ASTC_BLOCKS]
+    numbered = list(enumerate(((*one[:4], kind) for one in families for kind in one[4]), 131))
+    numbered += [
+        (_ASTC_HDR + index, (f"astc{size}", f"astc_{size}", "rgba", 16, "float"))
+        for index, size in enumerate(_ASTC_BLOCKS)
+    ]
+    made = []
+    for vk, (name, vulkan, channels, size, kind) in numbered:
+        width, height = map(int, name.removeprefix("astc").split("x")) if name.startswith("astc") else (4, 4)
+        fields = tuple((channel, 0) for channel in channels)
+        vulkan += f"_{'sfloat' if kind == 'float' else kind}_block"
+        made.append(ImageFormat(f"{name}{kind}", vulkan, "", vk, kind, fields, False, (width, height), size))
+    return made
+
 
 FORMATS: Final[tuple[ImageFormat, ...]] = tuple(
-    sorted([*_array_formats(), *_packed_formats(), *_DEPTH], key=lambda one: one.vk)
+    sorted([*_array_formats(), *_packed_formats(), *_DEPTH, *_STENCIL, *_compressed_formats()], key=lambda one: one.vk)
 )
 """All formats, by number."""
 
@@ -241,8 +339,9 @@ def _by_name() -> dict[str, ImageFormat]:
         for name in (one.name, one.vulkan_name, one.spirv_name):
             if name:
                 names[_plain(name)] = one
-        if one.kind == "srgb" and one.fields[0][1] == 8:
+        if one.kind == "srgb" and (one.is_compressed or one.fields[0][1] == 8):
             names[one.name.replace("srgb", "unormsrgb")] = one  # WebGPU's
     names["rg11b10ufloat"], names["rgb9e5ufloat"] = names["rg11b10float"], names["rgb9e5float"]
     names["depth16unorm"], names["depth32float"] = _DEPTH
+    names["stencil8"] = _STENCIL[1]
     return names

@@ -39,6 +39,7 @@ def to_texels(array: Array, image_format: ImageFormat, where: str = "image") -> 
     Raises:
         InvalidArgumentError: a dtype that the format cannot take, or integers out of its range.
     """
+    check_plain(image_format, where)
     if array.dtype == image_format.stored_dtype and not (image_format.packed and _has_channels(array, image_format)):
         in_memory = array if image_format.packed else _reordered(array, image_format)
         return np.ascontiguousarray(in_memory).reshape(array.shape)
@@ -71,6 +72,16 @@ def to_texels(array: Array, image_format: ImageFormat, where: str = "image") -> 
         word |= (code.astype(np.int64) & ((1 << bits) - 1)).astype(np.uint32) << np.uint32(shift)
         shift += bits
     return word.astype(image_format.stored_dtype)
+
+
+def check_plain(image_format: ImageFormat, where: str) -> None:
+    """Raises for formats whose texels no array holds."""
+    if not image_format.is_plain:
+        what = "compressed blocks" if image_format.is_compressed else "depth beside other bits"
+        raise InvalidArgumentError(
+            f"{where}: no array holds texels of {image_format}, which are {what}; copy the bytes from a buffer "
+            "(CommandBuffer.copy_buffer_to_image)"
+        )
 
 
 def from_texels(texels: Array, image_format: ImageFormat) -> Array:
@@ -127,7 +138,7 @@ def _fields(image_format: ImageFormat) -> list[tuple[str, int]]:
 def _order(image_format: ImageFormat) -> list[int]:
     """For each channel in the order of an array, its place in memory."""
     names = [name for name, _ in _fields(image_format)]
-    return [names.index(name) for name in sorted(names, key="rgbad".index)]
+    return [names.index(name) for name in sorted(names, key="rgbads".index)]
 
 
 def _has_channels(array: Array, image_format: ImageFormat) -> bool:

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
+from ...formats.image_format import Aspect
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.command_buffer import BindingSlot
 from ...hal.memory import BufferUsage
-from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, UnimplementedError
+from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
 from ..images.format_features import BLIT_SOURCE, BLIT_TARGET, LINEAR_FILTER, ImageUsage, format_features, formats_with
 from ..images.image import Extent, Image
+from ..images.image_view import ASPECTS
 from ..instance.profile import QueueFlag
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .recorder import CommandRecorder
 
 _GENERAL: Final = 1  # VkImageLayout
-_COLOR: Final = 0x1
-_DEPTH: Final = 0x2
 _TOP_OF_PIPE: Final = 0x1
 _COMPUTE_AND_TRANSFER: Final = 0x800 | 0x1000
 _ALL_ACCESS: Final = 0x20 | 0x40 | 0x800 | 0x1000  # of shaders and transfers
@@ -38,6 +38,7 @@ class Region(NamedTuple):
     layers: int
     offset: Extent
     extent: Extent
+    aspect: Aspect
 
 
 class ImageRecorder(CommandRecorder):
@@ -69,14 +70,19 @@ class ImageRecorder(CommandRecorder):
         layers: int | None = None,
         offset: Extent = _ORIGIN,
         extent: Extent | None = None,
+        aspect: Aspect | None = None,
     ) -> None:
         """Copies texels, packed row by row, slice by slice and layer by layer, from any byte of a buffer.
+
+        Of compressed formats the rows are of blocks, and offset and extent go from block to block or to the image's
+        edge. ``aspect`` chooses between depth and stencil.
 
         Raises:
             OutOfRangeError: texels that the image does not have, or bytes that the buffer does not have.
             InvalidArgumentError: a multisampled image, or part of a compressed block.
+            UnimplementedError: depth or stencil, on a device whose compute queues have no graphics.
         """
-        self._copy_texels(True, source, target, source_offset, level, base_layer, layers, offset, extent)
+        self._copy_texels(True, source, target, source_offset, level, base_layer, layers, offset, extent, aspect)
 
     def copy_image_to_buffer(
         self,
@@ -89,9 +95,10 @@ class ImageRecorder(CommandRecorder):
         layers: int | None = None,
         offset: Extent = _ORIGIN,
         extent: Extent | None = None,
+        aspect: Aspect | None = None,
     ) -> None:
         """Copies texels to any byte of a buffer; see ``copy_buffer_to_image``."""
-        self._copy_texels(False, target, source, target_offset, level, base_layer, layers, offset, extent)
+        self._copy_texels(False, target, source, target_offset, level, base_layer, layers, offset, extent, aspect)
 
     def _copy_texels(
         self,
@@ -104,18 +111,19 @@ class ImageRecorder(CommandRecorder):
         layers: int | None,
         offset: Extent,
         extent: Extent | None,
+        aspect: Aspect | None,
     ) -> None:
         self.check_recording()
         what = "copy to an image" if upload else "copy from an image"
-        region = self._region(image, what, level, base_layer, layers, offset, extent)
+        region = self._region(image, what, level, base_layer, layers, offset, extent, aspect)
         self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, what)
         if image.samples > 1:
             raise InvalidArgumentError(f"{what}: {image.name} is multisampled; read and write its samples in a shader")
-        if upload and image.format.is_depth:
-            self._check_graphics(f"{what} of depth")
+        if upload and region.aspect != "color":
+            self._check_graphics(f"{what} of {region.aspect}")
         if self._noting:
             self._check_slot(buffer)
-            arguments = (upload, buffer, image, at, level, base_layer, layers, offset, extent)
+            arguments = (upload, buffer, image, at, level, base_layer, layers, offset, extent, aspect)
             self._note(ImageRecorder._copy_texels, *arguments)
             return
         self.device.copy_count += 1
@@ -128,8 +136,8 @@ class ImageRecorder(CommandRecorder):
             owned.check_target(what)
         assert self._recording is not None
         self._recording.resources += (owned, image)
-        # Texels of a buffer start at a multiple of their size, and of 4 bytes those of depth.
-        unit = 4 if image.format.is_depth else image.format.texel_bytes
+        # Texels of a buffer start at a multiple of their size, and of 4 bytes those of depth and stencil.
+        unit = image.format.texel_bytes if region.aspect == "color" else 4
         if not (owned.offset + at) % unit:
             self._copy_region(upload, owned, owned.offset + at, image, region)
             return
@@ -148,7 +156,7 @@ class ImageRecorder(CommandRecorder):
         native = new(
             "VkBufferImageCopy",
             bufferOffset=start,
-            imageSubresource=_layers(image, region),
+            imageSubresource=_layers(region, ASPECTS[region.aspect]),
             imageOffset=_offset(region.offset),
             imageExtent=_extent(region.extent),
         )
@@ -185,7 +193,11 @@ class ImageRecorder(CommandRecorder):
         self._check_image(source, ImageUsage.TRANSFER_SOURCE, "copy source")
         self._check_image(target, ImageUsage.TRANSFER_TARGET, "copy target")
         one, other = source.format, target.format
-        if (one.texel_bytes, one.is_depth, source.samples) != (other.texel_bytes, other.is_depth, target.samples):
+        if (one.texel_bytes, one.aspects, one.block) != (
+            other.texel_bytes,
+            other.aspects,
+            other.block,
+        ) or source.samples != target.samples:
             raise InvalidArgumentError(
                 f"copy: {source.name} has {one} texels of {source.samples} sample(s), {target.name} has {other} of "
                 f"{target.samples}; copies keep the bytes, so both need texels of one size (see blit_image)"
@@ -207,9 +219,9 @@ class ImageRecorder(CommandRecorder):
         self.device.copy_count += 1
         native = new(
             "VkImageCopy",
-            srcSubresource=_layers(source, read),
+            srcSubresource=_layers(read, _aspects(source)),
             srcOffset=_offset(read.offset),
-            dstSubresource=_layers(target, written),
+            dstSubresource=_layers(written, _aspects(target)),
             dstOffset=_offset(written.offset),
             extent=_extent(read.extent),
         )
@@ -233,7 +245,7 @@ class ImageRecorder(CommandRecorder):
 
         Raises:
             OutOfRangeError: levels or layers that the image does not have, or an int that its channels do not hold.
-            UnimplementedError: a depth image.
+            UnimplementedError: an image of depth, stencil or compressed blocks.
         """
         self.check_recording()
         levels = target.levels - base_level if levels is None else levels
@@ -241,9 +253,10 @@ class ImageRecorder(CommandRecorder):
         self._check_span(target, "clear", "mip levels", base_level, levels, target.levels)
         self._check_span(target, "clear", "layers", base_layer, layers, target.layers)
         self._check_image(target, ImageUsage.TRANSFER_TARGET, "clear")
-        if target.format.is_depth:
+        if target.format.aspects != ("color",) or target.format.is_compressed:
             raise UnimplementedError(
-                f"clear: {target.name} is a depth image, which no compute queue clears; copy to it"
+                f"clear: compute queues clear neither depth and stencil nor compressed blocks, got {target.format}; "
+                "copy texels to it"
             )
         color = _clear_color(target, value)
         if self._noting:
@@ -297,8 +310,8 @@ class ImageRecorder(CommandRecorder):
         self._recording.resources += (source, target)
         native = new(
             "VkImageBlit",
-            srcSubresource=_layers(source, read),
-            dstSubresource=_layers(target, written),
+            srcSubresource=_layers(read, _aspects(source)),
+            dstSubresource=_layers(written, _aspects(target)),
         )
         for corners, region in ((native.srcOffsets, read), (native.dstOffsets, written)):
             corners[0] = _offset(region.offset)[0]
@@ -329,12 +342,11 @@ class ImageRecorder(CommandRecorder):
         self._check_graphics("blit")
         if source.samples > 1 or target.samples > 1:
             raise InvalidArgumentError("blit: multisampled images cannot be blitted; resolve them in a shader")
-        if (source.format.scalar, source.format.is_depth) != (target.format.scalar, target.format.is_depth) or (
-            source.format.is_depth and source.format != target.format
-        ):
+        one, other = source.format, target.format
+        if (one.scalar, one.aspects) != (other.scalar, other.aspects) or (one.aspects != ("color",) and one != other):
             raise InvalidArgumentError(
-                f"blit: {source.format} is read as {source.format.scalar}s, {target.format} as "
-                f"{target.format.scalar}s; both have to be alike, and depth formats the same"
+                f"blit: {one} is read as {one.scalar}s, {other} as {other.scalar}s; both have "
+                "to be alike, and depth formats the same"
             )
         wanted = BLIT_SOURCE | (LINEAR_FILTER if filter == "linear" else 0)
         for image, bits in ((source, wanted), (target, BLIT_TARGET)):
@@ -377,6 +389,7 @@ class ImageRecorder(CommandRecorder):
         layers: int | None,
         offset: Extent,
         extent: Extent | None,
+        aspect: Aspect | None = None,
     ) -> Region:
         if not isinstance(image, Image):
             raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")
@@ -394,7 +407,19 @@ class ImageRecorder(CommandRecorder):
                 f"{what}: texels {tuple(offset)} and {x}x{y}x{z} from there do not lie within level {level} of "
                 f"{image.name}, which has {'x'.join(map(str, size))}"
             )
-        return Region(level, base_layer, layers, offset, (x, y, z))
+        block = (*image.format.block, 1)
+        if any(
+            first % unit or (count % unit and first + count != most)
+            for first, count, most, unit in zip(offset, (x, y, z), size, block, strict=True)
+        ):
+            raise InvalidArgumentError(
+                f"{what}: {image.format} has blocks of {block[0]}x{block[1]} texels; offset and extent are "
+                f"multiples, got {tuple(offset)} and {x}x{y}x{z}"
+            )
+        aspects = image.format.aspects
+        if aspect is not None and aspect not in aspects:
+            raise InvalidArgumentError(f"{what}: {image.format} has {' and '.join(aspects)}, no {shown(aspect)}")
+        return Region(level, base_layer, layers, offset, (x, y, z), aspect or aspects[0])
 
     def _check_span(self, image: Image, what: str, of: str, first: int, count: int, most: int) -> None:
         if first < 0 or count < 1 or first + count > most:
@@ -402,9 +427,11 @@ class ImageRecorder(CommandRecorder):
 
 
 def region_bytes(image: Image, region: Region) -> int:
-    """Bytes of a region's texels in a buffer."""
+    """Bytes of a region's texels, or blocks, in a buffer."""
     x, y, z = region.extent
-    return x * y * z * region.layers * image.format.texel_bytes
+    width, height = image.format.block
+    blocks = -(-x // width) * -(-y // height) * z * region.layers
+    return blocks * image.format.aspect_bytes(region.aspect)
 
 
 def _overlap(one: Region, other: Region) -> bool:
@@ -435,14 +462,14 @@ def _clear_color(target: Image, value: float | Sequence[float]) -> CData:
     return color
 
 
-def _aspect(image: Image) -> int:
-    return _DEPTH if image.format.is_depth else _COLOR
+def _aspects(image: Image) -> int:
+    return sum(ASPECTS[aspect] for aspect in image.format.aspects)
 
 
 def _range(image: Image, base_level: int, levels: int, base_layer: int = 0, layers: int | None = None) -> CData:
     return new(
         "VkImageSubresourceRange",
-        aspectMask=_aspect(image),
+        aspectMask=_aspects(image),
         baseMipLevel=base_level,
         levelCount=levels,
         baseArrayLayer=base_layer,
@@ -450,10 +477,10 @@ def _range(image: Image, base_level: int, levels: int, base_layer: int = 0, laye
     )
 
 
-def _layers(image: Image, region: Region) -> CData:
+def _layers(region: Region, aspects: int) -> CData:
     return new(
         "VkImageSubresourceLayers",
-        aspectMask=_aspect(image),
+        aspectMask=aspects,
         mipLevel=region.level,
         baseArrayLayer=region.base_layer,
         layerCount=region.layers,

@@ -135,13 +135,14 @@ def _mismatch(image: ImageType, declared: Binding, resource: ImageView | Combine
     sampled = image.sampled
     if isinstance(resource, TexelBuffer):
         texels, features = resource.format, resource.features
+        scalar: str = texels.scalar
         if not features & (STORAGE_TEXELS if image.storage else UNIFORM_TEXELS):
             use = "storage" if image.storage else "uniform"
             having = formats_with(resource.device, texels, buffer=STORAGE_TEXELS if image.storage else UNIFORM_TEXELS)
             return f"the device has no {use} texel buffers of {texels}; it has: {having}"
     else:
         view = resource.view if isinstance(resource, CombinedImageSampler) else resource
-        texels = view.format
+        texels, scalar = view.format, view.scalar
         dim = "2d" if image.dim == "rect" else image.dim
         if (view.dim, view.arrayed) != (dim, image.arrayed):
             arguments = f"dim={dim!r}, arrayed={image.arrayed}"
@@ -153,8 +154,8 @@ def _mismatch(image: ImageType, declared: Binding, resource: ImageView | Combine
             return f"the image may be used for {view.usage.name or 'nothing'}, not for {needed.name}; make it with that"
         if isinstance(resource, CombinedImageSampler) and image.depth and resource.sampler.compare is None:
             return "the shader compares, the sampler does not; make it with compare="
-    if texels.scalar != sampled.kind or (texels.channel_bits == 64) != (sampled.bits == 64):
-        return f"texels of {texels} are read as {texels.scalar}s of {max(32, texels.channel_bits)} bits"
+    if scalar != sampled.kind or (texels.channel_bits == 64) != (sampled.bits == 64):
+        return f"texels of {texels} are read as {scalar}s of {max(32, texels.channel_bits)} bits"
     if not image.storage:
         return ""
     if image.format != "unknown":

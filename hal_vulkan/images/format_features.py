@@ -94,7 +94,7 @@ def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, bu
     """The names of the formats that have the feature bits and that shaders read as they do ``like``, for messages."""
     names = []
     for one in FORMATS:
-        if one.scalar == like.scalar and one.is_depth == like.is_depth:
+        if one.scalar == like.scalar and one.aspects == like.aspects:
             features = format_features(device, one)
             if features.image & image == image and features.buffer & buffer == buffer:
                 names.append(one.name)

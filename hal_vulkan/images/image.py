@@ -15,7 +15,7 @@ import threading
 from typing import Final
 
 from ...closing import Closing
-from ...formats.image_format import ImageFormat
+from ...formats.image_format import Aspect, ImageFormat
 from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError, shown
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, new
@@ -130,6 +130,7 @@ class Image(Closing):
         levels: int | None = None,
         base_layer: int = 0,
         layers: int | None = None,
+        aspect: Aspect | None = None,
     ) -> ImageView:
         """A view of its texels that shaders can bind. Views are kept, and the same arguments give the same view.
 
@@ -139,6 +140,7 @@ class Image(Closing):
             format: another format of the same size, for images with ``mutable_format``.
             base_level, levels: which mip levels; ``None`` goes to the last.
             base_layer, layers: which layers; ``None`` goes to the last.
+            aspect: ``"depth"`` or ``"stencil"`` of formats that have both; ``None`` is the first.
 
         Raises:
             ClosedError: the image was closed.
@@ -154,7 +156,9 @@ class Image(Closing):
         layers = self.layers - base_layer if layers is None else layers
         if arrayed is None:
             arrayed = layers > (_FACES if dim == "cube" else 1)
-        key = ViewKey(dim, arrayed, format or self.format, base_level, levels, base_layer, layers)
+        shown_format = format or self.format
+        aspect = aspect or shown_format.aspects[0]
+        key = ViewKey(dim, arrayed, shown_format, base_level, levels, base_layer, layers, aspect)
         found = self._views.get(key)
         if found is None:
             self._check_view(key)
@@ -188,12 +192,18 @@ class Image(Closing):
             raise InvalidArgumentError("three-dimensional images have no layers; ask for arrayed=False")
         if key.dim == "cube" and key.arrayed and "imageCubeArray" not in self.device.plan.features:
             raise UnimplementedError(f"{self.device.profile.name} has no views of cube arrays (feature imageCubeArray)")
+        if key.aspect not in key.format.aspects:
+            raise InvalidArgumentError(f"{key.format} has {' and '.join(key.format.aspects)}, no {shown(key.aspect)}")
         if key.format != self.format:
             if not self.mutable_format:
                 raise InvalidArgumentError(
                     f"{self.name} was made without mutable_format, so its views have its own format, not {key.format}"
                 )
-            if (key.format.texel_bytes, key.format.is_depth) != (self.format.texel_bytes, self.format.is_depth):
+            if key.format.aspects != ("color",) or (key.format.texel_bytes, key.format.block, self.format.aspects) != (
+                self.format.texel_bytes,
+                self.format.block,
+                ("color",),
+            ):
                 raise InvalidArgumentError(
                     f"a view of {self.format} ({self.format.texel_bytes} bytes a texel) cannot have format "
                     f"{key.format} ({key.format.texel_bytes} bytes)"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Final, Literal, NamedTuple, Protocol
 
-from ...formats.image_format import ImageFormat
+from ...formats.image_format import Aspect, ImageFormat
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
 from ..memory.allocator import Allocator
@@ -27,8 +27,8 @@ from .sampler import Sampler
 Dim = Literal["1d", "2d", "3d", "cube"]
 
 _GENERAL: Final = 1  # VkImageLayout
-_COLOR: Final = 0x1
-_DEPTH: Final = 0x2
+#: VkImageAspectFlagBits
+ASPECTS: Final[dict[Aspect, int]] = {"color": 0x1, "depth": 0x2, "stencil": 0x4}
 _TYPES: Final = {"1d": 0, "2d": 1, "3d": 2, "cube": 3}
 _ARRAYED_TYPES: Final = {"1d": 4, "2d": 5, "cube": 6}
 # VkDescriptorImageInfo, with its padding, and a serial.
@@ -59,6 +59,7 @@ class ViewKey(NamedTuple):
     levels: int
     base_layer: int
     layers: int
+    aspect: Aspect
 
 
 class ImageView:
@@ -66,7 +67,7 @@ class ImageView:
 
     Attributes:
         image: whose texels it shows.
-        dim, arrayed, format, levels, layers: what shaders see.
+        dim, arrayed, format, levels, layers, aspect: what shaders see.
         usage: what the view's format leaves of the image's.
         descriptor: what update templates read, and a serial, which makes it the key of the view in caches.
     """
@@ -75,6 +76,7 @@ class ImageView:
         "_allocator",
         "_combined",
         "arrayed",
+        "aspect",
         "base_layer",
         "base_level",
         "descriptor",
@@ -94,7 +96,8 @@ class ImageView:
     def __init__(self, image: Viewed, allocator: Allocator, key: ViewKey) -> None:
         device = self.device = image.device
         self.image = image
-        self.dim, self.arrayed, self.format, self.base_level, self.levels, self.base_layer, self.layers = key
+        self.dim, self.arrayed, self.format, self.base_level, self.levels, self.base_layer, self.layers = key[:-1]
+        self.aspect: Aspect = key.aspect
         self._allocator = allocator
         supported = image.usage & format_features(device, key.format).usage
         self.usage = supported if key.format != image.format else image.usage
@@ -106,7 +109,7 @@ class ImageView:
             format=key.format.vk,
             subresourceRange=new(
                 "VkImageSubresourceRange",
-                aspectMask=_DEPTH if key.format.is_depth else _COLOR,
+                aspectMask=ASPECTS[key.aspect],
                 baseMipLevel=key.base_level,
                 levelCount=key.levels,
                 baseArrayLayer=key.base_layer,
@@ -117,6 +120,11 @@ class ImageView:
         self.serial = allocator.new_serial()
         self.descriptor = _DESCRIPTOR.pack(0, handle_value(self.handle), _GENERAL, self.serial)
         self._combined: dict[int, CombinedImageSampler] = {}
+
+    @property
+    def scalar(self) -> str:
+        """What shaders read: ``"float"``, ``"int"`` or ``"uint"``."""
+        return self.format.aspect_scalar(self.aspect)
 
     @property
     def is_closed(self) -> bool:
@@ -182,7 +190,8 @@ class ImageView:
         levels = f", {self.levels} levels" if self.levels > 1 else ""
         samples = "multisampled " if self.image.samples > 1 else ""
         layers = f" array of {self.layers} layers" if self.arrayed else ""
-        return f"a {samples}{self.dim} image{layers} of format {self.format}{levels}"
+        aspect = f", {self.aspect} of it" if len(self.format.aspects) > 1 else ""
+        return f"a {samples}{self.dim} image{layers} of format {self.format}{aspect}{levels}"
 
     def __repr__(self) -> str:
         return f"<{'closed ' if self.is_closed else ''}ImageView, {self.describe()}>"

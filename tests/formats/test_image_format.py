@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import vulkan
@@ -12,14 +14,37 @@ from pumice.formats.image_texels import from_texels, linear_to_srgb, srgb_to_lin
 
 
 def test_names_and_numbers_are_vulkans() -> None:
+    known = {name.lower(): value for name, value in vars(vulkan).items() if name.startswith("VK_FORMAT_")}
     numbers = {one.name: one.vk for one in FORMATS}
-    assert numbers == {one.name: getattr(vulkan, f"VK_FORMAT_{one.vulkan_name.upper()}") for one in FORMATS}
-    assert len(set(numbers.values())) == len(FORMATS) == 125
+    assert numbers == {one.name: known[f"vk_format_{one.vulkan_name}"] for one in FORMATS}
+    # The core formats of Vulkan 1.0 are numbered to 184; one of those is VK_FORMAT_UNDEFINED.
+    assert sorted(numbers.values())[:184] == list(range(1, 185))
+    assert len(set(numbers.values())) == len(FORMATS) == 198
     for one in FORMATS:
         assert ImageFormat.parse(one.name) is one
         assert ImageFormat.parse(f"VK_FORMAT_{one.vulkan_name.upper()}") is one
         assert ImageFormat.of_vk(one.vk) is one
-        assert sum(bits for _, bits in one.fields) == 8 * one.texel_bytes
+        assert sum(bits for _, bits in one.fields) == 8 * one.texel_bytes or one.is_compressed
+
+
+def test_compressed_blocks_are_vulkans() -> None:
+    # "Compatible formats of block-compressed": 8 bytes where a block has one channel or bc1's and etc2's colors.
+    for one in FORMATS:
+        assert one.is_compressed == one.vulkan_name.endswith("_block") == (one.block != (1, 1))
+        if one.is_compressed:
+            small = one.name.startswith(("bc1", "bc4", "etc2rgb8", "eacr11"))
+            assert one.texel_bytes == (8 if small else 16)
+            sizes = re.search(r"astc_(\d+)x(\d+)", one.vulkan_name)
+            assert one.block == (tuple(map(int, sizes.groups())) if sizes else (4, 4))
+    assert [ImageFormat.parse(name).vk for name in ("bc7-rgba-unorm-srgb", "BC1_RGB_UNORM_BLOCK")] == [146, 131]
+
+
+@pytest.mark.parametrize("name", ["bc7rgbaunorm", "d24unorms8uint", "d24unorm"])
+def test_no_array_holds_blocks_or_stencils(name: str) -> None:
+    one = ImageFormat.parse(name)
+    with pytest.raises(InvalidArgumentError, match=f"no array holds texels of {name}"):
+        to_texels(np.zeros((4, 4), np.uint8), one)
+    assert one.aspects == (("color",) if one.is_compressed else ("depth", "stencil") if "s8" in name else ("depth",))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +112,7 @@ def every_code(one: ImageFormat) -> np.ndarray:
     return np.arange(1 << (8 * dtype.itemsize), dtype=f"u{dtype.itemsize}").view(dtype)
 
 
-@pytest.mark.parametrize("one", FORMATS, ids=str)
+@pytest.mark.parametrize("one", [one for one in FORMATS if one.is_plain], ids=str)
 def test_every_code_survives_its_value(one: ImageFormat) -> None:
     texels = every_code(one)
     if one.fields[0][1] < 64:

@@ -51,7 +51,8 @@ def upload(device: Device, image: Image, data: np.ndarray, level: int = 0) -> No
 def download(device: Device, image: Image, dtype: np.typing.DTypeLike = np.uint8, level: int = 0) -> np.ndarray:
     """The packed texels of a mip level."""
     x, y, z = image.level_extent(level)
-    size = x * y * z * image.layers * image.format.texel_bytes
+    width, height = image.format.block
+    size = -(-x // width) * -(-y // height) * z * image.layers * image.format.aspect_bytes(image.format.aspects[0])
     with device.create_buffer(size, memory_type=HOST) as buffer, device.create_command_buffer() as commands:
         commands.begin().copy_image_to_buffer(image, buffer, level=level)
         device.compute_queue.execute(commands.end())

@@ -175,6 +175,52 @@ def test_samplers_against_the_specification(device: Device, linear: bool) -> Non
             np.testing.assert_allclose(got, wanted, atol=0.02 if linear else 0, err_msg=f"{mode} {border}")
 
 
+def _bc4(blocks: np.ndarray) -> np.ndarray:
+    """The texels of 4x4 blocks (Khronos Data Format Specification, "BC4 unsigned")."""
+    first, second = blocks[..., 0].astype(float), blocks[..., 1].astype(float)
+    bits = sum(blocks[..., 2 + n].astype(np.uint64) << np.uint64(8 * n) for n in range(6))
+    wide = first > second
+    palette = [first, second]
+    for n in range(1, 5):
+        palette.append(np.where(wide, ((7 - n) * first + n * second) / 7, ((5 - n) * first + n * second) / 5))
+    palette += [np.where(wide, (2 * first + 5 * second) / 7, 0), np.where(wide, (first + 6 * second) / 7, 255)]
+    texels = np.empty((*blocks.shape[:2], 4, 4))
+    for texel in range(16):
+        code = (bits >> np.uint64(3 * texel)) & np.uint64(7)
+        texels[..., texel // 4, texel % 4] = np.choose(code.astype(int), palette)
+    return texels.swapaxes(1, 2).reshape(4 * blocks.shape[0], 4 * blocks.shape[1]) / 255
+
+
+def test_compressed_images_are_sampled(device: Device) -> None:
+    texels = ImageFormat.parse("bc4runorm")
+    if not format_features(device, texels).image & 1:
+        pytest.skip(f"{device.profile.name} has no BC formats")
+    blocks = np.random.default_rng(0).integers(0, 256, (2, 4, 8), np.uint8)
+    y, x = np.mgrid[0:8, 0:16]
+    at = np.stack([(x.ravel() + 0.5) / 16, (y.ravel() + 0.5) / 8, 0 * x.ravel(), 0 * x.ravel()], axis=1)
+    with device.create_image(texels, (16, 8)) as image, device.create_sampler(filter="nearest") as sampler:
+        upload(device, image, blocks)
+        got = _sampled(device, image.view().with_sampler(sampler), at, glsl(SAMPLE))[:, 0].reshape(8, 16)
+    np.testing.assert_allclose(got, _bc4(blocks), atol=1.01 / 255)
+
+
+def test_stencils_are_read_as_uints(device: Device) -> None:
+    code = glsl("""
+        layout(local_size_x = 4) in;
+        layout(binding = 0) uniform utexture2D stencils;
+        layout(binding = 1) buffer Out { uint v[]; };
+        void main() { uint i = gl_LocalInvocationID.x; v[i] = texelFetch(stencils, ivec2(i, 0), 0).x; }""")
+    with (
+        device.create_image("s8uint", (4, 1)) as image,
+        device.create_buffer(16, memory_type=HOST) as out,
+        device.create_pipeline(code) as pipeline,
+    ):
+        upload(device, image, np.array([3, 1, 4, 255], np.uint8))
+        assert image.view().aspect == "stencil"
+        run(device, pipeline, [image.view(), out])
+        assert struct.unpack("<4I", out.read()) == (3, 1, 4, 255)
+
+
 def test_levels_of_detail(device: Device) -> None:
     code = glsl(SAMPLE)
     with device.create_image("r8unorm", (16, 16), levels=0) as image:

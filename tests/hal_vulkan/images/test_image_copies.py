@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from support.device_images import download, picture, texel_noise, upload
-from support.host_buffers import HOST
+from support.host_buffers import HOST, host_buffer
 
-from pumice.formats.image_format import FORMATS
+from pumice.formats.image_format import FORMATS, ImageFormat
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.images.format_features import ImageUsage, format_features
 from pumice.hal_vulkan.images.image import Image
+from pumice.status import InvalidArgumentError, UnimplementedError
 
 pytestmark = pytest.mark.vulkan
 BOTH = ImageUsage.TRANSFER_SOURCE | ImageUsage.TRANSFER_TARGET
@@ -19,14 +20,64 @@ BOTH = ImageUsage.TRANSFER_SOURCE | ImageUsage.TRANSFER_TARGET
 def test_every_format_keeps_its_bytes(device: Device) -> None:
     tried = 0
     for texels in FORMATS:
-        if format_features(device, texels).usage & BOTH != BOTH:
+        whole = texels.is_plain or texels.is_compressed  # depth and stencil are copied apart
+        if not whole or format_features(device, texels).usage & BOTH != BOTH:
             continue
         with device.create_image(texels, (8, 12)) as image:
-            data = texel_noise(texels, 96)
+            across, down = texels.block
+            data = texel_noise(texels, -(-8 // across) * -(-12 // down))
             upload(device, image, data)
             np.testing.assert_array_equal(download(device, image), data, err_msg=texels.name)
         tried += 1
     assert tried > 60
+
+
+def test_depth_and_stencil_are_copied_apart(device: Device) -> None:
+    texels = ImageFormat.parse("d32floats8uint")
+    if format_features(device, texels).usage & BOTH != BOTH:
+        pytest.skip(f"{device.profile.name} has no {texels}")
+    depths, stencils = np.linspace(0, 1, 15, dtype=np.float32), np.arange(15, dtype=np.uint8)
+    with (
+        device.create_image(texels, (5, 3)) as image,
+        host_buffer(device, depths.tobytes() + stencils.tobytes()) as given,
+        device.create_buffer(75, memory_type=HOST) as taken,
+        device.create_command_buffer() as commands,
+    ):
+        commands.begin().copy_buffer_to_image(given, image)
+        commands.copy_buffer_to_image(given, image, source_offset=60, aspect="stencil")
+        commands.execution_barrier()
+        commands.copy_image_to_buffer(image, taken, target_offset=15, aspect="depth")
+        commands.copy_image_to_buffer(image, taken, aspect="stencil")
+        device.compute_queue.execute(commands.end())
+        device.wait_idle(20)
+        assert taken.read() == stencils.tobytes() + depths.tobytes()
+        commands.begin()
+        with pytest.raises(InvalidArgumentError, match="depth and stencil, no 'color'"):
+            commands.copy_image_to_buffer(image, taken, aspect="color")
+
+
+def test_compressed_images_are_copied_by_blocks(device: Device) -> None:
+    if not format_features(device, ImageFormat.parse("bc1rgbaunorm")).usage & BOTH:
+        pytest.skip(f"{device.profile.name} has no BC formats")
+    data = np.random.default_rng(0).integers(0, 256, (3, 4, 8), np.uint8)  # of 14 x 10 texels, edges included
+    with (
+        device.create_image("bc1rgbaunorm", (14, 10)) as image,
+        host_buffer(device, data.tobytes()) as given,
+        device.create_buffer(16, memory_type=HOST) as taken,
+        device.create_command_buffer() as commands,
+    ):
+        commands.begin().copy_buffer_to_image(given, image)
+        commands.execution_barrier()
+        commands.copy_image_to_buffer(image, taken, offset=(8, 8, 0), extent=(6, 2, 1))
+        device.compute_queue.execute(commands.end())
+        device.wait_idle(20)
+        assert taken.read() == data[2, 2:].tobytes()
+        commands.begin()
+        for offset, extent in (((2, 0, 0), (4, 4, 1)), ((0, 0, 0), (6, 4, 1))):
+            with pytest.raises(InvalidArgumentError, match="blocks of 4x4 texels"):
+                commands.copy_image_to_buffer(image, taken, offset=offset, extent=extent)
+        with pytest.raises(UnimplementedError, match="compressed"):
+            commands.clear_image(image)
 
 
 @pytest.mark.parametrize(

@@ -157,6 +157,7 @@ def test_cached_sets_go_with_what_they_name(driver: Driver) -> None:
             combined = objects["image"].view().with_sampler(objects["sampler"])  # type: ignore[union-attr, arg-type]
             pipeline.bind([combined, out]).close()
             assert len(layout._sets) == 1
+            device.wait_idle(20)
             objects[close].close()
             assert len(layout._sets) == 0
             for one in objects.values():
