@@ -7,16 +7,28 @@ belong to the compute family, and only its command buffers take them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from ...formats.image_format import Aspect
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.command_buffer import BindingSlot
 from ...hal.memory import BufferUsage
-from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
+from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, UnimplementedError
 from ..images.format_features import BLIT_SOURCE, BLIT_TARGET, LINEAR_FILTER, ImageUsage, format_features, formats_with
-from ..images.image import Extent, Image
+from ..images.image import Image
 from ..images.image_view import ASPECTS
+from ..images.region import (
+    Region,
+    aspect_bits,
+    check_span,
+    native_extent,
+    native_layers,
+    native_offset,
+    overlap,
+    region_bytes,
+    region_of,
+    subresource_range,
+)
 from ..instance.profile import QueueFlag
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
@@ -28,17 +40,6 @@ _COMPUTE_AND_TRANSFER: Final = 0x800 | 0x1000
 _ALL_ACCESS: Final = 0x20 | 0x40 | 0x800 | 0x1000  # of shaders and transfers
 _QUEUE_FAMILY_IGNORED: Final = 0xFFFF_FFFF
 _ORIGIN: Final = (0, 0, 0)
-
-
-class Region(NamedTuple):
-    """Texels of one mip level of some layers, checked."""
-
-    level: int
-    base_layer: int
-    layers: int
-    offset: Extent
-    extent: Extent
-    aspect: Aspect
 
 
 class ImageRecorder(CommandRecorder):
@@ -53,7 +54,7 @@ class ImageRecorder(CommandRecorder):
             srcQueueFamilyIndex=_QUEUE_FAMILY_IGNORED,
             dstQueueFamilyIndex=_QUEUE_FAMILY_IGNORED,
             image=image.handle,
-            subresourceRange=_range(image, 0, image.levels),
+            subresourceRange=subresource_range(image, 0, image.levels),
         )
         self.device.fn.vkCmdPipelineBarrier(
             self._handle, _TOP_OF_PIPE, _COMPUTE_AND_TRANSFER, 0, 0, ffi.NULL, 0, ffi.NULL, 1, barrier
@@ -68,8 +69,8 @@ class ImageRecorder(CommandRecorder):
         level: int = 0,
         base_layer: int = 0,
         layers: int | None = None,
-        offset: Extent = _ORIGIN,
-        extent: Extent | None = None,
+        offset: tuple[int, ...] = _ORIGIN,
+        extent: tuple[int, ...] | None = None,
         aspect: Aspect | None = None,
     ) -> None:
         """Copies texels, packed row by row, slice by slice and layer by layer, from any byte of a buffer.
@@ -93,8 +94,8 @@ class ImageRecorder(CommandRecorder):
         level: int = 0,
         base_layer: int = 0,
         layers: int | None = None,
-        offset: Extent = _ORIGIN,
-        extent: Extent | None = None,
+        offset: tuple[int, ...] = _ORIGIN,
+        extent: tuple[int, ...] | None = None,
         aspect: Aspect | None = None,
     ) -> None:
         """Copies texels to any byte of a buffer; see ``copy_buffer_to_image``."""
@@ -109,13 +110,13 @@ class ImageRecorder(CommandRecorder):
         level: int,
         base_layer: int,
         layers: int | None,
-        offset: Extent,
-        extent: Extent | None,
+        offset: tuple[int, ...],
+        extent: tuple[int, ...] | None,
         aspect: Aspect | None,
     ) -> None:
         self.check_recording()
         what = "copy to an image" if upload else "copy from an image"
-        region = self._region(image, what, level, base_layer, layers, offset, extent, aspect)
+        region = region_of(image, what, level, base_layer, layers, offset, extent, aspect)
         self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, what)
         if image.samples > 1:
             raise InvalidArgumentError(f"{what}: {image.name} is multisampled; read and write its samples in a shader")
@@ -156,9 +157,9 @@ class ImageRecorder(CommandRecorder):
         native = new(
             "VkBufferImageCopy",
             bufferOffset=start,
-            imageSubresource=_layers(region, ASPECTS[region.aspect]),
-            imageOffset=_offset(region.offset),
-            imageExtent=_extent(region.extent),
+            imageSubresource=native_layers(region, ASPECTS[region.aspect]),
+            imageOffset=native_offset(region.offset),
+            imageExtent=native_extent(region.extent),
         )
         fn = self.device.fn
         if upload:
@@ -173,12 +174,12 @@ class ImageRecorder(CommandRecorder):
         *,
         source_level: int = 0,
         source_layer: int = 0,
-        source_offset: Extent = _ORIGIN,
+        source_offset: tuple[int, ...] = _ORIGIN,
         target_level: int = 0,
         target_layer: int = 0,
-        target_offset: Extent = _ORIGIN,
+        target_offset: tuple[int, ...] = _ORIGIN,
         layers: int | None = None,
-        extent: Extent | None = None,
+        extent: tuple[int, ...] | None = None,
     ) -> None:
         """Copies texels, as they are, between images whose texels have the same size.
 
@@ -188,8 +189,8 @@ class ImageRecorder(CommandRecorder):
         """
         self.check_recording()
         count = source.layers - source_layer if layers is None else layers
-        read = self._region(source, "copy source", source_level, source_layer, count, source_offset, extent)
-        written = self._region(target, "copy target", target_level, target_layer, count, target_offset, read.extent)
+        read = region_of(source, "copy source", source_level, source_layer, count, source_offset, extent)
+        written = region_of(target, "copy target", target_level, target_layer, count, target_offset, read.extent)
         self._check_image(source, ImageUsage.TRANSFER_SOURCE, "copy source")
         self._check_image(target, ImageUsage.TRANSFER_TARGET, "copy target")
         one, other = source.format, target.format
@@ -206,7 +207,7 @@ class ImageRecorder(CommandRecorder):
             raise InvalidArgumentError(
                 f"copy: {source.name} is {source.dim} and {target.name} {target.dim}; copy by a buffer"
             )
-        if source is target and _overlap(read, written):
+        if source is target and overlap(read, written):
             raise InvalidArgumentError(f"copy: the regions of {source.name} overlap")
         if self._noting:
             self._note(ImageRecorder._copy_images, source, target, read, written)
@@ -219,11 +220,11 @@ class ImageRecorder(CommandRecorder):
         self.device.copy_count += 1
         native = new(
             "VkImageCopy",
-            srcSubresource=_layers(read, _aspects(source)),
-            srcOffset=_offset(read.offset),
-            dstSubresource=_layers(written, _aspects(target)),
-            dstOffset=_offset(written.offset),
-            extent=_extent(read.extent),
+            srcSubresource=native_layers(read, aspect_bits(source)),
+            srcOffset=native_offset(read.offset),
+            dstSubresource=native_layers(written, aspect_bits(target)),
+            dstOffset=native_offset(written.offset),
+            extent=native_extent(read.extent),
         )
         self.device.fn.vkCmdCopyImage(self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native)
 
@@ -250,8 +251,8 @@ class ImageRecorder(CommandRecorder):
         self.check_recording()
         levels = target.levels - base_level if levels is None else levels
         layers = target.layers - base_layer if layers is None else layers
-        self._check_span(target, "clear", "mip levels", base_level, levels, target.levels)
-        self._check_span(target, "clear", "layers", base_layer, layers, target.layers)
+        check_span(target, "clear", "mip levels", base_level, levels, target.levels)
+        check_span(target, "clear", "layers", base_layer, layers, target.layers)
         self._check_image(target, ImageUsage.TRANSFER_TARGET, "clear")
         if target.format.aspects != ("color",) or target.format.is_compressed:
             raise UnimplementedError(
@@ -267,7 +268,7 @@ class ImageRecorder(CommandRecorder):
     def _clear(self, target: Image, color: CData, base_level: int, levels: int, base_layer: int, layers: int) -> None:
         assert self._recording is not None
         self._recording.resources.append(target)
-        span = _range(target, base_level, levels, base_layer, layers)
+        span = subresource_range(target, base_level, levels, base_layer, layers)
         self.device.fn.vkCmdClearColorImage(self._handle, target.handle, _GENERAL, color, 1, span)
 
     def blit_image(
@@ -278,12 +279,12 @@ class ImageRecorder(CommandRecorder):
         filter: Literal["nearest", "linear"] = "linear",
         source_level: int = 0,
         source_layer: int = 0,
-        source_offset: Extent = _ORIGIN,
-        source_extent: Extent | None = None,
+        source_offset: tuple[int, ...] = _ORIGIN,
+        source_extent: tuple[int, ...] | None = None,
         target_level: int = 0,
         target_layer: int = 0,
-        target_offset: Extent = _ORIGIN,
-        target_extent: Extent | None = None,
+        target_offset: tuple[int, ...] = _ORIGIN,
+        target_extent: tuple[int, ...] | None = None,
         layers: int | None = None,
     ) -> None:
         """Copies texels with a change of size and format, as ``vkCmdBlitImage`` does.
@@ -295,10 +296,10 @@ class ImageRecorder(CommandRecorder):
         """
         self.check_recording()
         count = source.layers - source_layer if layers is None else layers
-        read = self._region(source, "blit source", source_level, source_layer, count, source_offset, source_extent)
-        written = self._region(target, "blit target", target_level, target_layer, count, target_offset, target_extent)
+        read = region_of(source, "blit source", source_level, source_layer, count, source_offset, source_extent)
+        written = region_of(target, "blit target", target_level, target_layer, count, target_offset, target_extent)
         self._check_blit(source, target, filter)
-        if source is target and _overlap(read, written):
+        if source is target and overlap(read, written):
             raise InvalidArgumentError(f"blit: the regions of {source.name} overlap")
         if self._noting:
             self._note(ImageRecorder._blit, source, target, read, written, filter)
@@ -310,13 +311,13 @@ class ImageRecorder(CommandRecorder):
         self._recording.resources += (source, target)
         native = new(
             "VkImageBlit",
-            srcSubresource=_layers(read, _aspects(source)),
-            dstSubresource=_layers(written, _aspects(target)),
+            srcSubresource=native_layers(read, aspect_bits(source)),
+            dstSubresource=native_layers(written, aspect_bits(target)),
         )
         for corners, region in ((native.srcOffsets, read), (native.dstOffsets, written)):
-            corners[0] = _offset(region.offset)[0]
+            corners[0] = native_offset(region.offset)[0]
             end = tuple(first + size for first, size in zip(region.offset, region.extent, strict=True))
-            corners[1] = _offset(end)[0]  # type: ignore[arg-type]  # three, too
+            corners[1] = native_offset(end)[0]  # type: ignore[arg-type]  # three, too
         self.device.fn.vkCmdBlitImage(
             self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native, int(filter == "linear")
         )
@@ -380,66 +381,6 @@ class ImageRecorder(CommandRecorder):
         if self.family != self.device.plan.compute_family:
             raise UnimplementedError(f"{what}: images belong to the compute queues; record this for one of them")
 
-    def _region(
-        self,
-        image: Image,
-        what: str,
-        level: int,
-        base_layer: int,
-        layers: int | None,
-        offset: Extent,
-        extent: Extent | None,
-        aspect: Aspect | None = None,
-    ) -> Region:
-        if not isinstance(image, Image):
-            raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")
-        layers = image.layers - base_layer if layers is None else layers
-        self._check_span(image, what, "mip levels", level, 1, image.levels)
-        self._check_span(image, what, "layers", base_layer, layers, image.layers)
-        size = image.level_extent(level)
-        x, y, z = extent or (size[0] - offset[0], size[1] - offset[1], size[2] - offset[2])
-        inside = all(
-            first >= 0 and count > 0 and first + count <= most
-            for first, count, most in zip(offset, (x, y, z), size, strict=True)
-        )
-        if not inside:
-            raise OutOfRangeError(
-                f"{what}: texels {tuple(offset)} and {x}x{y}x{z} from there do not lie within level {level} of "
-                f"{image.name}, which has {'x'.join(map(str, size))}"
-            )
-        block = (*image.format.block, 1)
-        if any(
-            first % unit or (count % unit and first + count != most)
-            for first, count, most, unit in zip(offset, (x, y, z), size, block, strict=True)
-        ):
-            raise InvalidArgumentError(
-                f"{what}: {image.format} has blocks of {block[0]}x{block[1]} texels; offset and extent are "
-                f"multiples, got {tuple(offset)} and {x}x{y}x{z}"
-            )
-        aspects = image.format.aspects
-        if aspect is not None and aspect not in aspects:
-            raise InvalidArgumentError(f"{what}: {image.format} has {' and '.join(aspects)}, no {shown(aspect)}")
-        return Region(level, base_layer, layers, offset, (x, y, z), aspect or aspects[0])
-
-    def _check_span(self, image: Image, what: str, of: str, first: int, count: int, most: int) -> None:
-        if first < 0 or count < 1 or first + count > most:
-            raise OutOfRangeError(f"{what}: {of} [{first}, {first + count}) of {image.name}, which has {most}")
-
-
-def region_bytes(image: Image, region: Region) -> int:
-    """Bytes of a region's texels, or blocks, in a buffer."""
-    x, y, z = region.extent
-    width, height = image.format.block
-    blocks = -(-x // width) * -(-y // height) * z * region.layers
-    return blocks * image.format.aspect_bytes(region.aspect)
-
-
-def _overlap(one: Region, other: Region) -> bool:
-    """Whether two regions of one image have texels in common."""
-    pairs = [(one.level, 1, other.level, 1), (one.base_layer, one.layers, other.base_layer, other.layers)]
-    pairs += zip(one.offset, one.extent, other.offset, other.extent, strict=True)
-    return all(a < b + m and b < a + n for a, n, b, m in pairs)
-
 
 def _clear_color(target: Image, value: float | Sequence[float]) -> CData:
     texels = target.format
@@ -460,36 +401,3 @@ def _clear_color(target: Image, value: float | Sequence[float]) -> CData:
             f"clear: channels of {texels} are read as 32-bit {texels.scalar}s, got {values}"
         ) from None
     return color
-
-
-def _aspects(image: Image) -> int:
-    return sum(ASPECTS[aspect] for aspect in image.format.aspects)
-
-
-def _range(image: Image, base_level: int, levels: int, base_layer: int = 0, layers: int | None = None) -> CData:
-    return new(
-        "VkImageSubresourceRange",
-        aspectMask=_aspects(image),
-        baseMipLevel=base_level,
-        levelCount=levels,
-        baseArrayLayer=base_layer,
-        layerCount=image.layers if layers is None else layers,
-    )
-
-
-def _layers(region: Region, aspects: int) -> CData:
-    return new(
-        "VkImageSubresourceLayers",
-        aspectMask=aspects,
-        mipLevel=region.level,
-        baseArrayLayer=region.base_layer,
-        layerCount=region.layers,
-    )
-
-
-def _offset(at: Extent) -> CData:
-    return new("VkOffset3D", x=at[0], y=at[1], z=at[2])
-
-
-def _extent(size: Extent) -> CData:
-    return new("VkExtent3D", width=size[0], height=size[1], depth=size[2])

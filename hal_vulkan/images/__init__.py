@@ -2,7 +2,7 @@
 
 Imports: `vulkan`, `instance`, `memory`, `hal`, `formats` and the ground files at the root.
 
-Read: `format_features`, `image`, `image_view`, `sampler`, `texel_buffer`.
+Read: `format_features`, `sampler`, `image_view`, `image`, `region`, `texel_buffer`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Imports: `vulkan`, `instance`, `hal`, `spirv/instrument` and the ground files at the root.
 
-Read: `memory_type`, `suballocator`, `block`, `address_table`, `allocator`, `buffer`.
+Read: `memory_type`, `suballocator`, `block`, `address_table`, `statistics`, `allocator`, `buffer`.
 """
 
 from __future__ import annotations

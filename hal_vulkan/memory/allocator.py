@@ -20,42 +20,8 @@ from ..vulkan.live_objects import created, destroyed
 from .address_table import TABLE_BYTES, AddressTable
 from .block import Block, BlockFactory
 from .memory_type import rank_memory_types
-from .suballocator import GRANULARITY, SuballocatorStatistics
-
-
-@dataclass(frozen=True, slots=True)
-class BlockStatistics:
-    """One VkDeviceMemory."""
-
-    kind: str
-    memory_type_index: int
-    use: SuballocatorStatistics
-
-
-@dataclass(frozen=True, slots=True)
-class HeapBudget:
-    """One memory heap, in bytes.
-
-    Where they are ``measured`` (VK_EXT_memory_budget), ``budget`` is what this process may use by the driver's estimate
-    and ``usage`` what it uses; else the heap's size, and what pumice allocated.
-    """
-
-    size: int
-    budget: int
-    usage: int
-    device_local: bool
-    measured: bool
-
-
-@dataclass(frozen=True, slots=True)
-class AllocatorStatistics:
-    """All device memory that pumice holds: bytes reserved, handed out, the most ever handed out, and the blocks."""
-
-    reserved: int
-    allocated: int
-    peak: int
-    allocations: int
-    blocks: tuple[BlockStatistics, ...]
+from .statistics import AllocatorStatistics, BlockStatistics, HeapBudget, describe_heaps, read_budgets
+from .suballocator import GRANULARITY
 
 
 class ImageMemory(NamedTuple):
@@ -445,29 +411,10 @@ class Allocator:
 
     def budgets(self) -> tuple[HeapBudget, ...]:
         """Size, budget and usage of every heap, from VK_EXT_memory_budget where the device has it."""
-        device = self.device
-        heaps = device.profile.memory_heaps
-        local = [bool(heap.flags & 1) for heap in heaps]
-        if not device.plan.memory_budget:
-            return tuple(
-                HeapBudget(heap.size, heap.size, used, is_local, False)
-                for heap, used, is_local in zip(heaps, self._heap_use, local, strict=True)
-            )
-        budget = new("VkPhysicalDeviceMemoryBudgetPropertiesEXT")
-        properties = chain(new("VkPhysicalDeviceMemoryProperties2"), budget)
-        device.driver.functions.vkGetPhysicalDeviceMemoryProperties2(device.physical_device, properties)
-        return tuple(
-            HeapBudget(heap.size, budget.heapBudget[i], budget.heapUsage[i], local[i], True)
-            for i, heap in enumerate(heaps)
-        )
+        return read_budgets(self.device, self._heap_use)
 
     def _describe_heaps(self) -> str:
-        heaps = "; ".join(
-            f"heap {index} ({'device-local' if heap.device_local else 'host'}): {heap.size:,} bytes, "
-            f"{heap.usage:,} in use, budget {heap.budget:,}"
-            for index, heap in enumerate(self.budgets())
-        )
-        return f"Heaps: {heaps}."
+        return describe_heaps(self.budgets())
 
     def abandon(self) -> None:
         """Replaces the locks after a fork. For ``Device.abandon``."""

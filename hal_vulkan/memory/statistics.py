@@ -1,0 +1,72 @@
+"""How much device memory there is, and how much of it is used for what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import chain, new
+from .suballocator import SuballocatorStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStatistics:
+    """One VkDeviceMemory."""
+
+    kind: str
+    memory_type_index: int
+    use: SuballocatorStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class HeapBudget:
+    """One memory heap, in bytes.
+
+    Where they are ``measured`` (VK_EXT_memory_budget), ``budget`` is what this process may use by the driver's estimate
+    and ``usage`` what it uses; else the heap's size, and what pumice allocated.
+    """
+
+    size: int
+    budget: int
+    usage: int
+    device_local: bool
+    measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatorStatistics:
+    """All device memory that pumice holds: bytes reserved, handed out, the most ever handed out, and the blocks."""
+
+    reserved: int
+    allocated: int
+    peak: int
+    allocations: int
+    blocks: tuple[BlockStatistics, ...]
+
+
+def read_budgets(device: LogicalDevice, used: Sequence[int]) -> tuple[HeapBudget, ...]:
+    """Every heap's; ``used`` has the bytes that pumice allocated of each."""
+    heaps = device.profile.memory_heaps
+    local = [bool(heap.flags & 1) for heap in heaps]
+    if not device.plan.memory_budget:
+        return tuple(
+            HeapBudget(heap.size, heap.size, bytes_used, is_local, False)
+            for heap, bytes_used, is_local in zip(heaps, used, local, strict=True)
+        )
+    budget = new("VkPhysicalDeviceMemoryBudgetPropertiesEXT")
+    properties = chain(new("VkPhysicalDeviceMemoryProperties2"), budget)
+    device.driver.functions.vkGetPhysicalDeviceMemoryProperties2(device.physical_device, properties)
+    return tuple(
+        HeapBudget(heap.size, budget.heapBudget[i], budget.heapUsage[i], local[i], True) for i, heap in enumerate(heaps)
+    )
+
+
+def describe_heaps(budgets: Sequence[HeapBudget]) -> str:
+    """In words, for messages."""
+    heaps = "; ".join(
+        f"heap {index} ({'device-local' if heap.device_local else 'host'}): {heap.size:,} bytes, "
+        f"{heap.usage:,} in use, budget {heap.budget:,}"
+        for index, heap in enumerate(budgets)
+    )
+    return f"Heaps: {heaps}."
