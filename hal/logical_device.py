@@ -76,6 +76,9 @@ class LogicalDevice(Closing):
             with contextlib.suppress(IndexError):  # another thread took the last
                 self.dropped.popleft().close()
 
+    def collect_reports(self) -> None:
+        """Reads what instrumented shaders have reported. Cheap where nothing was; for whoever has waited for work."""
+
     @abstractmethod
     def retire(self) -> None:
         """Lets go of what finished work used."""

@@ -29,6 +29,8 @@ class Semaphore(Closing):
         reached: a payload that it is known to have reached.
         scheduled: the highest payload that is signalled or that submitted work will signal.
         failure: what it failed with, or ``None``.
+        judged: whether it fails with what instrumented shaders report of the work that signals it. The stream of arrays
+            does not: arrays are judged one by one.
     """
 
     device: LogicalDevice
@@ -36,6 +38,7 @@ class Semaphore(Closing):
     reached: int
     scheduled: int
     failure: PumiceError | None
+    judged: bool = True
     is_closed: bool
 
     @abstractmethod

@@ -32,6 +32,7 @@ from .commands.context import CommandContext
 from .commands.executable import Executable
 from .commands.pipeline import ComputePipeline
 from .commands.pipeline_context import PipelineContext
+from .commands.reports import ReportTable
 from .commands.specialization import SpecializationValue
 from .images.format_features import ImageUsage
 from .images.image import Image
@@ -64,12 +65,14 @@ class Device(LogicalDevice, AnyDevice):
     Attributes:
         queues: all queues; ``compute_queue`` is the first, ``transfer_queue`` a DMA queue or the compute queue.
         allocator: device memory.
+        reports: what instrumented shaders report.
         semaphore_context, pipeline_context, command_context: what its semaphores, pipelines and command buffers share.
         notifier: the thread that serves notifications.
     """
 
     queues: tuple[Queue, ...]
     compute_queue: Queue
+    reports: ReportTable
 
     def __init__(
         self,
@@ -96,7 +99,8 @@ class Device(LogicalDevice, AnyDevice):
             self.allocator = Allocator(self)
             self.semaphore_context = SemaphoreContext(self)
             self.notifier = self.semaphore_context.notifier
-            self.pipeline_context = PipelineContext(self, persistent_cache=persistent_cache)
+            self.reports = ReportTable(self.allocator)
+            self.pipeline_context = PipelineContext(self, self.reports, persistent_cache=persistent_cache)
             self.allocator.on_block_freed = self.pipeline_context.drop_block
             self.command_context = CommandContext(self, self.allocator, self.pipeline_context)
             self.queues = self._get_queues()

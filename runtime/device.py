@@ -59,6 +59,7 @@ def open_device(
     staging: bool | None = None,
     robust: bool = False,
     persistent_cache: bool = True,
+    loop_guard: bool | None = None,
 ) -> Device:
     """Opens a device.
 
@@ -73,6 +74,9 @@ def open_device(
         robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), so that a
             kernel with an index error reads zeros instead of other memory or crashing the driver. It costs some speed.
         persistent_cache: keep compiled pipelines on disk.
+        loop_guard: report loops that the driver ends before their time (docs/loop-guard.md): whoever reads a result of
+            such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers that end
+            loops: Mesa's lavapipe.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
@@ -91,7 +95,7 @@ def open_device(
         VulkanDevice(
             driver,
             index,
-            options=PlanOptions(staging=staging, robust_buffer_access=robust),
+            options=PlanOptions(staging=staging, robust_buffer_access=robust, loop_guard=loop_guard),
             persistent_cache=persistent_cache,
         )
     )
@@ -348,7 +352,7 @@ class Device(ArrayDevice):
             entry_point=entry_point,
             defines=defines or {},
             include_dirs=include_dirs,
-            debug=debug,
+            debug=debug or self.vulkan.plan.loop_guard,  # lines of loops, for reports; they cost nothing
         )
         code, name = load_shader(source, options, minor=minor)
         return Kernel(

@@ -116,6 +116,8 @@ class ActionRecorder(ImageRecorder):
             _check_push(pipeline, push)
             fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
             recording.resources.append(pipeline)
+            if pipeline.report is not None:
+                recording.reports = (*recording.reports, pipeline.report)
             self._pipeline = pipeline
             if pipeline.layout != self._bound_layout:
                 self._bound = None
@@ -169,7 +171,7 @@ class ActionRecorder(ImageRecorder):
         if interface.table_set is None:
             root = _BDA_ROOT.pack(0 if table is None else table.device_address, 0, 0, 0, 0, 0)
             push = root.ljust(interface.constant_offset, b"\0") + push
-        elif table is not None:
+        if pipeline.report is not None or (interface.table_set is not None and table is not None):
             sets = pipeline.bind_table(table)
             recording.take_over(sets)
             self._bind_sets(pipeline, sets)

@@ -30,7 +30,8 @@ class Builtins:
         with self._lock:
             executable = self._executables.get(name)
             if executable is None:
-                executable = Executable.from_spirv(self._context, spirv(name), validate=False)
+                code = spirv(name)
+                executable = Executable.from_spirv(self._context, code, validate=False, watch=False)
                 self._executables[name] = executable
         return executable.pipeline()
 

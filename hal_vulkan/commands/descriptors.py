@@ -136,7 +136,7 @@ class DescriptorSetLayout:
                 found = self._take()
                 if self._partial:
                     self._write_present(found.handle, key)
-                elif resources:
+                elif key:
                     self.device.fn.vkUpdateDescriptorSetWithTemplate(
                         self.device.handle, found.handle, self._template, ffi.from_buffer(key)
                     )

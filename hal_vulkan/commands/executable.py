@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...closing import Closing
@@ -19,6 +19,7 @@ from ...formats.vke1_reader import parse_executable
 from ...spirv.capabilities import lacking_hints
 from ...spirv.grid import part_of_grid
 from ...spirv.hints import without_hints
+from ...spirv.instrument import instrument
 from ...spirv.reflect import reflect
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...spirv.repair import repair
@@ -38,9 +39,27 @@ _TABLE_SET: Final = 3
 
 
 class ShaderModule:
-    """A VkShaderModule with its reflection and its SPIR-V."""
+    """A VkShaderModule with its reflection and its SPIR-V.
 
-    def __init__(self, device: LogicalDevice, code: bytes | memoryview, *, validate: bool = True) -> None:
+    Args:
+        validate: check it with ``spirv-val``.
+        watch: instrument it, where the device asks for it.
+        reserved: (set, binding) that the layouts of its pipelines have.
+
+    Attributes:
+        reflection, code: of the module as it was given.
+        instrumented: the module that the driver gets in its place, or ``None``.
+    """
+
+    def __init__(
+        self,
+        device: LogicalDevice,
+        code: bytes | memoryview,
+        *,
+        validate: bool = True,
+        watch: bool = True,
+        reserved: Sequence[tuple[int, int]] = (),
+    ) -> None:
         self.reflection: ShaderModuleReflection = reflect(code)
         if validate:
             check_capabilities(device, self.reflection)  # first: what the device lacks may be new to validators too
@@ -53,6 +72,9 @@ class ShaderModule:
                 lacking_hints(self.reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))
             ),
         )
+        self.instrumented = instrument(code, reserved=reserved) if watch and device.plan.loop_guard else None
+        if self.instrumented is not None:
+            code = self.instrumented.code
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))
         info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
@@ -86,9 +108,11 @@ class Executable(Closing):
         self.is_closed = False
 
     @classmethod
-    def from_spirv(cls, context: PipelineContext, code: bytes | memoryview, *, validate: bool = True) -> Executable:
+    def from_spirv(
+        cls, context: PipelineContext, code: bytes | memoryview, *, validate: bool = True, watch: bool = True
+    ) -> Executable:
         """An executable of one SPIR-V module; InvalidArgumentError if it is damaged."""
-        return cls(context, [ShaderModule(context.device, code, validate=validate)], None)
+        return cls(context, [ShaderModule(context.device, code, validate=validate, watch=watch)], None)
 
     @classmethod
     def from_vke1(cls, context: PipelineContext, data: bytes | memoryview, *, validate: bool = True) -> Executable:
@@ -103,8 +127,9 @@ class Executable(Closing):
         modules: list[ShaderModule] = []
         executable = cls(context, modules, source)
         try:
-            for code in source.shader_modules:
-                modules.append(ShaderModule(context.device, repair(code), validate=validate))
+            for index, code in enumerate(source.shader_modules):
+                reserved = _reserved(source, index)
+                modules.append(ShaderModule(context.device, repair(code), validate=validate, reserved=reserved))
             for ordinal in range(len(source.pipelines)):
                 executable.pipeline_at(ordinal)
         except PumiceError:
@@ -154,6 +179,7 @@ class Executable(Closing):
                 entry_point=entry_point,
                 constants=constants,
                 subgroup_size=subgroup_size,
+                instrumented=module.instrumented,
                 full_subgroups=full_subgroups,
                 varying_subgroup_size=varying_subgroup_size,
                 array_sizes=sizes,
@@ -190,8 +216,10 @@ class Executable(Closing):
         constants = self._modules[definition.shader_module].pack(specialization)
 
         def make() -> ComputePipeline:
-            code = part_of_grid(self._modules[definition.shader_module].code, base, groups, whole.local_size)
-            module = ShaderModule(self.device, code, validate=False)
+            number = definition.shader_module
+            code = part_of_grid(self._modules[number].code, base, groups, whole.local_size)
+            assert self.source is not None
+            module = ShaderModule(self.device, code, validate=False, reserved=_reserved(self.source, number))
             try:
                 return self._make(definition, module, constants)
             finally:
@@ -220,6 +248,7 @@ class Executable(Closing):
             interface=self._interface(definition, entry),
             subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
             name=definition.debug_info.name if definition.debug_info else None,
+            instrumented=module.instrumented,
         )
 
     def _interface(self, definition: PipelineDef, entry: EntryPoint) -> PipelineInterface:
@@ -323,3 +352,14 @@ class Executable(Closing):
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""
         return f"<{state}Executable {'VKE1' if self.source else 'SPIR-V'}, {len(self._pipelines)} pipelines>"
+
+
+def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
+    """(set, binding) of all that the layouts of a module's pipelines have; -1 for a set without bindings."""
+    return [
+        (number, binding)
+        for pipeline in source.pipelines
+        if pipeline.shader_module == module and pipeline.dispatch_abi is not DispatchAbi.BDA_V1
+        for number, ordinal in enumerate(source.pipeline_layouts[pipeline.pipeline_layout].set_layouts)
+        for binding in (-1, *(one.binding for one in source.descriptor_set_layouts[ordinal].bindings))
+    ]

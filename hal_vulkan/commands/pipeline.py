@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from ...closing import Closing
+from ...spirv.instrument import Instrumented
 from ...spirv.reflection_types import Binding, ShaderModuleReflection
 from ...status import (
     ClosedError,
@@ -25,6 +26,7 @@ from ..vulkan.functions import CData, ffi, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, SetPins
 from .pipeline_context import PipelineCache, PipelineContext
 from .pipeline_interface import PipelineInterface, check_capabilities, check_limits, runtime_array_sizes
+from .reports import ReportSlot
 from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
 
@@ -81,6 +83,8 @@ class ComputePipeline(Closing):
         interface: bindings and push constants.
         local_size: workgroup size after specialisation (x, y, z).
         offset_alignment: every binding's offset in its block is a multiple of it.
+        report: where the shader reports, if it is instrumented.
+        tail: the descriptors that follow those of the buffers: that of the report, or nothing.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
     """
 
@@ -98,6 +102,7 @@ class ComputePipeline(Closing):
         varying_subgroup_size: bool = False,
         array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
         name: str | None = None,
+        instrumented: Instrumented | None = None,
     ) -> None:
         device = self.device = context.device
         self.entry = reflection.entry_point(entry_point)
@@ -138,11 +143,13 @@ class ComputePipeline(Closing):
             if any(kind == UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
             else 1,
         )
+        if instrumented is not None:
+            interface = interface.with_report(instrumented.set, instrumented.binding)
         push = (
             device.plan.push_descriptors
             and len(interface.set_layouts) == 1
             and not interface.partial
-            and 0 < len(self._descriptor_order) <= limits.max_push_descriptors
+            and 0 < len(self._descriptor_order) <= limits.max_push_descriptors - (instrumented is not None)
         )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
             context.set_layout(
@@ -156,6 +163,12 @@ class ComputePipeline(Closing):
         self.handle: CData = self._create(shader_module, constants, subgroup_size, flags, context.cache)
         self.is_closed = False
         device.own("pipeline", self.handle)
+        self._reports = context.reports
+        self.report: ReportSlot | None = None
+        self.tail = b""
+        if instrumented is not None:
+            self.report = context.reports.take(self.name, instrumented.places)
+            self.tail = self.report.descriptor
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
     def _subgroup_flags(self, size: int | None, full: bool, varying: bool) -> int:
@@ -261,14 +274,14 @@ class ComputePipeline(Closing):
                     continue
                 self._check(buffer, set_index, binding, kind)
             if self.interface.whole_words:
-                key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers])
+                key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers]) + self.tail
             else:
-                key = b"".join([b.descriptor for b in buffers])
+                key = b"".join([b.descriptor for b in buffers]) + self.tail
             bound: tuple[Resource, ...] = tuple(buffers)
         else:
             for resource, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
                 self._check(resource, set_index, binding, kind)
-            key = b"".join([ABSENT if one is None else one.descriptor for one in flat])
+            key = b"".join([ABSENT if one is None else one.descriptor for one in flat]) + self.tail
             bound = tuple(one for one in flat if one is not None)
         if self.push_template is not None:
             return BoundSets(self, bound, (), ffi.from_buffer(key))
@@ -282,13 +295,13 @@ class ComputePipeline(Closing):
             self.name, f"set {set_index} binding {binding}", self.device, kind, self._declared.get(key), resource
         )
 
-    def bind_table(self, table: Buffer) -> BoundSets:
-        """Binds the table of addresses that a pipeline with a ``table_set`` takes."""
-        set_index = self.interface.table_set
-        assert set_index is not None
-        layouts = self.set_layouts[: set_index + 1]
-        sets = [layout.get((table,) if layout is layouts[-1] else ()) for layout in layouts]
-        return BoundSets(self, (), tuple(zip(layouts, sets, strict=True)))
+    def bind_table(self, table: Buffer | None) -> BoundSets:
+        """Binds what a pipeline of an address ABI takes: the table of addresses of one with a ``table_set``, and its
+        report."""
+        key = self.tail
+        if self.interface.table_set is not None:
+            key = (self.tail if table is None else table.descriptor) + key
+        return BoundSets(self, (), self.pin_sets((), key))
 
     def _check_buffer(self, buffer: Resource, where: str) -> None:
         if buffer.device is not self.device:
@@ -332,6 +345,9 @@ class ComputePipeline(Closing):
         device, handle = self.device, self.handle
         device.close_epoch += 1
         device.defer(lambda: device.destroy("pipeline", handle))
+        report = self.report
+        if report is not None:
+            device.defer(lambda: self._reports.give_back(report))
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""

@@ -20,6 +20,7 @@ from ...status import PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, handle_value, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, LayoutKey
+from .reports import ReportTable
 
 _MAGIC: Final = b"pumicePC1\n"
 _DIGEST_BYTES: Final = 32
@@ -85,10 +86,15 @@ class PipelineCache:
 
 
 class PipelineContext:
-    """The layouts of a device's pipelines, each made on first use and kept as long as the device."""
+    """The layouts of a device's pipelines, each made on first use and kept as long as the device.
 
-    def __init__(self, device: LogicalDevice, *, persistent_cache: bool = True) -> None:
+    Attributes:
+        reports: what instrumented pipelines report.
+    """
+
+    def __init__(self, device: LogicalDevice, reports: ReportTable, *, persistent_cache: bool = True) -> None:
         self.device = device
+        self.reports = reports
         self.cache = PipelineCache(device, persistent=persistent_cache)
         self._lock = threading.Lock()
         self._set_layouts: dict[tuple[LayoutKey, bool, frozenset[int]], DescriptorSetLayout] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -50,6 +50,13 @@ class PipelineInterface:
     binding_count: int = 0
     whole_words: bool = False
     partial: frozenset[tuple[int, int]] = frozenset()
+
+    def with_report(self, set_index: int, binding: int) -> PipelineInterface:
+        """The layout of a shader that reports: a storage buffer more, the last binding of the last set."""
+        sets = [*self.set_layouts, *[()] * (set_index + 1 - len(self.set_layouts))]
+        assert set_index == len(sets) - 1
+        sets[set_index] = (*sets[set_index], (binding, STORAGE_BUFFER, 1))
+        return replace(self, set_layouts=tuple(sets))
 
     @classmethod
     def from_reflection(

@@ -11,6 +11,7 @@ from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, new
 from .descriptors import DescriptorSet, DescriptorSetLayout
 from .pipeline import BoundSets, ComputePipeline
+from .reports import ReportSlot
 from .resources import Resource
 from .timestamps import TimestampRecorder
 
@@ -80,11 +81,23 @@ def _legacy_barrier(work: int, after: int, writes: int, reads: int) -> tuple[obj
 class Recording:
     """Native commands with everything they name, which a queue keeps until they have retired."""
 
-    __slots__ = ("_named", "_owned", "native", "number", "pinned", "queue", "resources", "scratch", "timestamps")
+    __slots__ = (
+        "_named",
+        "_owned",
+        "native",
+        "number",
+        "pinned",
+        "queue",
+        "reports",
+        "resources",
+        "scratch",
+        "timestamps",
+    )
 
     def __init__(self, native: NativeCommands) -> None:
         self.native = native
         self.resources: list[Named] = []
+        self.reports: tuple[ReportSlot, ...] = ()  # of the instrumented pipelines among them
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
         self.pinned: list[tuple[DescriptorSetLayout, DescriptorSet]] = []
@@ -120,6 +133,7 @@ class Recording:
     def clear(self) -> None:
         """Lets go of everything it names."""
         self.resources = []  # the queue keeps its last recording, but not what that used
+        self.reports = ()
         self.unpin()
         for buffer in self.scratch:
             buffer.close()

@@ -36,6 +36,9 @@ class DeviceQueue(Protocol):
     preparing: int
 
     @property
+    def submitted(self) -> int: ...
+
+    @property
     def in_flight(self) -> tuple[str, ...]: ...
 
     @property
@@ -54,6 +57,12 @@ class DeviceQueue(Protocol):
     def wait_idle(self, timeout: float | None = None) -> None: ...
 
 
+class Reports(Protocol):
+    """What the rooms below ``commands`` use of a ``ReportTable``, which documents it."""
+
+    def collect(self) -> None: ...
+
+
 class LogicalDevice(AnyDevice):
     """A VkDevice.
 
@@ -63,10 +72,12 @@ class LogicalDevice(AnyDevice):
         bind_limits: alignment (as a mask) and size that any binding takes.
         groups_max: workgroups of one dispatch (x, y, z).
         on_lost: told the error of a lost device once.
+        reports: what instrumented shaders report.
         close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
     """
 
     queues: Sequence[DeviceQueue]
+    reports: Reports
 
     def __init__(self, driver: Driver | None, index: int | str | None, options: PlanOptions | None) -> None:
         """Makes a VkDevice; see ``Device`` for the arguments and errors."""
@@ -87,6 +98,8 @@ class LogicalDevice(AnyDevice):
         options = options or PlanOptions()
         if options.staging is None and os.environ.get("PUMICE_STAGING"):  # the path of discrete GPUs, on any device
             options = replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
+        if options.loop_guard is None and os.environ.get("PUMICE_LOOP_GUARD"):
+            options = replace(options, loop_guard=os.environ["PUMICE_LOOP_GUARD"] != "0")
         self.plan: DevicePlan = plan_device(self.profile, options)
         self.staging = self.plan.staging
         self.device_addresses = "bufferDeviceAddress" in self.plan.features
@@ -255,6 +268,10 @@ class LogicalDevice(AnyDevice):
                 ready.append(self._parked.popleft()[1])
         for action in ready:
             self._defer_submitted(action, self.queues)
+
+    def collect_reports(self) -> None:
+        """See ``ReportTable.collect``."""
+        self.reports.collect()
 
     def retire(self) -> None:
         """Lets go of what finished work used."""

@@ -20,6 +20,7 @@ from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
 _MIN_PUSH_DESCRIPTORS: Final = 8
 _NVIDIA_PROPRIETARY: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
 _NVIDIA_PUSH_DESCRIPTOR_FIX: Final = 527
+_MESA_LLVMPIPE: Final = 13  # VK_DRIVER_ID_MESA_LLVMPIPE
 _MAX_BLOCK: Final = 128 << 20
 _MIN_BLOCK: Final = 1 << 20
 _MIN_ASKED_BLOCK: Final = 64 << 10
@@ -54,6 +55,7 @@ class PlanOptions:
         transfer_queue: use a second family for copies where there is one.
         max_compute_queues, max_transfer_queues: 1 to 64 queues to create of each family.
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
+        loop_guard: report loops that the driver ends before their time.
     """
 
     robust_buffer_access: bool = False
@@ -64,6 +66,7 @@ class PlanOptions:
     max_compute_queues: int = 1
     max_transfer_queues: int = 1
     block_size: int | None = None
+    loop_guard: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_compute_queues", "max_transfer_queues"):
@@ -95,6 +98,7 @@ class DevicePlan:
         descriptor_pool_size: descriptor sets to a pool.
         block_size: bytes of device memory to allocate at a time and hand out in parts.
         dedicated_threshold: buffers above this many bytes get memory of their own.
+        loop_guard: shaders report loops that the driver ends before their time.
         why: one sentence a choice.
     """
 
@@ -116,6 +120,7 @@ class DevicePlan:
     descriptor_pool_size: int
     block_size: int
     dedicated_threshold: int
+    loop_guard: bool
     why: tuple[str, ...]
 
 
@@ -180,6 +185,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         descriptor_pool_size=64 if push_descriptors else 512,
         block_size=block_size,
         dedicated_threshold=block_size // 2,
+        loop_guard=_loop_guard(profile, options, why),
         extensions=tuple(sorted(extensions)),
         why=tuple(why),
     )
@@ -343,3 +349,14 @@ def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
     size = 1 << (target.bit_length() - 1)
     why.append(f"memory is allocated {size} bytes at a time, for a heap of {heap}")
     return size
+
+
+def _loop_guard(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> bool:
+    """Only Mesa's llvmpipe ends loops. A driver that does not end them has nothing to report, so that a later version
+    without the limit needs no other decision."""
+    cuts = profile.driver_id == _MESA_LLVMPIPE
+    chosen = cuts if options.loop_guard is None else options.loop_guard
+    if chosen or cuts:
+        reason = "as asked" if options.loop_guard is not None else "the driver ends them after 65,535 passes"
+        why.append(f"loops that end before their time are {'reported' if chosen else 'not reported'}: {reason}")
+    return chosen

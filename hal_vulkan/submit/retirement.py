@@ -117,6 +117,11 @@ class RetiringQueue:
         return self.completed + 1 if self.completed < self._submitted else None
 
     @property
+    def submitted(self) -> int:
+        """The payload of ``timeline`` at which all that is submitted now retires."""
+        return self._submitted
+
+    @property
     def is_idle(self) -> bool:
         """Whether everything submitted has retired."""
         if self.completed < self._submitted:

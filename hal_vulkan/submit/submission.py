@@ -130,6 +130,8 @@ class SubmissionQueue(RetiringQueue):
                     values[1] = number
                     if native.shape is not _ONE:
                         native.set_shape(_ONE)
+                    if recording.reports:
+                        semaphore.judge_at(value, [one.verdict for one in recording.reports])
                     inflight = self._inflight
                     recording.queue = self
                     recording.number = number
@@ -264,6 +266,9 @@ class SubmissionQueue(RetiringQueue):
                     for _, recording in used:
                         recording.queue = self
                         recording.number = number
+                        if recording.reports:
+                            for semaphore, value in signals:
+                                semaphore.judge_at(value, [one.verdict for one in recording.reports])
                     if waits:
                         self._waits[number] = waits
                     self._inflight.append((number, used, signals))

@@ -12,6 +12,8 @@ Thread rule: every method may be called from any thread. A blocking wait holds n
 from __future__ import annotations
 
 import heapq
+from collections import deque
+from collections.abc import Iterable
 from typing import Protocol
 
 from ...hal.semaphore import MAX_PAYLOAD
@@ -40,6 +42,13 @@ class HeldWork(Protocol):
     def try_release(self) -> None: ...
 
     def fail(self, error: PumiceError) -> None: ...
+
+
+class ReportVerdict(Protocol):
+    """What a semaphore knows of the ``Verdict`` of a report."""
+
+    @property
+    def failure(self) -> PumiceError | None: ...
 
 
 class TimelineSemaphore(AnySemaphore):
@@ -75,13 +84,16 @@ class TimelineSemaphore(AnySemaphore):
         self.held: dict[HeldWork, None] = {}
         self.held_by_value: list[tuple[int, int, HeldWork]] = []
         self.awaited_by: tuple[DeviceQueue, ...] = ()
+        self._unjudged: deque[tuple[int, ReportVerdict]] = deque()
         self.notifications = NotificationHeap()
         context.register(self)
 
     def query(self) -> int:
         """The payload now; raises the failure of a failed semaphore."""
         self._check_usable()
-        return self.read_payload()
+        payload = self.read_payload()
+        self._check_usable()
+        return payload
 
     def read_payload(self) -> int:
         """The payload now, as the driver says, whether the semaphore has failed or not. Not for users."""
@@ -91,18 +103,43 @@ class TimelineSemaphore(AnySemaphore):
             self.device.check(result, f"querying {self.name}")
         reached: int = value[0]
         if reached > self.reached and self.failure is None:
+            if self._unjudged:
+                self._judge(reached)
             self.reached = reached
         return reached
+
+    def judge_at(self, value: int, verdicts: Iterable[ReportVerdict]) -> None:
+        """Fails it with the failure of a verdict, once it reaches a payload. For queues, before they submit."""
+        if self.judged:
+            self._unjudged.extend([(value, verdict) for verdict in verdicts])
+
+    def _judge(self, reached: int) -> None:
+        """Fails it if work up to a payload has a report."""
+        self.device.reports.collect()
+        unjudged = self._unjudged
+        with self.context.signal_lock:
+            while unjudged and unjudged[0][0] <= reached:
+                failure = unjudged[0][1].failure
+                if failure is not None:
+                    self.fail(failure)
+                unjudged.popleft()  # last: until then nobody takes the payload for reached
 
     def has_reached(self, value: int) -> bool:
         """Whether the payload is at ``value`` or beyond; raises the failure."""
         if self.failure is not None or self.is_closed:
             self._check_usable()
-        return self.reached >= value or self.read_payload() >= value
+        if self.reached >= value:
+            return True
+        is_reached = self.read_payload() >= value
+        if self.failure is not None:
+            self._check_usable()
+        return is_reached
 
     def advance(self, value: int) -> None:
         """Notes a payload known to be reached. For queues, at retirement."""
         if value > self.reached:
+            if self._unjudged:
+                self._judge(value)
             self.reached = value
         if self.notifications:
             self.context.notifier.collect(self)
@@ -300,6 +337,8 @@ class TimelineSemaphore(AnySemaphore):
         finally:
             del context.waiting[wait]
             pool.append(wait)
+        if self._unjudged:
+            self._judge(value)
         if self.failure is not None:
             raise self.failure.again()
         if value > self.reached:

@@ -175,7 +175,7 @@ class DeviceArray(HostValue, Closing):
         root = self if self._base is None else self._base
         ready = root._ready
         if ready:
-            self.device.wait(ready, None)
+            self.device.finish(ready)
             with self.device.mark_lock:
                 if root._ready == ready:  # no later write was noted meanwhile
                     root._ready = 0
@@ -196,6 +196,11 @@ class DeviceArray(HostValue, Closing):
         return self._shared
 
     # -- order ---------------------------------------------------------------------------------------
+
+    @property
+    def ready(self) -> int:
+        """The payload at which the last write is done; 0 where it is known to be. For the runtime."""
+        return (self if self._base is None else self._base)._ready
 
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
@@ -234,13 +239,13 @@ class DeviceArray(HostValue, Closing):
         if root._fences:
             timeout = wait_for(root._fences, timeout)
         if root._ready:
-            self.device.wait(root._ready, timeout)
+            self.device.finish(root._ready, timeout)
         return self
 
     def _wait_unused(self) -> None:
         root = self if self._base is None else self._base
         if root._last_use:
-            self.device.wait(root._last_use, None)
+            self.device.reach(root._last_use)
         if root._shared is not None:
             # Programs do not mark what they use, and a call without results may return before its work is done.
             self.device.hal.wait_idle()
@@ -298,6 +303,7 @@ class DeviceArray(HostValue, Closing):
             if source.device is self.device:
                 if self.nbytes:
                     payload = self.device.copy(source.buffer, self.buffer)
+                    self._hold(payload, source.ready)
                     source.mark(payload, written=False)
                     self.mark(payload, written=True)
                 return self
@@ -305,8 +311,23 @@ class DeviceArray(HostValue, Closing):
         data = np.ascontiguousarray(source)
         self._check_same(np.shape(source), data.dtype)
         self._wait_unused()
-        self.mark(self.device.upload(data, self.buffer), written=True)
+        payload = self.device.upload(data, self.buffer)
+        self._hold(payload, 0)
+        self.mark(payload, written=True)
         return self
+
+    def _hold(self, payload: int, source: int) -> None:
+        """Holds a copy against the verdicts on its source; where it is a part, against those on the array, too.
+
+        ``source`` is the payload of the source's last write. Payload 0 is a copy by the host, after all uses.
+        """
+        verdicts = self.device.verdicts
+        root = self if self._base is None else self._base
+        if root is self and not payload:
+            root._ready = 0  # nothing is left of what work wrote
+        elif verdicts and payload:
+            found = verdicts.get(source, frozenset())
+            verdicts.hold(payload, found if root is self else found | verdicts.get(root._ready, frozenset()), 0)
 
     def _check_same(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         if shape != self.shape or dtype != self.dtype:

@@ -23,6 +23,7 @@ from ...hal.device import Device as HalDevice
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError
 from .spec import raw_bytes
+from .verdict import Verdicts
 
 if TYPE_CHECKING:
     from ...hal_vulkan import Device as VulkanDevice
@@ -47,6 +48,7 @@ class ArrayDevice(Closing):
         hal, name, uri: see ``pumice.Device``.
         staging: whether arrays are in memory that the host does not see, and copies go through staging memory.
         mark_lock: held while arrays note payloads.
+        verdicts: on work that nobody has found to be good; see verdict.py.
     """
 
     def __init__(self, hal_device: HalDevice) -> None:
@@ -55,7 +57,9 @@ class ArrayDevice(Closing):
         self.uri: str = hal_device.uri
         self.staging: bool = hal_device.staging
         self.mark_lock = threading.Lock()
+        self.verdicts = Verdicts(hal_device)
         self._stream = hal_device.create_semaphore(0, "stream")
+        self._stream.judged = False
         self._payload = 0
         self._lock = threading.Lock()
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
@@ -88,6 +92,7 @@ class ArrayDevice(Closing):
         Raises:
             DeadlineExceededError: the time passed first.
             DeviceLostError: the device was lost.
+            DataLossError: the driver cut a kernel's loops, and nobody was told yet (docs/loop-guard.md).
         """
         check_timeout(timeout)
         if payload is None:
@@ -97,6 +102,21 @@ class ArrayDevice(Closing):
                 f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
             )
         self._stream.wait(payload, timeout)
+        self.verdicts.check_all(payload)
+
+    def finish(self, payload: int, timeout: float | None = None) -> None:
+        """Blocks until work up to ``payload`` is done, and raises what shaders reported of it. For the runtime."""
+        self._stream.wait(payload, timeout)
+        self.verdicts.check(payload)
+
+    def reach(self, payload: int) -> None:
+        """Blocks until work up to ``payload`` is done, whatever shaders reported. For the runtime."""
+        self._stream.wait(payload)
+
+    @property
+    def reached(self) -> int:
+        """A payload that is known to be reached. For the runtime."""
+        return self._stream.reached
 
     @property
     def submitted(self) -> int:
@@ -154,7 +174,7 @@ class ArrayDevice(Closing):
             source.read_into(raw)
             return
         with self.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
-            self.wait(self.copy(source, staged, "download"))
+            self.reach(self.copy(source, staged, "download"))
             staged.read_into(raw)
 
     # -- end -----------------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ class Transfer(Closing):
         """Waits for the kernel if results go to the host, and copies them."""
         staging = self._staging
         if self._reads or self._imported:
-            self.device.wait(self._payload)
+            self.device.reach(self._payload)
             self._payload = 0
         if staging is not None:
             for index, result in self._reads:

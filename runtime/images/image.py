@@ -208,6 +208,11 @@ class DeviceImage(Closing):
     def _root(self) -> DeviceImage:
         return self if self._base is None else self._base
 
+    @property
+    def ready(self) -> int:
+        """The payload at which the last write is done. For the runtime."""
+        return self._root._ready
+
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
         root = self._root
@@ -227,7 +232,7 @@ class DeviceImage(Closing):
         """
         check_timeout(timeout)
         if self._root._ready:
-            self.device.wait(self._root._ready, timeout)
+            self.device.finish(self._root._ready, timeout)
         return self
 
     # -- the host ------------------------------------------------------------------------------------
@@ -267,7 +272,7 @@ class DeviceImage(Closing):
         self.wait()
         with self.device.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
             payload = self._copy(lambda commands: self._read(commands, staged), "download")
-            self.device.wait(payload)
+            self.device.reach(payload)
             staged.read_into(raw_bytes(out))
         return out
 

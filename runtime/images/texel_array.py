@@ -48,6 +48,11 @@ class TexelArray(Closing):
         """A copy of the array; see ``DeviceArray.numpy``."""
         return self.array.numpy(out)
 
+    @property
+    def ready(self) -> int:
+        """The payload at which the last write is done. For the runtime."""
+        return self.array.ready
+
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
         self.array.mark(payload, written=written)

@@ -34,6 +34,7 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
+from ..arrays.verdict import Verdict
 from ..images.bound import ABSENT, Absent, Bound
 from ..images.host_image import HostImage
 from .arguments import (
@@ -109,6 +110,9 @@ class Kernel(Closing):
             self.entry = entry
             self.name = name if entry.name == "main" else entry.name
             self.pipeline.name = self.name
+            self._report = self.pipeline.report
+            if self._report is not None:
+                self._report.name = self.name
             self.parameters = parameters_of(entry, vulkan.profile.limits)
             constants = member_names(entry.push_constants.members) if entry.push_constants else ()
             self._names = Names(self.parameters, tuple(constants), self.name)
@@ -206,6 +210,8 @@ class Kernel(Closing):
     ) -> KernelResult:
         """A call that passes addresses, and notes its work in the arrays that these are of."""
         pointed = self._pointers.collect(uses, arrays, push, named)
+        verdicts = self.device.verdicts
+        held = frozenset().union(*[verdicts.get(one.ready, ()) for one in pointed]) if verdicts else frozenset()
         data = self._push.pack(push, self._pointers.with_addresses(named))
         mask = self._alignment_mask
         try:
@@ -221,13 +227,17 @@ class Kernel(Closing):
         finally:
             # What a kernel does with an address is not known. Later work of other threads may be counted, too.
             payload = self.device.submitted
+            verdicts.hold(payload, held, 0)
             for array in pointed:
                 array.mark(payload, written=True)
 
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
         with self._lock:
+            verdict = None if self._report is None else self._next_verdict()
             payload = self.device.submit((self._recorded(arrays, groups, push),))
+        if verdict is not None or self.device.verdicts:
+            self._hold(self.parameters, arrays, verdict, payload)
         written = self._written
         with self.device.mark_lock:  # another thread may have noted a later payload
             for array, parameter in zip(arrays, self.parameters, strict=True):
@@ -278,6 +288,7 @@ class Kernel(Closing):
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
         buffers = cast("list[Resource | None]", [array.buffer for array in arrays])
         sets: SetPins = ()
+        ranges += pipeline.tail
         infos = ranges if self._pushes else None
         if infos is None:
             sets = pipeline.pin_sets(buffers, ranges)
@@ -380,18 +391,53 @@ class Kernel(Closing):
             bound, declarations = self._bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
+                    verdict = self._next_verdict()
                     payload = transfer.run(self._recorded(bound, groups, push, declarations))
+                self._hold(parameters, values, verdict, payload)
                 if not to_host:
                     _mark(parameters, placed, values, payload)
                 transfer.finish()
+                if to_host and payload in self.device.verdicts:
+                    self.device.finish(payload)
             else:
                 with self._record_timed(bound, groups, push, declarations) as commands:
+                    verdict = self._next_verdict()
                     payload = transfer.run(commands)
+                    self._hold(parameters, values, verdict, payload)
                     _mark(parameters, placed, values, payload)
                     transfer.finish()
-                    self.device.wait(payload)
+                    self.device.finish(payload)
                     timings.extend(commands.timings())
         return _shaped(parameters, transfer.results)
+
+    def _next_verdict(self) -> Verdict | None:
+        """The verdict on the call that is about to be submitted; ``None`` if it reports nothing."""
+        report = self._report
+        if report is None:
+            return None
+        verdict = report.verdict
+        if 0 < verdict.payload <= self.device.reached:
+            return report.renew()  # this call is not held against those before it
+        return verdict
+
+    def _hold(
+        self, parameters: Sequence[Parameter], values: Sequence[object], verdict: Verdict | None, payload: int
+    ) -> None:
+        """Holds a call against its verdict, and those on the work that made what it reads."""
+        device = self.device
+        known = device.verdicts
+        found: frozenset[Verdict] = frozenset()
+        if known:
+            for parameter, value in zip(parameters, values, strict=True):
+                for one in value if isinstance(value, tuple) else (value,):
+                    old = known.get(getattr(one, "ready", 0))
+                    if old is not None:
+                        # What is only written may keep parts of what it was, until somebody was told.
+                        found |= old if parameter.binding.readable else {each for each in old if not each.is_raised}
+        if verdict is not None:
+            verdict.payload = payload
+            found |= {verdict}
+        known.hold(payload, found, device.reached)
 
     def _check_absent(self, parameter: Parameter) -> None:
         """Raises where an array of bindings must have all of its elements."""

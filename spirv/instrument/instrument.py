@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...status import InvalidArgumentError, PumiceError
 from ..grammar import Op
 from ..words import read_binary
 from .checks import SanitizeOptions
 from .editor import Editor
 from .loop_guard import guard_loops
-from .reports import Place, Reporter, first_free_binding
+from .reports import Place, Reporter, free_binding
 from .sanitize import sanitize as sanitize_accesses
 
 
@@ -36,7 +38,7 @@ def instrument(
     *,
     guard: bool = True,
     sanitize: SanitizeOptions | None = None,
-    at: tuple[int, int] | None = None,
+    reserved: Sequence[tuple[int, int]] = (),
 ) -> Instrumented | None:
     """A module with passes applied to its compute shaders; ``None`` where none has anything to report.
 
@@ -44,18 +46,27 @@ def instrument(
         code: valid SPIR-V.
         guard: report loops that end before their time; see ``loop_guard``.
         sanitize: report wrong accesses, for a device of these options; see ``sanitize``.
-        at: set and binding of the report; ``None`` takes the highest set in use and the binding past its last.
+        reserved: (set, binding) that the pipeline's layout has beside those of the module. The report is the last
+            binding of the last set.
+
+    Raises:
+        InvalidArgumentError: the code is damaged.
     """
     if guard and sanitize is None and not any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code)):
         return None
     editor = Editor(code)
-    reporter = Reporter(editor, *(at or first_free_binding(editor)))
     unwatched: tuple[str, ...] = ()
-    if sanitize is not None:
-        unwatched = sanitize_accesses(editor, code, reporter, sanitize)
-    if guard:
-        guard_loops(editor, reporter)
-    if not reporter.places:
-        return None
-    reporter.finish()
+    try:
+        reporter = Reporter(editor, *free_binding(editor, reserved))
+        if sanitize is not None:
+            unwatched = sanitize_accesses(editor, code, reporter, sanitize)
+        if guard:
+            guard_loops(editor, reporter)
+        if not reporter.places:
+            return None
+        reporter.finish()
+    except PumiceError:
+        raise
+    except (LookupError, StopIteration, ValueError) as error:
+        raise InvalidArgumentError(f"the SPIR-V module is damaged and cannot be instrumented ({error!r})") from None
     return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places), unwatched)

@@ -103,7 +103,7 @@ class _Guard:
     def _place(self, flow: Flow, loop: Loop | None) -> Place:
         name = self._editor.names.get(flow.id, "").partition("(")[0]
         file, line = self._lines.of(flow, loop.header) if loop is not None else ("", 0)
-        return Place(ReportKind.LOOPS_CUT, name, file, line)
+        return Place(ReportKind.LOOPS_CUT, name, file=file, line=line)
 
     def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
         """Puts a sentinel behind a loop; whether there is room for one."""

@@ -6,7 +6,8 @@ A report is a storage buffer of 32-bit words, the same for all invocations of a 
 - word 1 is the number of the place in the table that the pass returns;
 - words 2 to 4 are the global invocation id;
 - words 5 and 6 are an index, its low word first, and word 7 the limit that it passed;
-- words 8 to 15 are zeros that the shader reads where no compiler may know a value.
+- words 8 to 13 are zeros that the shader reads where no compiler may know a value;
+- words 14 and 15 are the host's.
 
 The first writer wins, by an atomic compare-and-exchange of word 0. An invocation notes what it finds in Private
 variables, and reports at its end: drivers that run all lanes of a branch run atomics and stores lane by lane even where
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -169,7 +170,7 @@ class Reporter:
         return [encode(Op.AccessChain, kind, pointer, self._buffer, *indices)], pointer
 
     def zero(self, number: int) -> tuple[list[Words], int]:
-        """Code that loads a zero which no compiler knows, and the zero; ``number`` is 0 to 7."""
+        """Code that loads a zero which no compiler knows, and the zero; ``number`` is 0 to 5."""
         code, pointer = self.word(ZEROS + number)
         value = self.editor.fresh()
         return [*code, encode(Op.Load, self.editor.u32(), value, pointer)], value
@@ -241,15 +242,13 @@ class Reporter:
         return code
 
 
-def first_free_binding(editor: Editor) -> tuple[int, int]:
+def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tuple[int, int]:
     """The highest set in use, 0 if there is none, and the binding past its last."""
-    used: list[tuple[int, int]] = []
+    used = list(reserved)
     for target, definition in editor.defs.items():
         if opcode_of(definition) in (Op.Variable, Op.UntypedVariableKHR):
             binding = editor.decoration(target, Decoration.Binding)
             if binding is not None:
                 used.append((editor.decoration(target, Decoration.DescriptorSet) or 0, binding))
-    if not used:
-        return 0, 0
-    set_index, binding = max(used)
+    set_index, binding = max(used, default=(0, -1))
     return set_index, binding + 1

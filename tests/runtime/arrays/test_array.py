@@ -288,7 +288,7 @@ def test_a_write_noted_while_a_program_waits_is_waited_for(
             array.mark(later, written=True)
 
     later = device.submit(())
-    monkeypatch.setattr(device, "wait", wait)
+    monkeypatch.setattr(device, "finish", wait)
     array.buffer_view(ElementType.FLOAT_32)
     array.buffer_view(ElementType.FLOAT_32)
     assert waited == [later - 1, later]

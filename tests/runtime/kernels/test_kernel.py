@@ -444,7 +444,7 @@ def test_an_interrupted_call_leaves_its_staging_to_nobody(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for method in ("submit", "wait"):
+    for method in ("submit", "reach"):
         mul(a, b, pumice.empty(7))
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(device, method, interrupted)

@@ -62,7 +62,7 @@ def run(device: pumice.Device, body: str, n: int, *, optimize: bool = False) -> 
 
 @pytest.fixture
 def device() -> Iterator[pumice.Device]:
-    with pumice.open_device() as opened:
+    with pumice.open_device(loop_guard=False) as opened:
         yield opened
 
 

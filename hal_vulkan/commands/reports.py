@@ -1,0 +1,166 @@
+"""Reports of instrumented shaders (spirv/instrument), on the host.
+
+Each instrumented pipeline has a slot: a range of a buffer that host and device see. Whoever has waited for work calls
+``collect``, which compares the slots with zeros. A slot that is not zero gives an error to its *verdict*, and is zero
+again. A verdict stands for all uses of a pipeline since the last one: results are held against the verdict that was
+current when they were submitted, so that kernels under way at the same time are told apart.
+
+Thread rule: any thread; it locks.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from ...hal.memory import MemoryTypeFlags
+from ...spirv.instrument import REPORT_BYTES, Place, Report, ReportKind
+from ...spirv.instrument.reports import ZEROS
+from ...status import DataLossError, OutOfRangeError, PumiceError
+from ..memory.allocator import Allocator
+from ..memory.buffer import Buffer
+from ..sync.timeline import wait_timeline
+from ..vulkan.functions import ffi
+
+_CHUNK: Final = 32  # slots
+_NOTHING: Final = bytes(4 * ZEROS)
+_MEMORY: Final = (
+    MemoryTypeFlags.HOST_VISIBLE
+    | MemoryTypeFlags.HOST_COHERENT
+    | MemoryTypeFlags.HOST_CACHED
+    | MemoryTypeFlags.DEVICE_VISIBLE
+)
+
+
+class Verdict:
+    """What is known of some uses of a pipeline.
+
+    Attributes:
+        failure: what they reported, or ``None``.
+        payload: that marks the end of the latest of them, for whoever counts them.
+        is_raised: whether somebody was told of the failure.
+    """
+
+    __slots__ = ("failure", "is_raised", "payload")
+
+    def __init__(self) -> None:
+        self.failure: PumiceError | None = None
+        self.is_raised = False
+        self.payload = 0
+
+
+class ReportSlot:
+    """Where one pipeline reports.
+
+    Attributes:
+        name: of the pipeline, for messages.
+        places: of the module.
+        descriptor: what binds it, see ``Buffer.descriptor``.
+        verdict: of the uses from now on.
+    """
+
+    __slots__ = ("_table", "buffer", "chunk", "descriptor", "name", "places", "verdict")
+
+    def __init__(self, table: ReportTable, chunk: _Chunk, buffer: Buffer, name: str, places: tuple[Place, ...]) -> None:
+        self._table = table
+        self.chunk = chunk
+        self.buffer = buffer
+        self.descriptor = buffer.descriptor
+        self.name = name
+        self.places = places
+        self.verdict = Verdict()
+
+    def renew(self) -> Verdict:
+        """A verdict for uses from now on, if those up to now are done."""
+        self._table.collect()
+        verdict = self.verdict = Verdict()
+        return verdict
+
+
+class _Chunk:
+    """A buffer of slots."""
+
+    def __init__(self, allocator: Allocator, stride: int) -> None:
+        size = _CHUNK * stride
+        self.buffer = Buffer.create(allocator, size, memory_type=_MEMORY)
+        self.buffer.write(bytes(size))
+        self.free = [self.buffer.subspan(index * stride, REPORT_BYTES) for index in reversed(range(_CHUNK))]
+        self.used: dict[int, ReportSlot] = {}
+        assert self.buffer._pointer is not None
+        self.view = ffi.buffer(self.buffer._pointer, size)
+        self.quiet = bytes(size)
+
+
+class ReportTable:
+    """The slots of one device."""
+
+    def __init__(self, allocator: Allocator) -> None:
+        self._allocator = allocator
+        device = self._device = allocator.device
+        alignment = device.profile.limits.min_storage_buffer_offset_alignment
+        self._stride = -(-REPORT_BYTES // alignment) * alignment
+        self._chunks: list[_Chunk] = []
+        self._lock = threading.RLock()
+
+    def take(self, name: str, places: tuple[Place, ...]) -> ReportSlot:
+        """A slot for a pipeline; ``give_back`` it when no queue uses the pipeline."""
+        with self._lock:
+            chunk = next((one for one in self._chunks if one.free), None)
+            if chunk is None:
+                chunk = _Chunk(self._allocator, self._stride)
+                self._chunks.append(chunk)
+            slot = ReportSlot(self, chunk, chunk.free.pop(), name, places)
+            chunk.used[slot.buffer.offset] = slot
+            return slot
+
+    def give_back(self, slot: ReportSlot) -> None:
+        """Takes a slot back; what it reports by now is collected."""
+        self.collect()
+        with self._lock:
+            chunk = slot.chunk
+            if chunk.used.pop(slot.buffer.offset, None) is None:
+                return
+            chunk.free.append(slot.buffer)
+            if not chunk.used:
+                self._chunks.remove(chunk)
+                chunk.view = ffi.buffer(ffi.NULL, 0)
+                chunk.buffer.close()
+
+    def collect(self) -> None:
+        """Gives errors to the verdicts of slots that have a report."""
+        for chunk in self._chunks:
+            if chunk.view != chunk.quiet:
+                self._collect()
+                return
+
+    def _collect(self) -> None:
+        with self._lock:
+            # Other uses of the pipeline may be under way and report again: they are the same failure.
+            for queue in self._device.queues:
+                number = queue.submitted
+                if number > queue.completed and self._device.lost is None:
+                    wait_timeline(self._device, queue.timeline, number, None, "reports of shaders")
+            for chunk in self._chunks:
+                for slot in chunk.used.values():
+                    data = slot.buffer.read()
+                    report = Report.read(data, slot.places)
+                    if report is not None:
+                        slot.verdict.failure = _error(slot.name, report)
+                        slot.verdict = Verdict()
+                        slot.buffer.write(_NOTHING)
+
+
+def _error(name: str, report: Report) -> PumiceError:
+    place = report.place
+    where = f"{place.file or 'line'}{':' if place.file else ' '}{place.line}" if place.line else ""
+    who = f"invocation {report.invocation}"
+    if place.kind is ReportKind.LOOPS_CUT:
+        what = f"the loop at {where}" if where else f"a loop of {place.name or 'it'}"
+        return DataLossError(
+            f"{name}: its results are wrong, because the driver ended {what} before its time ({who}). Mesa's llvmpipe "
+            "runs 65,535 passes of all loops of an invocation together, then ends every loop and goes on. Give the "
+            "work to more invocations or to several dispatches, or run it on a GPU; loop_guard=False takes such "
+            "results as they are",
+            location=where or None,
+        )
+    return OutOfRangeError(f"{name}: {place.kind.name.lower().replace('_', ' ')} at {place} ({who})")
