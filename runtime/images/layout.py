@@ -115,7 +115,7 @@ def expected_shape(dim: str, channels: int = 1) -> str:
 def _guess(shape: tuple[int, ...], channels: int | None, where: str) -> str:
     if len(shape) == 1:
         return "1d"
-    if len(shape) == 2 and (channels in (1, None) or shape[1] != channels):
+    if len(shape) == 2:
         return "2d"
     if len(shape) == 3 and (1 <= shape[2] <= 4 if channels is None else shape[2] == channels):
         return "2d"
