@@ -9,7 +9,7 @@ from typing import Final
 
 from ..hal_vulkan.commands.executable import Executable
 from ..hal_vulkan.commands.pipeline import ComputePipeline, check_groups
-from ..hal_vulkan.memory.buffer import Buffer as HalBuffer
+from ..hal_vulkan.commands.resources import Resource
 from ..runtime.device import Device
 from ..spirv.reflection_types import Binding as ShaderBinding
 from ..spirv.reflection_types import SpecializationConstant
@@ -37,6 +37,7 @@ from .shaders import compile_shader
 from .source import Place, ScriptError
 
 _MAX_FAILURES: Final = 100
+_PADDING: Final = 16  # of a block's last member, which scripts need not give
 # What a shader declares, by what a script binds.
 _DECLARED: Final = {
     "uniform": "uniform_buffer",
@@ -157,7 +158,7 @@ class ScriptRunner:
         pipeline = self._pipeline(declared, run.entry_point)
         check_groups(pipeline, run.groups)
         bindings = [self._bound(declared, binding) for binding in pipeline.entry.bindings]
-        buffers = [
+        resources = [
             bound
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True)
             for bound in self._descriptors(binding, used)
@@ -166,10 +167,10 @@ class ScriptRunner:
         device = self._device
         commands = device.vulkan.create_command_buffer(name=run.pipeline, timing=run.timed)
         with commands:
-            commands.begin().dispatch(pipeline, buffers, run.groups, push)
+            commands.begin().dispatch(pipeline, resources, run.groups, push)
             payload = device.submit((commands.end(),))
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True):
-                self._resources.mark(binding, payload, written=used.writable)
+                self._resources.used(binding, payload, written=used.writable)
             device.wait(payload, self._timeout)
             if run.timed:
                 self._timings += [
@@ -190,7 +191,7 @@ class ScriptRunner:
             raise self._error(f"this is bound AS {found.kind}, and the shader declares the {what} there", found.place)
         return found
 
-    def _descriptors(self, binding: Binding, used: ShaderBinding) -> list[HalBuffer]:
+    def _descriptors(self, binding: Binding, used: ShaderBinding) -> list[Resource]:
         if used.count and len(binding.resources) != used.count:
             raise self._error(
                 f"the shader declares {used.count} descriptor(s) at DESCRIPTOR_SET {used.set} BINDING {used.binding}, "
@@ -202,6 +203,7 @@ class ScriptRunner:
     def _push(self, declared: Pipeline, pipeline: ComputePipeline) -> bytes:
         size = pipeline.interface.push_constant_bytes
         data = self._resources.read(declared.push_constants).tobytes() if declared.push_constants else b""
+        data = data.ljust(-(-len(data) // _PADDING) * _PADDING, b"\0")
         if len(data) < size:
             place = declared.place
             raise self._error(
@@ -220,8 +222,9 @@ class ScriptRunner:
             subgroups = declared.subgroups
             profile = self._device.profile.subgroup
             size = {"MIN": profile.min_size, "MAX": profile.max_size}.get(str(subgroups.size), subgroups.size)
+            name = entry_point or declared.entry_point or "main"
             found = self._pipelines[key] = executable.pipeline(
-                entry_point or declared.entry_point or "main",
+                name,
                 specialization={
                     id: self._constant(constants[id], value, declared)
                     for id, value in declared.specialization.items()
@@ -230,6 +233,11 @@ class ScriptRunner:
                 subgroup_size=size if isinstance(size, int) else None,
                 full_subgroups=subgroups.full,
                 varying_subgroup_size=subgroups.varying,
+                array_sizes={
+                    key: len(declared.bindings[key].resources)
+                    for used in executable.reflections[0].entry_point(name).bindings
+                    if not used.count and (key := (used.set, used.binding)) in declared.bindings
+                },
             )
         return found
 
