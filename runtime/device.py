@@ -320,7 +320,8 @@ class Device(ArrayDevice):
                 (``.slang``), WGSL (``.wgsl``) or SPIR-V assembly (``.spvasm``); the text of a source, which has several
                 lines; or the bytes of a SPIR-V module.
             entry_point: name; ``None`` takes the only one.
-            specialization: values of specialization constants by id or by name.
+            specialization: values of specialization constants by id or by name. Ids that the module does not have, and
+                names of its source that the compiler dropped, are ignored with a note in the log.
             defines: preprocessor macros, for GLSL, HLSL and Slang.
             include_dirs: where ``#include`` looks after the including file's own folder.
             language: of the source: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` goes by the file's
@@ -344,7 +345,7 @@ class Device(ArrayDevice):
         from ..spirv.sources.language import parse_language
         from ..spirv.sources.options import SourceOptions
         from .kernels.kernel import Kernel
-        from .kernels.shader_source import load_shader
+        from .kernels.shader_source import load_shader, source_text
 
         minor = self.profile.api_version[1]
         options = SourceOptions(
@@ -364,4 +365,5 @@ class Device(ArrayDevice):
             subgroup_size=subgroup_size,
             push_defaults=push_defaults,
             layouts=layouts,
+            source=lambda: source_text(source, options),
         )

@@ -26,8 +26,10 @@ class Constant:
         id: result id.
         scalar: the type of a scalar constant, or ``None``.
         value: a scalar, the components of a vector, or ``None`` where it is neither or unknown.
-        constituents: ids of a composite's parts.
+        constituents: ids of a composite's parts, and the operands of an operation on specialization constants.
         is_spec: a scalar that specialization can set if it has a ``SpecId``.
+        varies: whether specialization can change it.
+        divides_by_zero: whether it is undefined at the module's values for that reason.
     """
 
     id: int
@@ -35,6 +37,8 @@ class Constant:
     value: ConstantValue
     constituents: tuple[int, ...] = ()
     is_spec: bool = False
+    varies: bool = False
+    divides_by_zero: bool = False
 
 
 def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
@@ -54,6 +58,13 @@ def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
         return _wrap(raw, scalar.bits, scalar.kind == "int")
     dtype = scalar.dtype
     return math.nan if dtype is None else float(np.frombuffer(raw.to_bytes(dtype.itemsize, "little"), dtype)[0])
+
+
+def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, Constant]) -> bool:
+    """Whether an `OpSpecConstantOp`, or one of its operands, divides by zero at the operands' values."""
+    found = [constants[one] for one in operands if one in constants]
+    divisor = found[1].value if opcode in _DIVISIONS and len(found) == 2 else None
+    return divisor == 0 or any(one.divides_by_zero for one in found)
 
 
 def _wrap(value: int, bits: int, signed: bool = False) -> int:

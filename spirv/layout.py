@@ -84,7 +84,7 @@ class BlockLayouts:
 
         Raises:
             InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
-            UnimplementedError: an array length that is not evaluated, or too many levels or members.
+            UnimplementedError: too many levels or members.
         """
         found = self._layouts.get(struct_id)
         if found is not None:
@@ -110,10 +110,13 @@ class BlockLayouts:
             if found.kind is TypeKind.RUNTIME_ARRAY:
                 length = 0
             elif found.count is None:
-                raise UnimplementedError(
+                self._module.unsettle(
+                    found.id,
                     f"the length of SPIR-V array type {found.id} is a specialization constant expression that is not "
-                    "evaluated here; use an integer expression, or freeze it (spirv-opt --freeze-spec-const)"
+                    "evaluated here; use an integer expression, or freeze it (spirv-opt --freeze-spec-const)",
+                    found.length,
                 )
+                length = 1
             else:
                 length = found.count
             dimensions.append((length, found))

@@ -6,13 +6,14 @@ import dataclasses
 from typing import Final
 
 from ..status import InvalidArgumentError
-from .constants import Constant, ConstantValue, Scalar, decode_scalar, fold_spec_constant_op
+from .constants import Constant, ConstantValue, Scalar, decode_scalar, divides_by_zero, fold_spec_constant_op
 from .grammar import Decoration, ExecutionMode, Op, opcodes_of, parameters_of
 from .type_table import TypeKind, TypeTable
 from .words import Instruction, read_binary
 
 _TYPES: Final = frozenset(opcodes_of("Type-Declaration")) - {Op.TypeForwardPointer}
 _SPEC_SCALARS: Final = (Op.SpecConstantTrue, Op.SpecConstantFalse, Op.SpecConstant)
+_VARYING: Final = (*_SPEC_SCALARS, Op.SpecConstantComposite, Op.SpecConstantOp)
 _CONSTANTS: Final = frozenset(
     {
         *_SPEC_SCALARS,
@@ -83,11 +84,14 @@ class Module:
         self.local_sizes: dict[int, tuple[int, int, int]] = {}
         self.local_size_ids: dict[int, tuple[int, int, int]] = {}
         self.names: dict[int, str] = {}
+        self.more_names: dict[int, list[str]] = {}
         self.member_names: dict[tuple[int, int], str] = {}
         self.decorations: dict[int, dict[int, int]] = {}
         self.member_decorations: dict[tuple[int, int], dict[int, int]] = {}
         self.constants: dict[int, Constant] = {}
-        self._types = TypeTable(self.constants)
+        self.unsettled: dict[int, str] = {}
+        """By id: what may not be run at the values that the module has, but may at others. See `unsettle`."""
+        self._types = TypeTable(self.constants, self.unsettle)
         self.types = self._types.types
         self.type = self._types.get
         self.variables: dict[int, Variable] = {}
@@ -102,6 +106,24 @@ class Module:
     def member_decoration(self, struct_id: int, member: int, decoration: int) -> int | None:
         """The operand of a decoration of a structure's member, or ``None`` if not so decorated."""
         return self.member_decorations.get((struct_id, member), {}).get(decoration)
+
+    def unsettle(self, target: int, what: str, constant: int) -> None:
+        """Notes that a length or size needs other values of the specialization constants that it depends on."""
+        pending, seen = [constant], set[int]()
+        setting: dict[int, str] = {}
+        while pending:
+            one = pending.pop()
+            found = self.constants.get(one)
+            if found is None or one in seen:
+                continue
+            seen.add(one)
+            pending.extend(found.constituents)
+            spec_id = self.decoration(one, Decoration.SpecId) if found.is_spec else None
+            if spec_id is not None:
+                setting[spec_id] = self.names.get(one, "") or setting.get(spec_id, "")
+        named = [f"{spec_id} ({name})" if name else str(spec_id) for spec_id, name in sorted(setting.items())]
+        settable = f"; specialization constants that set it: {', '.join(named)}" if named else ""
+        self.unsettled.setdefault(target, what + settable)
 
     def check_id(self, value: int) -> int:
         """Passes on an id that lies within the header's bound."""
@@ -155,7 +177,9 @@ class Module:
             return
         match opcode:
             case Op.Name:
-                self.names[words[start + 1]] = self._string(start + 2, end, "replace")
+                name = self._string(start + 2, end, "replace")
+                if self.names.setdefault(words[start + 1], name) != name:
+                    self.more_names.setdefault(words[start + 1], []).append(name)
             case Op.MemberName:
                 self.member_names[words[start + 1], words[start + 2]] = self._string(start + 3, end, "replace")
             case Op.Decorate:
@@ -247,8 +271,18 @@ class Module:
                 elif of.kind is TypeKind.VECTOR and of.count is not None and of.count <= 4:
                     value = (0,) * of.count
             case Op.SpecConstantOp:
+                constituents = tuple(self.binary.used_ids(start, end))
                 value = fold_spec_constant_op(operands[0], scalar, operands[1:], self.constants)
-        self.constants[result] = Constant(result, scalar, value, constituents, is_spec=opcode in _SPEC_SCALARS)
+        self.constants[result] = Constant(
+            result,
+            scalar,
+            value,
+            constituents,
+            is_spec=opcode in _SPEC_SCALARS,
+            varies=opcode in _VARYING,
+            divides_by_zero=value is None
+            and divides_by_zero(operands[0] if operands else 0, constituents, self.constants),
+        )
 
     def _components(self, ids: tuple[int, ...]) -> ConstantValue:
         components: list[Scalar] = []

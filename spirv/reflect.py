@@ -17,6 +17,7 @@ from .reflection_types import (
     EntryPoint,
     ImageType,
     PushConstantBlock,
+    ScalarType,
     ShaderModuleReflection,
     SpecializationConstant,
 )
@@ -52,6 +53,8 @@ def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
     """What a SPIR-V module declares: entry points with their bindings, push constants and workgroup sizes.
 
     Only what reflection reads is checked, which is less than spirv-val does: a module that passes may still be invalid.
+    Lengths and sizes that depend on specialization are shown at the module's defaults; what cannot be run with these is
+    in ``unsettled``.
 
     Args:
         code: a binary SPIR-V module of version 1.0 to 1.6, little-endian.
@@ -59,7 +62,7 @@ def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
     Raises:
         InvalidArgumentError: the code is not SPIR-V, is damaged, or breaks a rule that reflection depends on.
         IncompatibleError: another SPIR-V version.
-        UnimplementedError: a construct that is not evaluated, such as an array length by an unfoldable expression.
+        UnimplementedError: a construct that is not evaluated, such as a variable without a type.
         ResourceExhaustedError: more entry points on more code than any real module has.
     """
     if not isinstance(code, bytes | bytearray | memoryview):
@@ -93,22 +96,39 @@ class _Reflector:
             entry_points=entry_points,
             specialization_constants=self._specialization_constants(),
             pointees=self._layouts.pointees(self._access.spend),
+            unsettled=tuple(module.unsettled.values()),
         )
 
     def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:
         # Several constants may share an id, which sets them all: glslang makes one for local_size_x_id and another for
-        # the constant_id of the source. The one that has a name represents them.
-        found: dict[int, SpecializationConstant] = {}
-        for constant in self._module.constants.values():
-            spec_id = self._module.decoration(constant.id, Decoration.SpecId)
+        # the constant_id of the source. The first that has a name represents them.
+        module = self._module
+        found: dict[int, list[tuple[str, ScalarType, int | float | bool]]] = {}
+        names: dict[int, list[str]] = {}
+        for constant in module.constants.values():
+            spec_id = module.decoration(constant.id, Decoration.SpecId)
             value = constant.value
             if not constant.is_spec or spec_id is None or constant.scalar is None:
                 continue
             if value is not None and not isinstance(value, tuple):
-                name = self._module.names.get(constant.id, "")
-                if spec_id not in found or (name and not found[spec_id].name):
-                    found[spec_id] = SpecializationConstant(spec_id, name, constant.scalar, value)
-        return tuple(found[spec_id] for spec_id in sorted(found))
+                name = module.names.get(constant.id, "")
+                found.setdefault(spec_id, []).append((name, constant.scalar, value))
+                names.setdefault(spec_id, []).extend([name, *module.more_names.get(constant.id, ())])
+        constants = []
+        for spec_id in sorted(found):
+            name, scalar, default = next((one for one in found[spec_id] if one[0]), found[spec_id][0])
+            constants.append(
+                SpecializationConstant(
+                    constant_id=spec_id,
+                    name=name,
+                    scalar=scalar,
+                    default=default,
+                    names=tuple(dict.fromkeys(one for one in names[spec_id] if one)),
+                    scalars=tuple(dict.fromkeys(one[1] for one in found[spec_id])),
+                    defaults=tuple({(type(one[2]), repr(one[2])): one[2] for one in found[spec_id]}.values()),
+                )
+            )
+        return tuple(constants)
 
     def _workgroup_size(self) -> int | None:
         """The id of the constant that holds the WorkgroupSize built-in, if any."""
@@ -129,13 +149,25 @@ class _Reflector:
             declared = constant.value if isinstance(constant.value, tuple) else ()
         elif function in module.local_size_ids:
             ids = module.local_size_ids[function]
-            declared = tuple(module.constants[i].value if i in module.constants else None for i in ids)
         elif function in module.local_sizes:
             declared = module.local_sizes[function]
         elif model != ExecutionModel.GLCompute:
             return (1, 1, 1), (None, None, None)
-        sizes = [size for size in declared if type(size) is int and 0 < size <= _MAX_COUNT]
-        if len(sizes) != 3 or len(declared) != 3:
+        if ids:
+            declared = tuple(module.constants[i].value if i in module.constants else None for i in ids)
+        sizes = [size if type(size) is int and 0 < size <= _MAX_COUNT else 0 for size in declared]
+        for index, size in enumerate(sizes):
+            if not size and len(sizes) == len(ids) == 3 and ids[index] in module.constants:
+                varying = module.constants[ids[index]]
+                if varying.varies:
+                    value = "not evaluated here" if varying.value is None else varying.value
+                    what = f"the workgroup size of SPIR-V entry point {function} is {value} in {'xyz'[index]}"
+                    module.unsettle(varying.id, what, varying.id)
+                    continue
+            if not size:
+                sizes.clear()
+                break
+        if len(sizes) != 3:
             raise InvalidArgumentError(
                 f"the workgroup size of the SPIR-V entry point {function} is three positive integers, got "
                 f"{declared or 'none'}; declare it with layout(local_size_x = …) in"
@@ -226,11 +258,14 @@ class _Reflector:
         of = self._module.type(variable.pointee)
         while of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
             if of.kind is TypeKind.ARRAY and of.count is None:
-                raise UnimplementedError(
+                self._module.unsettle(
+                    of.id,
                     f"the descriptor count of SPIR-V variable {variable.id} is a specialization constant expression "
-                    "that is not evaluated here; use an integer expression"
+                    "that is not evaluated here; use an integer expression",
+                    of.length,
                 )
-            count *= of.count or 0
+            else:
+                count *= of.count or 0
             if count > _MAX_COUNT:
                 raise InvalidArgumentError(f"SPIR-V variable {variable.id} has over {_MAX_COUNT} descriptors")
             self._access.spend(1)

@@ -242,19 +242,28 @@ class PushConstantBlock(_Plain):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SpecializationConstant(_Plain):
-    """A constant that pipeline creation can set.
+    """What one id of pipeline creation sets: a constant, or several that share the id.
 
     Attributes:
         constant_id: the ``SpecId``, ``VkSpecializationMapEntry::constantID``.
         name: name in the source, or ``""``.
         scalar: its type. In specialization data a ``bool`` takes 4 bytes (``VkBool32``).
         default: the value in the module, exact.
+        names: every name of every constant of the id.
+        scalars: their types, in the module's order.
+        defaults: their different defaults, in the module's order. Without a value each constant keeps its own.
     """
 
     constant_id: int
     name: str
     scalar: ScalarType
     default: int | float | bool
+    names: tuple[str, ...] = ()
+    scalars: tuple[ScalarType, ...] = ()
+    defaults: tuple[int | float | bool, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.constant_id} ({', '.join(self.names) or 'unnamed'})"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -265,7 +274,7 @@ class EntryPoint(_Plain):
         name: as ``VkPipelineShaderStageCreateInfo::pName`` wants it.
         execution_model: SPIR-V's name, ``"GLCompute"`` for compute.
         local_size: invocations of a workgroup in x, y, z, specialization constants at their defaults;
-            ``(1, 1, 1)`` for execution models without workgroups.
+            ``(1, 1, 1)`` for execution models without workgroups. 0 is not settled.
         local_size_spec_ids: which specialization constant sets each, or ``None`` where fixed.
         bindings: by set, then binding.
         push_constants: the push constant block, or ``None``.
@@ -298,6 +307,9 @@ class ShaderModuleReflection(_Plain):
         specialization_constants: by constant id.
         pointees: what physical storage buffer pointers in blocks, and in pointees themselves, point to; and the blocks
             that such pointers in the code do.
+        unsettled: array lengths and workgroup sizes that do not hold at the module's defaults (0, or an expression that
+            is not evaluated), one sentence each; they count as 1, sizes of workgroups as 0. A pipeline needs values of
+            specialization constants that settle them.
     """
 
     version: tuple[int, int]
@@ -309,6 +321,7 @@ class ShaderModuleReflection(_Plain):
     entry_points: tuple[EntryPoint, ...]
     specialization_constants: tuple[SpecializationConstant, ...]
     pointees: tuple[BufferBlock, ...] = ()
+    unsettled: tuple[str, ...] = ()
 
     def entry_point(self, name: str | None = None) -> EntryPoint:
         """The entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.

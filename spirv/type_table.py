@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from collections.abc import Callable
 from typing import Final, cast
 
 from ..status import InvalidArgumentError
@@ -58,7 +59,8 @@ class Type:
         id: result id.
         kind: scalar, vector and so on.
         scalar: for scalars, vectors and matrices, the scalar type at the bottom.
-        count: components, columns, or array length; ``None`` for an unknown length.
+        count: components, columns, or array length; ``None`` for a length that is not known.
+        length: id of the constant that is an array's length, else 0.
         element: id of the component, column, element, pointed-to or sampled image's image type; else 0.
         members: ids of a structure's member types.
         natural_size: bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
@@ -79,6 +81,7 @@ class Type:
     is_opaque: bool = False
     storage_class: int = -1
     image: ImageType | None = None
+    length: int = 0
 
 
 def _round_up(value: int, alignment: int) -> int:
@@ -90,11 +93,16 @@ def _bounded(size: int) -> int | None:
 
 
 class TypeTable:
-    """The types defined so far, by id, in the order of their definition; ``constants`` are for array lengths."""
+    """The types defined so far, by id, in the order of their definition.
 
-    def __init__(self, constants: dict[int, Constant]) -> None:
+    ``constants`` are for array lengths. ``unsettle`` is told of an array type whose length is not positive, but may be
+    with other specialization: its id, a sentence, and the length's id.
+    """
+
+    def __init__(self, constants: dict[int, Constant], unsettle: Callable[[int, str, int], None]) -> None:
         self.types: dict[int, Type] = {}
         self._constants = constants
+        self._unsettle = unsettle
         self.forward_pointers: set[int] = set()
         """Ids that will be pointer types, so that structures may use them before."""
 
@@ -203,12 +211,20 @@ class TypeTable:
                 f"the length of SPIR-V array type {result} is id {operands[1]}, which is not an integer constant"
             )
         count = length.value if isinstance(length.value, int) else None
+        if length.divides_by_zero:
+            self._unsettle(result, f"the length of SPIR-V array type {result} divides by zero", length.id)
         if count is not None and count < 1:
-            raise InvalidArgumentError(f"SPIR-V array type {result} has length {count}, expected at least 1")
+            what = f"SPIR-V array type {result} has length {count}, expected at least 1"
+            if not length.varies:
+                raise InvalidArgumentError(what)
+            self._unsettle(result, what, length.id)
+            count = None
         size, align = None, element.natural_align
         if count is not None and element.natural_size is not None:
             size = _bounded(_round_up(element.natural_size, align) * count)
-        return Type(result, TypeKind.ARRAY, None, count, element.id, (), size, align, element.is_opaque)
+        return Type(
+            result, TypeKind.ARRAY, None, count, element.id, (), size, align, element.is_opaque, length=length.id
+        )
 
     def _struct_type(self, result: int, operands: tuple[int, ...]) -> Type:
         size: int | None = 0

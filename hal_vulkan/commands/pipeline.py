@@ -25,7 +25,7 @@ from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, SetPins
 from .pipeline_context import PipelineCache, PipelineContext
-from .pipeline_interface import PipelineInterface, check_capabilities, check_limits, runtime_array_sizes
+from .pipeline_interface import PipelineInterface, check_capabilities, check_limits, check_settled, runtime_array_sizes
 from .reports import ReportSlot
 from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
@@ -113,6 +113,7 @@ class ComputePipeline(Closing):
             )
         self.name = name or self.entry.name
         check_capabilities(device, reflection)
+        check_settled(reflection, self.name)
         self.local_size = self.entry.local_size
         if interface is None:
             interface = PipelineInterface.from_reflection(

@@ -172,6 +172,16 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
         raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")
 
 
+def check_settled(reflection: ShaderModuleReflection, name: str) -> None:
+    """Raises for a module whose array lengths or workgroup size do not hold at its specialization constants' values."""
+    if reflection.unsettled:
+        more = f" (and {len(reflection.unsettled) - 1} more)" if len(reflection.unsettled) > 1 else ""
+        raise InvalidArgumentError(
+            f"{name} cannot run with these values of its specialization constants: {reflection.unsettled[0]}{more}. "
+            "Pass others"
+        )
+
+
 def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineInterface) -> None:
     """Raises for an entry point that exceeds a limit of the device."""
     limits, profile = device.profile.limits, device.profile

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 
-from ...spirv.reflection_types import SpecializationConstant
+from ...spirv.reflection_types import ScalarType, SpecializationConstant
 from ...status import InvalidArgumentError, NotFoundError
 from ..vulkan.functions import CData, new
 
@@ -29,9 +29,16 @@ def pack_constants(
     for constant_id, value in sorted(values.items()):
         constant = by_id.get(constant_id)
         if constant is None:
-            known = ", ".join(f"{c.constant_id} ({c.name or 'unnamed'})" for c in declared) or "none"
+            known = ", ".join(map(str, declared)) or "none"
             raise NotFoundError(f"the shader has no specialization constant {constant_id}; it has: {known}")
-        packed.append((constant_id, _pack(constant, value)))
+        ways = {_pack(constant, scalar, value) for scalar in constant.scalars or (constant.scalar,)}
+        if len(ways) > 1:
+            types = ", ".join(f"{scalar.kind}{scalar.bits}" for scalar in constant.scalars)
+            raise InvalidArgumentError(
+                f"the shader has constants of different types ({types}) for specialization constant {constant}, and "
+                f"{value!r} is not the same bytes in each; rebuild it with an id for each"
+            )
+        packed.append((constant_id, ways.pop()))
     return tuple(packed)
 
 
@@ -46,9 +53,8 @@ def specialization_info(constants: PackedConstants) -> CData | None:
     return new("VkSpecializationInfo", mapEntryCount=len(entries), pMapEntries=entries, dataSize=len(data), pData=data)
 
 
-def _pack(constant: SpecializationConstant, value: SpecializationValue) -> bytes:
-    scalar = constant.scalar
-    what = f"specialization constant {constant.constant_id} ({constant.name or 'unnamed'})"
+def _pack(constant: SpecializationConstant, scalar: ScalarType, value: SpecializationValue) -> bytes:
+    what = f"specialization constant {constant}"
     if not isinstance(value, (bool, int, float)):
         raise InvalidArgumentError(f"{what} takes a number, got {type(value).__name__}")
     try:

@@ -8,7 +8,7 @@ Thread rule: a kernel may be called from any thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
 
 import numpy as np
@@ -53,7 +53,7 @@ from .parameters import parameters_of
 from .pointers import Pointers
 from .push import Defaults, Push, PushConstants, PushValue
 from .runtime_array import RuntimeArrayParameter, take_apart
-from .shader_source import specialization_by_id
+from .specialization import specialization_by_id
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 
@@ -93,7 +93,17 @@ class Kernel(Closing):
         subgroup_size: int | None = None,
         push_defaults: Defaults = None,
         layouts: Layouts | None = None,
+        source: Callable[[], str] = str,
     ) -> None:
+        """Loads a module.
+
+        Args:
+            device: where it runs.
+            code: SPIR-V.
+            name: for messages and profiles.
+            entry_point, specialization, subgroup_size, push_defaults, layouts: as ``Device.load_kernel`` takes them.
+            source: gives the text that the module was compiled from, where there is one.
+        """
         self.device = device
         self._vulkan = vulkan = device.vulkan
         executable = vulkan.create_executable(code)
@@ -101,7 +111,7 @@ class Kernel(Closing):
             self.reflection: ShaderModuleReflection = executable.reflections[0]
             self.pipeline = executable.pipeline(
                 entry_point,
-                specialization=specialization_by_id(self.reflection, specialization or {}),
+                specialization=specialization_by_id(self.reflection, specialization or {}, code, name, source),
                 subgroup_size=subgroup_size,
             )
             self._executable = executable

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from ...files import reading_errors
-from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
 from ...spirv.sources.language import Language, described_languages, language_of
 from ...spirv.sources.options import SourceOptions
-from ...status import InvalidArgumentError, NotFoundError
+from ...status import InvalidArgumentError, NotFoundError, PumiceError
 
 _SPIRV_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 _DEFAULTS: Final = SourceOptions()
@@ -64,23 +62,23 @@ def _compiled(source: str | Path, language: Language | None, options: SourceOpti
     )
 
 
-def specialization_by_id(
-    reflection: ShaderModuleReflection, values: Mapping[int | str, SpecializationValue]
-) -> dict[int, SpecializationValue]:
-    """Specialization values with names replaced by ids."""
-    if not isinstance(values, Mapping):
-        raise InvalidArgumentError(
-            f"specialization is a mapping of ids or names to numbers, got {type(values).__name__}"
-        )
-    ids = {c.name: c.constant_id for c in reflection.specialization_constants if c.name}
-    by_id: dict[int, SpecializationValue] = {}
-    for key, value in values.items():
-        if isinstance(key, str):
-            if key not in ids:
-                known = ", ".join(
-                    f"{c.constant_id} ({c.name or 'unnamed'})" for c in reflection.specialization_constants
-                )
-                raise NotFoundError(f"the shader has no specialization constant {key!r}; it has: {known or 'none'}")
-            key = ids[key]
-        by_id[key] = value
-    return by_id
+def source_text(source: str | Path | bytes, options: SourceOptions = _DEFAULTS) -> str:
+    """The text that `load_shader` compiled, with the files that it includes; ``""`` for a SPIR-V module."""
+    from ...spirv.sources.includes import included_files, read_source  # here: only errors need it
+
+    text: str | Path
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        if bytes(source[:4]) in _SPIRV_MAGIC:
+            return ""
+        text = bytes(source).decode("utf-8", errors="replace")
+    elif isinstance(source, str) and ("\n" in source or source.lstrip().startswith("#version")):
+        text = source
+    else:
+        text = Path(source)
+        if options.language is None and language_of(text) is None:
+            return ""
+    try:
+        parts = [read_source(text), *included_files(text, options.include_dirs).values()]
+    except PumiceError:  # a file that has changed since
+        return ""
+    return b"\n".join(parts).decode("utf-8", errors="replace")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -13,7 +14,7 @@ import numpy as np
 from ...formats.element_type import ElementType
 from ...hal_vulkan import Binding, BlockMember, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
 from ...runtime.kernels.block import describe, member_layout
-from ...runtime.kernels.shader_source import load_shader
+from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_values
 from ...spirv.block_dtype import member_names
 from ...status import NotFoundError, shorten, shown
@@ -157,7 +158,8 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     if sources.include_dirs:
         settings["include_dirs"] = [str(folder.absolute()) for folder in options.include_dirs]
     if options.specs:
-        settings["specialization"] = _specialization(options.specs, reflection)
+        source = functools.partial(source_text, options.file, sources)
+        settings["specialization"] = _specialization(options.specs, reflection, code, source)
     if options.groups is not None:
         text = options.groups.strip()
         settings["groups"] = text if text.startswith("$") else list(parse_groups(text))
@@ -198,16 +200,20 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
     return {"shape": [length], "dtype": dtype, "init": init}
 
 
-def _specialization(texts: Sequence[str], reflection: ShaderModuleReflection) -> dict[str, object]:
+def _specialization(
+    texts: Sequence[str], reflection: ShaderModuleReflection, code: bytes, source: Callable[[], str]
+) -> dict[str, object]:
     """Values by constant id; expressions stay texts."""
-    split = [(key.strip(), value.strip()) for key, _, value in (text.partition("=") for text in texts)]
-    # The type of an expression is checked when it has a value; 1 is valid for any.
-    checked = [f"{key}=1" if value.startswith("$") else text for (key, value), text in zip(split, texts, strict=True)]
-    numbers = specialization_values(checked, reflection)
-    return {
-        str(number): expression if expression.startswith("$") else np.asarray(value).item()
-        for (number, value), (_, expression) in zip(numbers.items(), split, strict=True)
-    }
+    settings: dict[str, object] = {}
+    for text in texts:
+        key, _, value = (part.strip() for part in text.partition("="))
+        # The type of an expression is checked when it has a value; 1 is valid for any.
+        checked = f"{key}=1" if value.startswith("$") else text
+        for number, parsed in specialization_values([checked], reflection, code, source).items():
+            if str(number) in settings:
+                raise usage_error(f"--spec {shorten(key)}: constant {number} is given twice")
+            settings[str(number)] = value if value.startswith("$") else np.asarray(parsed).item()
+    return settings
 
 
 def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> dict[str, object]:

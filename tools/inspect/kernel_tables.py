@@ -37,10 +37,20 @@ def show_module(reflection: ShaderModuleReflection) -> None:
         print_table(
             ("id", "name", "type", "default"),
             [
-                (str(c.constant_id), c.name or "-", _scalar(c.scalar), str(c.default).lower())
+                (
+                    str(c.constant_id),
+                    ", ".join(c.names) or "-",
+                    ", ".join(map(_scalar, c.scalars)),
+                    ", ".join(str(default).lower() for default in c.defaults),
+                )
                 for c in reflection.specialization_constants
             ],
         )
+    if reflection.unsettled:
+        put()
+        heading("needs values of specialization constants")
+        for sentence in reflection.unsettled:
+            put(sentence)
 
 
 def _show_entry(entry: EntryPoint) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from ...hal_vulkan import DispatchTiming, reflect
+from ...hal_vulkan import DispatchTiming, SpecializationValue, reflect
 from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
-from ...runtime.kernels.shader_source import load_shader, specialization_by_id
+from ...runtime.kernels.shader_source import load_shader, source_text
 from ...spirv.sources.language import Language, language_of
 from ...spirv.sources.options import SourceOptions
 from ...status import NotFoundError, UnimplementedError
@@ -26,7 +26,7 @@ from ..streams import note
 from .arguments import OutputArgument, parse_buffers, parse_groups, parse_outputs, store_array
 from .expectations import Tolerances, difference
 from .image_arguments import ImageArgument, parse_samplers, result_bytes, result_picture, result_text
-from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialization_values
+from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialised_entry, specialization_values
 from .keys import Array, BufferArgument
 
 _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
@@ -83,20 +83,25 @@ def run_kernel(options: KernelRun) -> None:
         reflection = reflect(code)
         with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
             entry = reflection.entry_point(options.entry)
+        specialization = specialization_values(
+            options.specs, reflection, code, functools.partial(source_text, options.file, sources)
+        )
+        if specialization:
+            entry = specialised_entry(code, reflection, specialization, entry.name)
         slots = Slots(entry, [argument.key for argument in arguments])
         bound = bind(slots, arguments, samplers, device)
         targets = _by_slot(slots, outputs, "--output")
         wanted = _by_slot(slots, expectations, "--expect")
         push = push_bytes(options.pushes, entry.push_constants, name)
-        specialization = specialization_values(options.specs, reflection)
         start = time.perf_counter()
         kernel = Kernel(
             device,
             code,
             name=name,
             entry_point=options.entry,
-            specialization=specialization,
+            specialization=dict[int | str, SpecializationValue](specialization.items()),
             subgroup_size=options.subgroup_size,
+            source=functools.partial(source_text, options.file, sources),
         )
         load_seconds += time.perf_counter() - start
         values = slots.in_call([value for _, value in bound])
@@ -139,7 +144,7 @@ def run_kernel(options: KernelRun) -> None:
                     wanted,
                     groups=groups,
                     push=push,
-                    specialization=specialization_by_id(reflection, specialization),
+                    specialization=specialization,
                     subgroup_size=options.subgroup_size,
                     glsl=_glsl_source(options.file, sources, device),
                     tolerances=tolerances,

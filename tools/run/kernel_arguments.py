@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,15 +19,19 @@ from ...hal_vulkan import (
     PushConstantBlock,
     ShaderModuleReflection,
     SpecializationValue,
+    reflect,
 )
+from ...hal_vulkan.commands.specialization import pack_constants
 from ...runtime import ArraySpec, Device, empty
 from ...runtime.kernels.block import describe, member_layout
 from ...runtime.kernels.parameter import KernelArgument
 from ...runtime.kernels.push import pack_push
+from ...runtime.kernels.specialization import find_constant
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
 from ...spirv.block_dtype import member_names
-from ...spirv.reflection_types import ScalarType, SpecializationConstant
-from ...status import InvalidArgumentError, shorten, shown
+from ...spirv.reflection_types import ScalarType
+from ...spirv.specialize import specialize
+from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file
 from .image_arguments import ImageArgument, SamplerArgument
@@ -318,16 +322,23 @@ def _scalar_name(scalar: ScalarType) -> str:
 
 
 def specialization_values(
-    texts: Sequence[str], reflection: ShaderModuleReflection
-) -> dict[int | str, SpecializationValue]:
-    """Values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type."""
-    values: dict[int | str, SpecializationValue] = {}
+    texts: Sequence[str], reflection: ShaderModuleReflection, code: bytes, source: Callable[[], str]
+) -> dict[int, SpecializationValue]:
+    """Values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type.
+
+    Constants that the compiler dropped are ignored with a note; ``code`` is the module, ``source`` gives its source.
+    """
+    values: dict[int, SpecializationValue] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not key:
             raise usage_error(f"--spec {shown(text)}: expected ID=VALUE or NAME=VALUE, such as 0=64")
         where = f"--spec {shorten(key)}"
-        constant = _find_constant(key, reflection.specialization_constants, where)
+        number = int(key[:10]) if key.isdecimal() else key
+        with usage(where, NotFoundError):
+            constant = find_constant(number, reflection.specialization_constants, code, "the kernel", source)
+        if constant is None:
+            continue
         if constant.constant_id in values:
             raise usage_error(f"{where}: constant {constant.constant_id} is given twice")
         if constant.scalar.kind == "bool":
@@ -340,9 +351,10 @@ def specialization_values(
     return values
 
 
-def _find_constant(key: str, constants: Sequence[SpecializationConstant], where: str) -> SpecializationConstant:
-    for constant in constants:
-        if (key.isdecimal() and int(key[:10]) == constant.constant_id) or key == constant.name:
-            return constant
-    known = [f"{c.constant_id}" + (f" ({c.name})" if c.name else "") for c in constants]
-    raise usage_error(f"{where}: no such specialization constant; the kernel has: {', '.join(known) or 'none'}")
+def specialised_entry(
+    code: bytes, reflection: ShaderModuleReflection, values: Mapping[int, SpecializationValue], name: str
+) -> EntryPoint:
+    """An entry point with its constants set by id: what sizes and lengths it has then."""
+    with usage("--spec"):
+        packed = pack_constants(reflection.specialization_constants, values)
+    return reflect(specialize(code, dict(packed))).entry_point(name)

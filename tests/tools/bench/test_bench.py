@@ -306,7 +306,7 @@ def test_what_a_program_does_not_take(words: list[str], message: str) -> None:
         (["--push", "f32=3"], "no push constants"),
         (["--push", "a=$size"], "by name, and mul has: none"),
         (["--spec", "0"], "expected ID=VALUE"),
-        (["--spec", "7=3"], "no such specialization constant"),
+        (["--spec", "size=3"], "has no specialization constant"),
         (["--groups", "0"], "at least 1"),
         (["--groups", "1,2,3,4"], "--groups"),
         (["--groups", "$nosuch"], "'nosuch'"),

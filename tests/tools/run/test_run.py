@@ -341,7 +341,7 @@ WRONG_USAGE: list[tuple[tuple[str, ...], str]] = [
     ((*A, *C, "-b", "1=0xf32"), r"binding 1 \(B\) got an empty array"),
     ((*A, *B, *C, "--push", "i32=4"), r"mul has no push constants"),
     ((*A, *B, *C, "--push", "n=4"), r"--push n: mul has no such push constant; it has: none"),
-    ((*A, *B, *C, "--spec", "0=4"), r"--spec 0: no such specialization constant; the kernel has: none"),
+    ((*A, *B, *C, "--spec", "size=4"), r"--spec size: the shader has no specialization constant 'size'; it has: none"),
     ((*A, *B, *C, "--spec", "4"), r"--spec '4': expected ID=VALUE"),
     ((*A, *B, *C, "--groups", "1,2,3,4"), r"--groups: expected X"),
     ((*A, *B, *C, "--groups", "-1"), r"--groups: expected X"),
@@ -468,8 +468,8 @@ def test_wrong_specialization_constants(everything: Path) -> None:
     pushes = ("add=1", "times=1", "scale=1", "v=1", "flag=0", "list=1")
     arguments = (everything, *arguments_for_everything(), *(a for p in pushes for a in ("--push", p)))
     for spec, message in (
-        ("5=1", "--spec 5: no such specialization constant; the kernel has: 0, 1 (factor), 2 (negate)"),
-        ("rows=1", "--spec rows: no such"),
+        ("5=1", "--spec 5: the shader has no specialization constant 5; it has: 0 (unnamed), 1 (factor), 2 (negate)"),
+        ("rows=1", "--spec rows: the shader has no specialization constant 'rows'"),
         ("0=-1", "--spec 0: "),
         ("0=x", "--spec 0: "),
         ("2=yes", "--spec 2: expected true or false"),

@@ -1,0 +1,112 @@
+"""Values of specialization constants by id or name, as a module has them.
+
+- An id or a name that the module has sets every constant of the id.
+- One that it lacks is ignored with a note in the log if the source declares it: compilers drop constants that no code
+  uses. The source is the file that was compiled, or text in the module's debug information.
+- An id that a module without a source lacks is ignored with a note too, as Vulkan does: programs pass one list of
+  values to many variants of a shader.
+- Anything else is an error that lists what exists.
+- Constants of one id may have different defaults, and without a value each keeps its own. That is rarely meant, so a
+  warning names them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
+from ...spirv.reflection_types import SpecializationConstant
+from ...spirv.sources.constants import declares, embedded_source
+from ...status import InvalidArgumentError, NotFoundError, shown
+
+_log: Final = logging.getLogger("pumice.kernels")
+
+
+def find_constant(
+    key: int | str, constants: Sequence[SpecializationConstant], code: bytes, kernel: str, source: Callable[[], str]
+) -> SpecializationConstant | None:
+    """The constant of an id or a name; ``None``, with a note in the log, if the compiler has dropped it.
+
+    Args:
+        key: the id or name.
+        constants: those of the module.
+        code: the module.
+        kernel: its name.
+        source: gives the text that the module was compiled from, ``""`` for none.
+
+    Raises:
+        NotFoundError: neither the module nor its source has it.
+        InvalidArgumentError: a name of several constants.
+    """
+    if isinstance(key, str):
+        found = [one for one in constants if key in one.names]
+    else:
+        found = [one for one in constants if one.constant_id == key]
+    if len(found) > 1:
+        ids = " and ".join(str(one.constant_id) for one in found)
+        raise InvalidArgumentError(f"{shown(str(key))} is the name of specialization constants {ids}; give an id")
+    if found:
+        return found[0]
+    known = ", ".join(map(str, constants)) or "none"
+    text = source() or embedded_source(code)
+    if not declares(text, key) if text else isinstance(key, str):
+        name = shown(key) if isinstance(key, str) else key
+        raise NotFoundError(f"the shader has no specialization constant {name}; it has: {known}")
+    _log.warning(
+        "%s: specialization constant %s is ignored: the compiled shader has %s. Compilers drop constants that no code "
+        "uses",
+        kernel,
+        key,
+        known,
+    )
+    return None
+
+
+def specialization_by_id(
+    reflection: ShaderModuleReflection,
+    values: Mapping[int | str, SpecializationValue],
+    code: bytes,
+    kernel: str,
+    source: Callable[[], str] = str,
+) -> dict[int, SpecializationValue]:
+    """The values by id, of the constants that the module has. Logs what is ignored and what is ambiguous.
+
+    Raises:
+        NotFoundError, InvalidArgumentError: see `find_constant`; also two values for one constant.
+    """
+    if not isinstance(values, Mapping):
+        raise InvalidArgumentError(
+            f"specialization is a mapping of ids or names to numbers, got {type(values).__name__}"
+        )
+    constants = reflection.specialization_constants
+    by_id: dict[int, SpecializationValue] = {}
+    for key, value in values.items():
+        constant = find_constant(key, constants, code, kernel, source)
+        if constant is None:
+            continue
+        if by_id.setdefault(constant.constant_id, value) != value:
+            raise InvalidArgumentError(
+                f"specialization constant {constant} is given twice, as {by_id[constant.constant_id]} and {value}"
+            )
+    for constant in constants:
+        if len(constant.defaults) > 1 and constant.constant_id not in by_id:
+            _log.warning("%s: %s", kernel, ambiguity(constant, reflection))
+    return by_id
+
+
+def ambiguity(constant: SpecializationConstant, reflection: ShaderModuleReflection) -> str:
+    """What is ambiguous about a constant with several defaults, and what to do."""
+    axes = {
+        axis
+        for entry in reflection.entry_points
+        for axis, spec_id in zip("xyz", entry.local_size_spec_ids, strict=True)
+        if spec_id == constant.constant_id
+    }
+    size = f", one of them of the workgroup's size in {' and '.join(sorted(axes))}" if axes else ""
+    return (
+        f"specialization constant {constant} has the defaults {' and '.join(map(str, constant.defaults))}{size}, and "
+        "each is used where it stands, so that results may be wrong: pass a value for all, such as specialization="
+        f"{{{constant.constant_id}: {constant.default}}}"
+    )
