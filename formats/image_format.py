@@ -107,8 +107,8 @@ class ImageFormat:
 
     @property
     def stored_dtype(self) -> np.dtype[np.generic]:
-        """The dtype of the texels in memory: a channel's, the packed word's, or of compressed blocks bytes."""
-        if self.is_compressed:
+        """The dtype of the texels in memory: a channel's, the packed word's, or bytes where no array holds them."""
+        if not self.is_plain:
             return np.dtype(np.uint8)
         if self.packed:
             return np.dtype(f"u{self.texel_bytes}")

@@ -9,6 +9,7 @@ Thread rule: an image may be used from any thread; the caller orders concurrent 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, cast
 
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from ...closing import Closing
 from ...formats.image_format import ImageFormat
-from ...formats.image_texels import from_texels, to_texels, values_of
+from ...formats.image_texels import check_plain, from_texels, to_texels, values_of
 from ...hal.buffer import Buffer
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError, shown
 from ..arrays.array_device import READBACK, UPLOAD, ArrayDevice, check_timeout
@@ -111,7 +112,7 @@ class DeviceImage(Closing):
     @property
     def nbytes(self) -> int:
         """Bytes of the first level's texels."""
-        return self.layout.texels * self.format.texel_bytes
+        return math.prod(self.layout.stored_shape(self.format)) * self.format.stored_dtype.itemsize
 
     # -- views ---------------------------------------------------------------------------------------
 
@@ -249,6 +250,7 @@ class DeviceImage(Closing):
             out = np.empty(self.shape, self.dtype if dtype is None else check_dtype(dtype))
         elif dtype is not None and np.dtype(dtype) != getattr(out, "dtype", None):
             raise InvalidArgumentError(f"numpy: out has dtype {getattr(out, 'dtype', None)}, not {dtype}")
+        check_plain(self.format, "numpy")
         check_out(out, self.shape, getattr(out, "dtype", self.dtype), "out")
         out[...] = as_dtype(self.texels(), self.format, out.dtype)
         return out
@@ -262,13 +264,15 @@ class DeviceImage(Closing):
     def texels(self) -> np.ndarray:
         """The first level's texels as they lie in memory: words of packed formats, blue before red in ``bgra8unorm``.
 
-        Of shape (…, channels), and (…) for one channel and for packed formats.
+        Of shape (…, channels), and (…) for one channel and for packed formats; of compressed formats blocks, of shape
+        (…, rows, columns, bytes a block).
         """
         self._check_open()
+        if not self.format.is_compressed:
+            check_plain(self.format, "texels")
         if self.hal.samples > 1:
             raise UnimplementedError("an image of several samples is not copied; read its samples in a kernel")
-        channels = () if self.format.packed else self.format.texel_shape()
-        out = np.empty((*self.layout.grid, *channels), self.format.stored_dtype)
+        out = np.empty(self.layout.stored_shape(self.format), self.format.stored_dtype)
         self.wait()
         with self.device.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
             payload = self._copy(lambda commands: self._read(commands, staged), "download")
@@ -279,16 +283,25 @@ class DeviceImage(Closing):
     def copy_from(self, source: npt.ArrayLike | DeviceImage) -> DeviceImage:
         """Overwrites the first level with an array of its shape, converted as by ``Device.asimage``; returns itself.
 
+        Compressed formats take their blocks, as ``texels`` gives them.
+
         Raises:
             InvalidArgumentError: another shape, or a dtype that the format cannot take.
         """
         self._check_open()
         if isinstance(source, DeviceImage):
-            source = source.texels() if source.format == self.format else source.numpy(dtype=np.float32)
+            same = source.format == self.format
+            source = source.texels() if same else source.numpy(dtype=_between(source.format, self.format))
         if self.hal.samples > 1:
             raise UnimplementedError("an image of several samples is not copied; write its samples in a kernel")
         array = np.asarray(source)
-        texels = to_texels(checked_shape(array, self.layout, self.format, "copy_from"), self.format, "copy_from")
+        if self.format.is_compressed and (array.dtype, array.shape) == (
+            np.uint8,
+            self.layout.stored_shape(self.format),
+        ):
+            texels = np.ascontiguousarray(array)
+        else:
+            texels = to_texels(checked_shape(array, self.layout, self.format, "copy_from"), self.format, "copy_from")
         with self.device.hal.create_buffer(texels.nbytes, memory_type=UPLOAD) as staged:
             staged.write(raw_bytes(texels))
             payload = self._copy(lambda commands: self._write(commands, staged), "upload")
@@ -403,6 +416,11 @@ def as_dtype(texels: np.ndarray, image_format: ImageFormat, dtype: np.dtype[np.g
     if dtype.kind in "biuf" and image_format.scalar != "float":
         return from_texels(texels, image_format).astype(dtype)
     raise InvalidArgumentError(f"{image_format} gives {image_format.dtype} or floats, not {dtype}")
+
+
+def _between(source: ImageFormat, target: ImageFormat) -> np.dtype[np.generic] | None:
+    """The dtype in which texels go from one format to another: floats as values, integers as they are."""
+    return np.dtype(np.float32) if source.scalar == target.scalar == "float" else None
 
 
 def _part(part: int | slice | None, count: int, what: str) -> tuple[int, int, bool]:

@@ -16,7 +16,6 @@ cube_array (6 · cubes, height, width)      …
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Final
 
 from ...formats.image_format import ImageFormat
@@ -88,11 +87,6 @@ class ImageLayout:
         """Width, height and depth in texels, as far as the dim has them."""
         return tuple(reversed(self.grid[1:] if self.has_layers else self.grid))
 
-    @property
-    def texels(self) -> int:
-        """Number of texels."""
-        return math.prod(self.grid)
-
     def level(self, level: int) -> ImageLayout:
         """The layout of a level: every length but that of layers halves."""
         kept = 1 if self.has_layers else 0
@@ -102,6 +96,14 @@ class ImageLayout:
     def shape(self, image_format: ImageFormat) -> tuple[int, ...]:
         """The array's shape."""
         return (*self.grid, *image_format.texel_shape())
+
+    def stored_shape(self, image_format: ImageFormat) -> tuple[int, ...]:
+        """That of the texels as they are stored: without channels for packed formats, blocks of compressed ones."""
+        if not image_format.is_compressed:
+            return self.grid if image_format.packed else self.shape(image_format)
+        width, height = image_format.block
+        rows, columns = -(-self.grid[-2] // height), -(-self.grid[-1] // width)
+        return (*self.grid[:-2], rows, columns, image_format.block_bytes)
 
 
 def expected_shape(dim: str, channels: int = 1) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.image_format import ImageFormat, Kind
+from ...formats.image_texels import check_plain
 from ...status import InvalidArgumentError, shown
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
@@ -38,6 +39,7 @@ def image_of(
         raise InvalidArgumentError(f"asimage: {type(a).__name__} cannot become an array: {error}") from None
     check_dtype(array.dtype)
     image_format = _format(array, format, dim)
+    check_plain(image_format, "asimage")
     alpha = array.shape[-1:] == (3,) and image_format.channels == 4
     words = image_format.packed and array.dtype == image_format.stored_dtype
     layout = ImageLayout.of(array.shape, None if alpha or words else image_format.channels, dim, "asimage")

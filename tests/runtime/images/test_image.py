@@ -141,6 +141,19 @@ def test_an_image_is_taken_as_it_is_or_converted(device: pumice.Device) -> None:
     assert np.array_equal(brain.numpy(), image.numpy().astype(ml_dtypes.bfloat16).astype(np.float32))
 
 
+def test_blocks_of_a_compressed_format(mapped: pumice.Device) -> None:
+    # Red 0 and red 255 (5:6:5), each texel the second colour: a block of BC1 by its specification.
+    block = np.frombuffer(bytes([0x00, 0x00, 0x00, 0xF8, 0x55, 0x55, 0x55, 0x55]), np.uint8)
+    blocks = np.broadcast_to(block, (2, 3, 8)).copy()
+    image = mapped.empty_image((6, 10), "bc1rgbunorm").copy_from(blocks)
+    assert image.nbytes == 48 and np.array_equal(image.texels(), blocks)
+    read = mapped.load_kernel(READ)(image, pumice.empty((6, 10, 4), np.float32)).numpy()
+    assert np.array_equal(read, np.broadcast_to([1, 0, 0, 1], read.shape))
+    for use in (image.numpy, lambda: image.copy_from(np.zeros((6, 10, 3), np.float32))):
+        with pytest.raises(InvalidArgumentError, match="compressed blocks"):
+            use()
+
+
 # -- order, threads, and the end ---------------------------------------------------------------------
 
 
