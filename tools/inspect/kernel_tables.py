@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ...formats.element_type import ElementType
 from ...formats.image_format import ImageFormat
 from ...formats.vke1 import ExecutableDef, PipelineDef
-from ...spirv.reflection_types import Binding, BlockMember, EntryPoint, ImageType, ScalarType, ShaderModuleReflection
+from ...spirv.block_dtype import only_array, tail
+from ...spirv.reflection_types import (
+    Binding,
+    BlockMember,
+    BufferBlock,
+    EntryPoint,
+    ImageType,
+    ScalarType,
+    ShaderModuleReflection,
+)
 from ..streams import put
 from ..tables import heading, print_facts, print_table
 
-_BUFFERS = (6, 7)  # VkDescriptorType: uniform and storage buffers
+_MEMBERS: Final = ("offset", "size", "name", "type")
+_BUFFERS: Final = (6, 7)  # VkDescriptorType: uniform and storage buffers
 
 # -- SPIR-V ------------------------------------------------------------------------------------------
 
@@ -31,6 +41,10 @@ def show_module(reflection: ShaderModuleReflection) -> None:
         put()
         heading(f"entry point {entry.name} ({entry.execution_model})")
         _show_entry(entry)
+    for block in reflection.pointees:
+        put()
+        heading(f"pointers to {block.name}")
+        print_table(_MEMBERS, _member_rows(block.members, 0, ""))
     if reflection.specialization_constants:
         put()
         heading("specialization constants")
@@ -70,31 +84,44 @@ def _show_entry(entry: EntryPoint) -> None:
     if entry.bindings:
         print_table(
             ("set", "binding", "name", "type", "access", "elements", "stride", "fixed size"),
-            [_binding_row(binding) for binding in entry.bindings],
+            [_binding_row(binding, block) for binding in entry.bindings for block in binding.blocks],
         )
+    for binding in entry.bindings:
+        for shown in binding.blocks:
+            if len(shown.members) > 1 or any(member.members for member in shown.members):
+                print_facts([(f"members of {shown.name or f'binding {binding.set}.{binding.binding}'}", "")])
+                print_table(_MEMBERS, _member_rows(shown.members, 0, ""))
     print_facts([("push constants", f"{block.size} bytes" if block else "none")])
     if block:
-        print_table(("offset", "size", "name", "type"), _member_rows(block.members, 0, ""))
+        print_table(_MEMBERS, _member_rows(block.members, 0, ""))
 
 
-def _binding_row(binding: Binding) -> tuple[str, ...]:
+def _binding_row(binding: Binding, block: BufferBlock) -> tuple[str, ...]:
+    """A binding as one of the variables on it declares it."""
     access = {(True, True): "read, write", (True, False): "read", (False, True): "write"}
-    element = binding.element
+    element, array = block.element, only_array(block.members) or tail(block.members)
+    stride = "-"
     count = {1: "", 0: "[]"}.get(binding.count, f"[{binding.count}]")
     elements = _image(binding.image) if binding.image is not None else "-"
     if element is not None:
         elements = _typed(element.scalar, element.components, element.columns) if not element.struct else "struct"
         elements += "".join(f"[{n}]" for n in element.inner_shape)
         elements += {"runtime": "[]", "fixed": f"[{element.length}]", "none": ""}[element.array]
+        stride = str(element.stride)
+    elif array is not None:
+        elements = _member_type(array) + "".join(f"[{n or ''}]" for n in array.array_shape)
+        stride = str(array.array_stride)
+    elif block.members:
+        elements = "block"
     return (
         str(binding.set),
         str(binding.binding),
-        binding.name or "-",
+        block.name or "-",
         binding.descriptor_type_name + count,
         access.get((binding.readable, binding.writable), "none"),
         elements,
-        str(element.stride) if element is not None else "-",
-        str(binding.fixed_size) if binding.descriptor_type in _BUFFERS else "-",
+        stride,
+        str(block.fixed_size) if binding.descriptor_type in _BUFFERS else "-",
     )
 
 
@@ -112,11 +139,18 @@ def _member_rows(members: tuple[BlockMember, ...], start: int, prefix: str) -> l
     rows: list[tuple[str, ...]] = []
     for index, member in enumerate(members):
         name = prefix + (member.name or f"member{index}")
-        kind = _typed(member.scalar, member.components, member.columns) if member.scalar else "struct"
-        kind = "x".join([*map(str, member.array_shape), kind])
+        kind = "x".join([*(str(n) for n in member.array_shape if n), _member_type(member)])
+        kind += "[]" if member.array_length == 0 else ""
         rows.append((str(start + member.offset), str(member.size), name, kind))
         rows += _member_rows(member.members, start + member.offset, name + ".")
     return rows
+
+
+def _member_type(member: BlockMember) -> str:
+    """The type of a member, or of an element of it; a pointer as C writes it."""
+    if member.pointee:
+        return f"{member.pointee}*"
+    return _typed(member.scalar, member.components, member.columns) if member.scalar else "struct"
 
 
 def _typed(scalar: ScalarType, components: int, columns: int) -> str:

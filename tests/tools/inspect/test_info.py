@@ -46,6 +46,22 @@ void main() {
 }
 """
 
+STRUCTURES = """#version 450
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 4) in;
+layout(buffer_reference) buffer Node;
+layout(buffer_reference, std430) buffer Node { float v; Node next; Node many[2]; };
+struct Particle { vec3 place; uint kind; };
+layout(std430, binding = 0) buffer Words { uint words[]; };
+layout(std430, binding = 0) buffer Floats { float floats[]; };
+layout(std430, binding = 1) buffer Particles { uint count; Particle items[]; } particles;
+layout(push_constant) uniform Push { Node root; float scale; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    floats[i] = float(words[i]) * scale + root.next.v * particles.items[i].place.x + particles.count;
+}
+"""
+
 
 def info(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["info", *map(str, arguments)])
@@ -97,7 +113,11 @@ def test_glsl_with_everything(everything: Path) -> None:
         ["shared memory", "128 bytes"],
         ["0", "0", "head", "storage_buffer", "read", "4xf32[]", "16", "16"],
         ["1", "4", "Out", "storage_buffer", "write", "f16[16]", "2", "32"],
-        ["1", "5", "settings", "uniform_buffer", "read", "-", "-", "64"],
+        ["1", "5", "settings", "uniform_buffer", "read", "block", "-", "64"],
+        ["0", "4", "count", "ui32"],
+        ["16", "0", "rows", "4xf32[]"],
+        ["4", "4", "inner.high", "i32"],
+        ["16", "48", "turn", "3x3xf32"],
         ["0", "4", "n", "i32"],
         ["16", "12", "axis", "3xf32"],
         ["28", "8", "inner", "struct"],
@@ -112,6 +132,33 @@ def test_glsl_with_everything(everything: Path) -> None:
     assert "StorageBuffer16BitAccess" in result.stdout
     code = compile_glsl(everything, defines={"SIZE": "32"})
     assert json.loads(info(everything, "-D", "SIZE=32", "--json").stdout) == reflect(code).to_json()
+
+
+def test_aliases_structures_and_pointers(tmp_path: Path) -> None:
+    source = tmp_path / "structures.comp"
+    source.write_text(STRUCTURES)
+    try:
+        result = info(source)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    assert (result.exit_code, result.stderr) == (0, "")
+    shown = rows(result.stdout)
+    for row in (
+        ["0", "0", "Words", "storage_buffer", "read, write", "ui32[]", "4", "0"],
+        ["0", "0", "Floats", "storage_buffer", "read, write", "f32[]", "4", "0"],
+        ["0", "1", "particles", "storage_buffer", "read", "struct[]", "16", "16"],
+        ["members of particles"],
+        ["16", "0", "items", "struct[]"],
+        ["16", "12", "items.place", "3xf32"],
+        ["28", "4", "items.kind", "ui32"],
+        ["0", "8", "root", "Node*"],
+        ["pointers to Node"],
+        ["16", "16", "many", "2xNode*"],
+    ):
+        assert row in shown, result.stdout
+    described = json.loads(info(source, "--json").stdout)
+    assert [block["name"] for block in described["pointees"]] == ["Node"]
+    assert sorted(b["name"] for b in described["entry_points"][0]["bindings"][0]["aliases"]) == ["Floats", "Words"]
 
 
 @pytest.fixture
