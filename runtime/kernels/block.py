@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -220,3 +221,43 @@ def _convert(
             raise refused(f" ({limits.min} to {limits.max}), got {shorten(shown(value))}")
     with np.errstate(over="ignore"):
         return array.astype(dtype)
+
+
+# -- results -----------------------------------------------------------------------------------------
+
+
+def unpack_argument(block: BufferBlock, data: bytes) -> object:
+    """The values of a block's bytes, in the form that ``pack_argument`` takes: mappings and lists with NumPy's arrays.
+
+    Bytes past the last whole element of a run-time sized array are left out.
+    """
+    last = tail(block.members)
+    stride = (last.array_stride or 0) if last is not None else 0
+    length = max(len(data) - block.fixed_size, 0) // stride if stride else 0
+    values = _unpack_members(data, 0, block.members, length)
+    return values.popitem()[1] if only_array(block.members) is not None else values
+
+
+def _unpack_members(data: bytes, start: int, members: Sequence[BlockMember], length: int) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, member in member_names(members).items():
+        shape = tuple(n or length for n in member.array_shape)
+        if member.scalar is None:
+            found[name] = _unpack_structures(data, start + member.offset, member, shape, member.array_strides)
+            continue
+        dtype = scalar_dtype(member.scalar)
+        inner, strides = member_layout(member, dtype.itemsize)
+        whole = (*shape, *inner[len(shape) :])
+        at = start + member.offset
+        view: np.ndarray = np.ndarray(whole, dtype, data, at, strides) if math.prod(whole) else np.empty(whole, dtype)
+        found[name] = view if whole else view[()]
+    return found
+
+
+def _unpack_structures(
+    data: bytes, start: int, member: BlockMember, shape: Sequence[int], strides: Sequence[int]
+) -> object:
+    if not shape:
+        return _unpack_members(data, start, member.members, 0)
+    count, stride = shape[0], strides[0]
+    return [_unpack_structures(data, start + i * stride, member, shape[1:], strides[1:]) for i in range(count)]

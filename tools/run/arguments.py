@@ -4,6 +4,7 @@ Grammar::
 
     --binding, --expect  KEY=VALUE       VALUE as runtime/values/parse.py reads it: 4xf32=1,2,3,4  @x.npy  4xf32=@x.bin
                          or as image_text.py does: 256x256xrgba8unorm=@cat.png
+                         or as block_arguments.py does: {"scale": 2, "place": [1, 2, 3]}  @block.json  16xblock
     --sampler            KEY=NAME=VALUE,…
     --output             KEY=@PATH  KEY=-
     KEY                  [SET.]BINDING or NAME, and [INDEX] after it for one of an array of descriptors
@@ -28,6 +29,7 @@ from ...runtime.values.parse import BufferSpec, parse_buffer_spec
 from ...status import shorten, shown
 from ..errors import usage, usage_error
 from ..output_files import store
+from .block_arguments import block_argument, is_block_text
 from .image_arguments import image_argument
 from .keys import Array, BindingKey, BufferArgument, split_key
 
@@ -58,6 +60,9 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
             if _NUMBER.fullmatch(body):
                 raise usage_error(f"{where}: expected a buffer, got {body}; with its type it is one: f32={body}")
             with usage(where):
+                if is_block_text(body):
+                    arguments.append(block_argument(key, body, where))
+                    continue
                 if is_image_text(body):
                     arguments.append(image_argument(key, parse_image_spec(body, files)))
                     continue

@@ -20,6 +20,7 @@ from ...status import UnimplementedError
 from ..output_files import store
 from ..reports import device_text
 from .expectations import Tolerances
+from .image_arguments import result_bytes
 from .kernel_arguments import Slot
 from .keys import Array, BufferArgument
 
@@ -58,15 +59,17 @@ def write_script(
         if kind is None or not isinstance(value, (np.ndarray, ArraySpec)):
             raise UnimplementedError(f"--to-amber writes buffers; {slot.label} is {slot.binding.descriptor_type_name}")
         data = np.zeros(value.shape, value.dtype) if isinstance(value, ArraySpec) else value
+        if data.dtype.names is not None:  # a block of several types
+            data = data.reshape(-1).view(np.uint8)
         expected, tolerance = None, None
         if slot in wanted:
             argument = wanted[slot][-1]
-            expected = np.asarray(argument.data).view(data.dtype).reshape(data.shape)
+            expected = np.asarray(argument.data).reshape(-1).view(data.dtype).reshape(data.shape)
             if argument.element_type.is_float:
                 tolerance = tolerances.of(argument.element_type)[0]
         elif slot in results:
             argument, result = results[slot]
-            packed = np.frombuffer(argument.element_type.pack(result), np.uint8)
+            packed = np.frombuffer(result_bytes(argument, result), np.uint8)
             expected = packed.view(data.dtype).reshape(data.shape)
             tolerance = tolerances.atol if argument.element_type.is_float else None
         buffers.append(CapturedBuffer(slot.binding.set, slot.binding.binding, kind, data, expected, tolerance))

@@ -20,6 +20,7 @@ from ...runtime.values.format import format_value
 from ...runtime.values.image_text import ImageSpec, element_type_of
 from ...status import shorten, shown
 from ..errors import usage, usage_error
+from .block_arguments import BlockArgument
 from .keys import Array, BindingKey, BufferArgument, split_key
 
 SAMPLER_EXAMPLE: Final = "1=filter=nearest,address=repeat"
@@ -85,7 +86,7 @@ class ImageArgument(BufferArgument):
 
 def result_text(argument: BufferArgument, result: Array) -> str:
     """A result as it is printed: ``4xf32=1 2 3 4``, ``2x2xr8unorm=[0 1][2 3]``."""
-    if isinstance(argument, ImageArgument):
+    if isinstance(argument, (ImageArgument, BlockArgument)):
         return argument.text(result)
     return format_value(result, element_type=argument.element_type)
 
@@ -94,6 +95,8 @@ def result_bytes(argument: BufferArgument, result: Array) -> bytes:
     """The bare bytes of a result."""
     if isinstance(argument, ImageArgument):
         return to_texels(result, argument.resolved_format).tobytes()
+    if isinstance(argument, BlockArgument):
+        return result.tobytes()
     return argument.element_type.pack(result)
 
 

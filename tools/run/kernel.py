@@ -24,6 +24,7 @@ from ..output_files import Outputs
 from ..reports import device_text, open_asked, repeat, say_time, seconds_text
 from ..streams import note
 from .arguments import OutputArgument, parse_buffers, parse_groups, parse_outputs, store_array
+from .block_arguments import BlockArgument
 from .expectations import Tolerances, difference
 from .image_arguments import ImageArgument, parse_samplers, result_bytes, result_picture, result_text
 from .kernel_arguments import Slot, Slots, bind, from_kernel, push_bytes, specialised_entry, specialization_values
@@ -63,7 +64,7 @@ def run_kernel(options: KernelRun) -> None:
     arguments = parse_buffers("--binding", options.bindings)
     expectations = parse_buffers("--expect", options.expectations)
     for expected in expectations:
-        if expected.data is None:
+        if expected.data is None and not (isinstance(expected, BlockArgument) and expected.value is not None):
             raise usage_error(f"--expect {expected.key.text}: expected values too; for zeros write e.g. 4xf32=0")
     samplers = parse_samplers(options.samplers)
     outputs = parse_outputs("--output", options.outputs)
@@ -92,6 +93,11 @@ def run_kernel(options: KernelRun) -> None:
         bound = bind(slots, arguments, samplers, device)
         targets = _by_slot(slots, outputs, "--output")
         wanted = _by_slot(slots, expectations, "--expect")
+        for slot, several in wanted.items():
+            wanted[slot] = [
+                one.resolved(slot.binding, f"--expect {one.key.text}") if isinstance(one, BlockArgument) else one
+                for one in several
+            ]
         push = push_bytes(options.pushes, entry.push_constants, name)
         start = time.perf_counter()
         kernel = Kernel(
@@ -166,8 +172,14 @@ def run_kernel(options: KernelRun) -> None:
         argument, result = results[slot]
         like = argument.format if isinstance(argument, ImageArgument) else None
         for one in several:
+            where = f"--expect {one.key.text}"
             if isinstance(one, ImageArgument):
-                one = one.resolved(slot.binding, f"--expect {one.key.text}", like)
+                one = one.resolved(slot.binding, where, like)
+            if isinstance(one, BlockArgument):
+                differences.append(one.difference(slot.label, result, tolerances))
+                continue
+            if isinstance(argument, BlockArgument):
+                raise usage_error(f"{where}: the binding is a block of several types; write it as JSON")
             differences.append(difference(slot.label, result, argument.element_type, one, tolerances))
     if any(differences):
         raise ExpectationError("\n".join(filter(None, differences)))

@@ -34,6 +34,7 @@ from ...spirv.specialize import specialize
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file
+from .block_arguments import BlockArgument, is_block_text, parse_json
 from .image_arguments import ImageArgument, SamplerArgument
 from .keys import Array, BindingKey, BufferArgument
 
@@ -100,7 +101,7 @@ class Slots:
 
 def _names(key: BindingKey, binding: Binding) -> bool:
     if key.name:
-        return key.name == binding.name
+        return any(key.name in (block.name, block.structure) for block in binding.blocks)
     return (key.set, key.binding) == (binding.set, binding.binding)
 
 
@@ -121,7 +122,7 @@ def bind(
         slot = slots.find(argument.key, "--binding")
         if slot.index in given:
             raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
-        if isinstance(argument, ImageArgument):
+        if isinstance(argument, (ImageArgument, BlockArgument)):
             argument = argument.resolved(slot.binding, f"--binding {argument.key.text}")
         given[slot.index] = argument
     chosen: dict[int, SamplerArgument] = {}
@@ -176,6 +177,9 @@ def _example(binding: Binding) -> str:
 
 
 def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
+    if isinstance(argument, BlockArgument):
+        assert argument.data is not None
+        return argument.data
     element_type = argument.element_type
     as_bytes = _as_bytes(element_type)
     dtype = np.dtype(np.uint8) if as_bytes else _kernel_dtype(element_type, slot.binding)
@@ -189,6 +193,8 @@ def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
 def from_kernel(result: Array, argument: BufferArgument) -> Array:
     """A binding's result in the shape and element type that it was given with."""
     element_type = argument.element_type
+    if isinstance(argument, BlockArgument):
+        return result
     if _as_bytes(element_type):
         return element_type.unpack(result.tobytes(), argument.shape)
     return result.view(element_type.require_dtype())
@@ -219,8 +225,10 @@ def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.ge
 
 
 def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str) -> bytes:
-    """The push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, or ``@FILE`` for all of it."""
-    if any(text.startswith("@") for text in texts):
+    """The push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, a JSON object of values by
+    name, or ``@FILE`` for all of it.
+    """
+    if any(text.startswith("@") and not is_block_text(text) for text in texts):
         if len(texts) > 1:
             raise usage_error("--push @FILE is the whole block; give no other --push with it")
         data = read_file(Path(texts[0][1:]))
@@ -228,18 +236,27 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
             return pack_push(block, data, {}, kernel)
     ordered: list[str] = []
     named: dict[str, str] = {}
+    values: dict[str, object] = {}
     for text in texts:
+        if text.lstrip().startswith("{") or is_block_text(text):
+            given = parse_json(text.strip(), "--push")
+            if not isinstance(given, dict):
+                raise usage_error(f"--push {shorten(text)}: expected a JSON object of values by name")
+            if twice := given.keys() & {*values, *named}:
+                raise usage_error(f"--push {shorten(min(twice))} is given twice")
+            values.update(given)
+            continue
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:
             raise usage_error(f"--push {shown(text)}: expected TYPE=VALUE such as i32=4, NAME=VALUE or @FILE")
         if _type_of(key) is not None:
             ordered.append(text)
-        elif key in named:
+        elif key in named or key in values:
             raise usage_error(f"--push {shorten(key)} is given twice")
         else:
             named[key] = value
-    if ordered and named:
+    if ordered and (named or values):
         raise usage_error("--push: give values in order (i32=4) or by name (n=4), not both")
     if ordered and block is None:
         raise usage_error(f"--push: {kernel} has no push constants, got {len(ordered)} value(s)")
@@ -247,7 +264,6 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
     known = describe(block.members) if block else "none"
     if ordered and len(ordered) != len(members):
         raise usage_error(f"--push: {kernel} has {len(members)} push constant(s) ({known}), got {len(ordered)}")
-    values: dict[str, np.ndarray] = {}
     for (name, member), text in zip(members.items(), ordered, strict=False):
         values[name] = _parse_member(text, member, f"--push {shorten(text)}", name)
     for name, value in named.items():
@@ -255,7 +271,7 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
             raise usage_error(f"--push {name}: {kernel} has no such push constant; it has: {known}")
         values[name] = _parse_member(value, members[name], f"--push {name}")
     with usage("--push"):
-        return pack_push(block, values or None, {}, kernel)
+        return pack_push(block, None, values, kernel)
 
 
 def _type_of(key: str) -> ElementType | None:
@@ -280,15 +296,17 @@ def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, wher
     raise usage_error(f"{where} is {_scalar_name(scalar)}, got {element_type.short_name}")
 
 
-def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -> np.ndarray:
+def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -> object:
     """The value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type.
 
     ``where`` begins messages; ``name`` is the member's, if that does not have it.
     """
     place = f"{where}: {name}" if name else where
-    if member.scalar is None:
-        raise usage_error(f"{place} is a structure; give the whole block as bytes with --push @FILE")
     text = value.strip()
+    if member.scalar is None:
+        if not text.startswith(("{", "[")):
+            raise usage_error(f"{place} is a structure; give its members as JSON, such as {name or 'NAME'}={{…}}")
+        return parse_json(text, place)
     head = text.partition("=")[0].strip()
     element_type = _type_of(head) if "=" in text or text.startswith("@") else None
     if element_type is None:
