@@ -61,10 +61,20 @@ def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
 
 
 def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, Constant]) -> bool:
-    """Whether an `OpSpecConstantOp`, or one of its operands, divides by zero at the operands' values."""
+    """Whether an `OpSpecConstantOp`, or an operand that decides its value, divides by zero at the operands' values."""
+    if opcode == Op.Select and (chosen := _chosen(operands, constants)) is not None:
+        operands = (operands[0], chosen.id)
     found = [constants[one] for one in operands if one in constants]
     divisor = found[1].value if opcode in _DIVISIONS and len(found) == 2 else None
     return divisor == 0 or any(one.divides_by_zero for one in found)
+
+
+def _chosen(operands: Sequence[int], constants: dict[int, Constant]) -> Constant | None:
+    """What a Select gives: the other one of its operands may well be undefined."""
+    condition = constants.get(operands[0])
+    if condition is None or condition.value is None or len(operands) != 3:
+        return None
+    return constants.get(operands[1 if condition.value else 2])
 
 
 def _wrap(value: int, bits: int, signed: bool = False) -> int:
@@ -129,6 +139,9 @@ def fold_spec_constant_op(
         if source is None or not isinstance(source.value, tuple) or len(operands) != 2:
             return None
         return source.value[operands[1]] if operands[1] < len(source.value) else None
+    if opcode == Op.Select:
+        chosen = _chosen(operands, constants)
+        return None if chosen is None else chosen.value
     arguments = [constants.get(operand) for operand in operands]
     values: list[Scalar] = []
     bits = 0
@@ -137,8 +150,6 @@ def fold_spec_constant_op(
             return None
         values.append(argument.value)
         bits = max(bits, argument.scalar.bits) if argument.scalar.kind in ("int", "uint") else bits
-    if opcode == Op.Select:
-        return (values[1] if values[0] else values[2]) if len(values) == 3 else None
     if scalar.kind == "float" or any(isinstance(value, float) for value in values):
         return None
     folded = _fold_integers(opcode, scalar, [int(value) for value in values], bits)

@@ -91,6 +91,21 @@ def test_values_that_give_no_length_are_named() -> None:
     ]
 
 
+def test_a_length_may_divide_by_zero_where_another_one_is_chosen() -> None:
+    """As ggml writes shared memory for kernels that may go without subgroups."""
+    chosen = """
+    %zero = OpConstant %uint 0
+    %bool = OpTypeBool
+    %without = OpSpecConstantOp %bool IEqual %b %zero
+    %parts = OpSpecConstantOp %uint UDiv %a %b
+    %length = OpSpecConstantOp %uint Select %without %a %parts"""
+    code = assemble(
+        TEXT.replace("%length = OpSpecConstantOp %uint UDiv %a %b", chosen.strip()).format(x=1, a=32, b=16, count=4)
+    )
+    assert [with_values(code, b=b).entry_points[0].workgroup_memory_bytes for b in (0, 4)] == [128, 32]
+    assert "divides by zero" not in str(with_values(code, b=0).unsettled)
+
+
 def test_a_workgroup_size_of_none_waits_for_a_value() -> None:
     code = module(x=0)
     (reason,) = reflect(code).unsettled
