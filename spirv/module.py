@@ -26,6 +26,8 @@ _CONSTANTS: Final = frozenset(
         Op.SpecConstantOp,
     }
 )
+_MAX_UNSETTLED: Final = 64
+_MAX_DEPENDENCIES: Final = 4096
 # The decorations that reflection looks at.
 _DECORATIONS: Final = frozenset(
     {
@@ -109,9 +111,11 @@ class Module:
 
     def unsettle(self, target: int, what: str, constant: int) -> None:
         """Notes that a length or size needs other values of the specialization constants that it depends on."""
+        if target in self.unsettled or len(self.unsettled) >= _MAX_UNSETTLED:  # a forged module has any number
+            return
         pending, seen = [constant], set[int]()
         setting: dict[int, str] = {}
-        while pending:
+        while pending and len(seen) < _MAX_DEPENDENCIES:
             one = pending.pop()
             found = self.constants.get(one)
             if found is None or one in seen:
@@ -123,7 +127,7 @@ class Module:
                 setting[spec_id] = self.names.get(one, "") or setting.get(spec_id, "")
         named = [f"{spec_id} ({name})" if name else str(spec_id) for spec_id, name in sorted(setting.items())]
         settable = f"; specialization constants that set it: {', '.join(named)}" if named else ""
-        self.unsettled.setdefault(target, what + settable)
+        self.unsettled[target] = what + settable
 
     def check_id(self, value: int) -> int:
         """Passes on an id that lies within the header's bound."""

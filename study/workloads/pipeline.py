@@ -46,7 +46,7 @@ class PipelineWorkload(Workload):
             numbers = {
                 c.constant_id: values[k]
                 for c in executable.reflections[0].specialization_constants
-                for k in (c.constant_id, c.name)
+                for k in (c.constant_id, *c.names)
                 if k in values
             }
             pipeline = executable.pipeline(self._settings["entry_point"], specialization=numbers)

@@ -26,7 +26,7 @@ from ..errors import usage, usage_error
 from ..input_files import FileKind
 from ..options import parse_sources
 from ..run.arguments import parse_buffers, parse_groups
-from ..run.kernel_arguments import Slots, push_bytes, specialization_values
+from ..run.kernel_arguments import Slots, push_bytes, specialised_entry, specialization_values
 
 _ADDRESS_BYTES: Final = 8
 _UNTIMED: Final = " without timestamps"
@@ -159,7 +159,9 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         settings["include_dirs"] = [str(folder.absolute()) for folder in options.include_dirs]
     if options.specs:
         source = functools.partial(source_text, options.file, sources)
-        settings["specialization"] = _specialization(options.specs, reflection, code, source)
+        values = settings["specialization"] = _specialization(options.specs, reflection, code, source)
+        numbers = {int(key): value for key, value in values.items() if isinstance(value, (bool, int, float))}
+        entry = specialised_entry(code, reflection, numbers, entry.name)
     if options.groups is not None:
         text = options.groups.strip()
         settings["groups"] = text if text.startswith("$") else list(parse_groups(text))
