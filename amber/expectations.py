@@ -54,7 +54,7 @@ def compare_values(expectation: ExpectValues, data: Bytes) -> str:
 
 
 def _rounded(expected: int | float, segment: Segment) -> int | float:
-    """The value that a script means: no more exact than the buffer's, but for halves, which Amber compares as floats."""
+    """The value that a script means: as exact as the buffer's; halves are compared as floats, as Amber does."""
     if segment.kind != "float" or segment.bits == 64:
         return expected
     with np.errstate(over="ignore"):

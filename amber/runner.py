@@ -234,9 +234,9 @@ class ScriptRunner:
                 full_subgroups=subgroups.full,
                 varying_subgroup_size=subgroups.varying,
                 array_sizes={
-                    key: len(declared.bindings[key].resources)
+                    place: len(declared.bindings[place].resources)
                     for used in executable.reflections[0].entry_point(name).bindings
-                    if not used.count and (key := (used.set, used.binding)) in declared.bindings
+                    if not used.count and (place := (used.set, used.binding)) in declared.bindings
                 },
             )
         return found

@@ -3,6 +3,6 @@
 Imports: `formats` and the ground files at the root. Its files are imported by name. No Vulkan.
 
 Read: `grammar_tables` (generated), `grammar`, `words`; `reflection_types`, `constants`, `type_table`, `module`;
-`layout`, `access`, `reflect`; `capabilities` with `requirement_tables`; `repair`, `hints`, `specialize`, `grid`,
-`subgroups`; `tools`, `vocabulary`, `validation`; `declarations`, `folding`, `builder`; `sources/`.
+`layout`, `access`, `reflect`; `capabilities` with `requirement_tables`; `repair`, `hints`, `exponents`, `specialize`,
+`grid`, `subgroups`; `tools`, `vocabulary`, `validation`; `declarations`, `folding`, `builder`; `sources/`.
 """

@@ -17,6 +17,7 @@ from ...closing import Closing
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
 from ...spirv.capabilities import lacking_hints
+from ...spirv.exponents import with_plain_exponents
 from ...spirv.grid import part_of_grid
 from ...spirv.hints import without_hints
 from ...spirv.instrument import instrument
@@ -72,6 +73,7 @@ class ShaderModule:
                 lacking_hints(self.reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))
             ),
         )
+        code = with_plain_exponents(code, self.reflection)
         self.instrumented = instrument(code, reserved=reserved) if watch and device.plan.loop_guard else None
         if self.instrumented is not None:
             code = self.instrumented.code

@@ -199,6 +199,10 @@ class Editor:
         """The constant of these words."""
         return self._kept(Op.Constant, type_id, *words)
 
+    def composite(self, type_id: int, *members: int) -> int:
+        """The constant of these constants."""
+        return self._kept(Op.ConstantComposite, type_id, *members)
+
     def constant_u32(self, value: int) -> int:
         """An unsigned 32-bit constant."""
         return self.constant(self.u32(), value & 0xFFFFFFFF)
