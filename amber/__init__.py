@@ -19,7 +19,7 @@ __getattr__, __dir__ = lazy_exports(
         ".running": ("run",),
         ".report": ("Outcome", "ScriptReport"),
         ".script": ("Script",),
-        ".source": ("ScriptError",),
+        ".source": ("ScriptError", "UnsupportedScriptError"),
         ".writer": ("format_script",),
     },
 )

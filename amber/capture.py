@@ -174,11 +174,17 @@ def _buffer(name: str, data: Array) -> Buffer:
 def _type_of(data: Array) -> DataType:
     """The type of a buffer's elements: the array's, or unsigned integers where text would not keep every bit."""
     kind, bits = _KINDS.get(data.dtype.kind), 8 * data.dtype.itemsize
-    if kind == "float" and (bits > 64 or np.isnan(data).any()):
+    if kind == "float" and (bits > 64 or np.isnan(data).any() or (bits == 16 and _has_subnormals(data))):
         kind = "uint" if bits <= 64 else None
     if kind is None:
         return Number("uint", 32 if data.nbytes % 4 == 0 else 8)
     return Number(kind, bits)
+
+
+def _has_subnormals(data: Array) -> bool:
+    """Whether there are values that Amber takes for zero in halves."""
+    magnitudes = np.abs(data)
+    return bool(((magnitudes > 0) & (magnitudes < np.finfo(np.float16).tiny)).any())
 
 
 def _expected(name: str, captured: CapturedBuffer, declared: dict[str, Buffer]) -> list[Expectation]:

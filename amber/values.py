@@ -62,9 +62,24 @@ def pack(values: Sequence[Value], layout: Layout) -> bytes:
     for index, segment in enumerate(layout.segments):
         column = values[index::width]
         view = column_of(data, layout, index)[: len(column)]
-        with np.errstate(over="ignore", invalid="ignore"):
-            view[...] = np.array(column, object if segment.kind != "float" else np.float64).astype(segment.dtype)
+        if segment.kind == "float":
+            view[...] = _floats(np.array(column, np.float64), segment)
+        else:
+            view[...] = np.array(column, object).astype(segment.dtype)
     return data.tobytes()
+
+
+def _floats(values: npt.NDArray[np.float64], segment: Segment) -> npt.NDArray[np.generic]:
+    """Values in the width of a segment: the nearest, but halves towards zero, as Amber rounds them.
+
+    Khronos's expected values follow from it.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if segment.bits != 16:
+            return values.astype(segment.dtype)
+        singles = values.astype(np.float32)  # to the nearest of these before
+        halves = singles.astype(np.float16)
+        return np.where(np.abs(halves) > np.abs(singles), np.nextafter(halves, np.float16(0)), halves)
 
 
 def unpack(data: Bytes, layout: Layout) -> npt.NDArray[np.object_] | npt.NDArray[np.generic]:
