@@ -234,11 +234,12 @@ def unpack_argument(block: BufferBlock, data: bytes) -> object:
     last = tail(block.members)
     stride = (last.array_stride or 0) if last is not None else 0
     length = max(len(data) - block.fixed_size, 0) // stride if stride else 0
-    values = _unpack_members(data, 0, block.members, length)
+    values = unpack_members(data, 0, block.members, length)
     return values.popitem()[1] if only_array(block.members) is not None else values
 
 
-def _unpack_members(data: bytes, start: int, members: Sequence[BlockMember], length: int) -> dict[str, object]:
+def unpack_members(data: bytes, start: int, members: Sequence[BlockMember], length: int = 0) -> dict[str, object]:
+    """The values of members from ``start`` by name; ``length`` is of the run-time sized array at the end."""
     found: dict[str, object] = {}
     for name, member in member_names(members).items():
         shape = tuple(n or length for n in member.array_shape)
@@ -258,6 +259,6 @@ def _unpack_structures(
     data: bytes, start: int, member: BlockMember, shape: Sequence[int], strides: Sequence[int]
 ) -> object:
     if not shape:
-        return _unpack_members(data, start, member.members, 0)
+        return unpack_members(data, start, member.members, 0)
     count, stride = shape[0], strides[0]
     return [_unpack_structures(data, start + i * stride, member, shape[1:], strides[1:]) for i in range(count)]

@@ -171,8 +171,12 @@ def _fill_in(target: Target, settings: dict[str, object], study: Study) -> None:
         if isinstance(buffers, list):
             dtype = settings.get("dtype", "f32")
             settings[name] = [
-                {"shape": each["shape"], "dtype": each.get("dtype", dtype), "init": each["init"]}
-                if isinstance(each, dict)
+                {
+                    key: each.get(key, dtype)
+                    for key in ("name", "shape", "dtype", "init")
+                    if key in each or key == "dtype"
+                }
+                if isinstance(each, dict) and "block" not in each
                 else each
                 for each in buffers
             ]

@@ -9,17 +9,29 @@ from typing import Any
 import numpy as np
 
 from ...formats.element_type import parse_shape_and_type
+from ...runtime.kernels.block import pack_argument
 from ...runtime.values.parse import parse_value
+from ...spirv.reflection_types import BufferBlock
 from ...status import InvalidArgumentError, shown
 
 Array = np.ndarray
 
 
-def make_arrays(bindings: Sequence[Any], dtype: str, folder: Path, seed: int) -> tuple[Array, ...]:
-    """An array for each description; random ones differ from each other, not from run to run."""
-    return tuple(
-        make_array(one, dtype, folder, (seed, index), f"bindings[{index}]") for index, one in enumerate(bindings)
-    )
+def make_arrays(
+    bindings: Sequence[Any], dtype: str, folder: Path, seed: int, blocks: Sequence[BufferBlock | None] = ()
+) -> tuple[Array, ...]:
+    """An array for each description; random ones differ from each other, not from run to run.
+
+    ``blocks`` are the layouts of bindings that are described by their members.
+    """
+    arrays = []
+    for index, one in enumerate(bindings):
+        where, block = f"bindings[{index}]", blocks[index] if index < len(blocks) else None
+        if isinstance(one, Mapping) and "block" in one and block is not None:
+            arrays.append(pack_argument(block, one["block"], where))
+        else:
+            arrays.append(make_array(one, dtype, folder, (seed, index), where))
+    return tuple(arrays)
 
 
 def make_array(
@@ -30,6 +42,8 @@ def make_array(
     ``"random"`` (floats in [0, 1), integers below 2^16), ``"zeros"``, ``"arange"``, a number, or ``"@file.npy"``.
     ``where`` is for messages.
     """
+    if isinstance(description, Mapping) and "block" in description:
+        raise InvalidArgumentError(f"{where}: only kernels have blocks")
     if isinstance(description, str):
         value = parse_value(with_folder(description, folder))
         if not isinstance(value, np.ndarray):

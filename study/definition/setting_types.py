@@ -153,6 +153,35 @@ def _buffer(value: object) -> object:
     return table
 
 
+def _binding(value: object) -> object:
+    """As `_buffer`, and tables that have the binding's name, or a block's members in the place of a shape."""
+    if not isinstance(value, Mapping) or not value.keys() & {"name", "block"}:
+        return _buffer(value)
+    table: dict[str, object] = {}
+    if "name" in value:
+        with located("name"):
+            table["name"] = _text(value["name"])
+    if "block" not in value:
+        found = _buffer({key: one for key, one in value.items() if key != "name"})
+        assert isinstance(found, dict)
+        return {**table, **found}
+    if value.keys() - {"name", "block"}:
+        raise InvalidArgumentError(
+            f"expected a table with name and block alone, got {', '.join(sorted(value.keys() - {'name', 'block'}))} too"
+        )
+    with located("block"):
+        table["block"] = _members(value["block"])
+    return table
+
+
+def _members(value: object) -> object:
+    """A block: numbers, lists and tables within each other."""
+    if isinstance(value, Mapping):
+        return _table_of(_members, "a table of members").check(value)
+    many = isinstance(value, (list, tuple))
+    return _list_of(_members, "a list").check(value) if many else _SCALAR.check(value)
+
+
 def _init(value: object) -> object:
     named = isinstance(value, str) and (
         value in ("zeros", "random", "arange") or (value.startswith("@") and len(value) > 1)
@@ -177,7 +206,7 @@ def _push_member(value: object) -> object:
 def _push(value: object) -> object:
     text = "a table of numbers by name, or a list of numbers or of texts such as i32=4"
     if not isinstance(value, (list, tuple)):
-        return _table_of(_push_member, text).check(value)
+        return _table_of(_members, text).check(value)
     texts = [isinstance(one, str) for one in value]
     if any(texts) and not all(texts):
         raise _unexpected("a list of numbers or of texts, not of both", value)
@@ -196,5 +225,5 @@ DEFINES: Final = _table_of(_SCALAR_OR_TEXT.check, "a table of numbers or texts")
 FOLDERS: Final = _list_of(_text, "a list of folders")
 FILES: Final = _table_of(_text, "a table of file names")
 PUSH: Final = SettingType("a table of numbers, or a list", _push)
-BINDINGS: Final = _list_of(_buffer, "a list of tables or texts")
+BINDINGS: Final = _list_of(_binding, "a list of tables or texts")
 INPUTS: Final = _list_of(_input, "a list of texts or tables")

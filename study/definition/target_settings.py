@@ -98,7 +98,13 @@ _KINDS: Final = (
             *_SOURCE,
             Setting("push", PUSH, "push constants by name, or in the order of the block", {}),
             Setting("groups", GROUPS, "workgroups; inferred by default"),
-            Setting("bindings", BINDINGS, "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each", []),
+            Setting(
+                "bindings",
+                BINDINGS,
+                "a table `{shape, dtype, init}` or a text (`4xf32=1,2,3,4`) for each; with `name` in a table for the "
+                "binding of that variable or block, and `{block = {…}}` for a block by its members",
+                [],
+            ),
             Setting("dtype", ELEMENT_TYPE, "element type of bindings that have none of their own", "f32"),
             Setting("subgroup_size", integer(1), "ask for subgroups of this size"),
             Setting("batch", integer(1, MAX_DISPATCHES), "dispatches in a command buffer", 1),

@@ -26,6 +26,7 @@ from .clock import RawSample
 from .host_wait import ThreadWait
 from .kernel_settings import (
     PlantedSleep,
+    bindings_in_order,
     kernel_code,
     plan_options,
     push_values,
@@ -86,7 +87,8 @@ class KernelWorkload(Workload):
         try:
             # Not part of a first call: spirv-val, which checks a module once, and the inputs.
             self.device.vulkan.create_executable(self._code).close()
-            self._inputs = make_arrays(settings["bindings"], settings["dtype"], context.folder, context.seed)
+            bindings, blocks = bindings_in_order(settings, self._code, self._name, self.device.profile.limits)
+            self._inputs = make_arrays(bindings, settings["dtype"], context.folder, context.seed, blocks)
             self._arrays = [self.device.asarray(array) for array in self._inputs]
             self._make_ranges(settings["ranges"])
             self._outputs = [np.empty_like(array) for array in self._inputs]

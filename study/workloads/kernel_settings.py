@@ -11,10 +11,13 @@ from typing import Any, Final
 import numpy as np
 
 from ... import shaders
-from ...hal_vulkan import PlanOptions
+from ...hal_vulkan import DeviceLimits, PlanOptions, reflect
 from ...runtime.arrays.array import DeviceArray
+from ...runtime.kernels.names import Names
+from ...runtime.kernels.parameters import parameters_of
 from ...runtime.kernels.shader_source import load_shader
 from ...runtime.values.parse import parse_value
+from ...spirv.reflection_types import BufferBlock
 from ...spirv.sources.language import parse_language
 from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError
@@ -49,6 +52,29 @@ def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
         defines=settings.get("defines") or {},
         include_dirs=[folder / name for name in settings.get("include_dirs") or ()],
     )
+
+
+def bindings_in_order(
+    settings: Mapping[str, Any], code: bytes, kernel: str, limits: DeviceLimits
+) -> tuple[list[Any], list[BufferBlock | None]]:
+    """The descriptions of bindings in the order of a call, by position and name as calls have them, and the layouts of
+    those that are blocks.
+    """
+    given = settings["bindings"]
+    if settings["descriptors"] == "address" or not any(
+        isinstance(one, Mapping) and one.keys() & {"name", "block"} for one in given
+    ):
+        return list(given), []
+    parameters = parameters_of(reflect(code).entry_point(settings["entry_point"]), limits)
+    named: dict[str, Any] = {}
+    for one in given:
+        if isinstance(one, Mapping) and "name" in one:
+            if one["name"] in named:
+                raise InvalidArgumentError(f"two bindings are named {one['name']}", location="bindings")
+            named[one["name"]] = one
+    unnamed = [one for one in given if not (isinstance(one, Mapping) and "name" in one)]
+    placed, _ = Names(parameters, (), kernel).place(unnamed, None, named)
+    return list(placed), [parameter.binding.blocks[0] for parameter in parameters]
 
 
 def plan_options(settings: Mapping[str, Any]) -> PlanOptions:

@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 
 from ...formats.element_type import ElementType
-from ...hal_vulkan import Binding, BlockMember, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
-from ...runtime.kernels.block import describe, member_layout
+from ...hal_vulkan import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
+from ...runtime.kernels.block import describe, unpack_members
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_values
-from ...spirv.block_dtype import member_names
+from ...spirv.block_dtype import tail
 from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
 from ...study.definition.expression import Expression
@@ -26,6 +26,7 @@ from ..errors import usage, usage_error
 from ..input_files import FileKind
 from ..options import parse_sources
 from ..run.arguments import parse_buffers, parse_groups
+from ..run.block_arguments import BlockArgument
 from ..run.kernel_arguments import Slots, push_bytes, specialised_entry, specialization_values
 
 _ADDRESS_BYTES: Final = 8
@@ -177,13 +178,16 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
 def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
     """A description for each descriptor: the given one, or ``--size`` elements of random data."""
     slots = Slots(entry)
-    given: dict[int, str] = {}
+    given: dict[int, object] = {}
     size_varies = any(axis.name == "size" for axis in options.axes)
     for argument, text in zip(parse_buffers("--binding", options.bindings), options.bindings, strict=True):
         slot = slots.find(argument.key, "--binding")
         if slot.index in given:
             raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
         given[slot.index] = text.partition("=")[2].strip()
+        if isinstance(argument, BlockArgument):
+            zeros = _default(slot.binding, argument.count or options.size, size_varies and argument.count is None)
+            given[slot.index] = zeros if argument.value is None else {"block": argument.value}
     return [given.get(slot.index) or _default(slot.binding, options.size, size_varies) for slot in slots.slots]
 
 
@@ -191,6 +195,11 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
     """``--size`` elements for a runtime array, else as many as the shader declares."""
     init = "random" if binding.readable else "zeros"
     element = binding.element
+    last = tail(binding.members)
+    if last is not None and (element is None or element.dtype is None):  # structures: bytes
+        each = last.array_stride or 1
+        length: object = f"${binding.fixed_size} + {each} * size" if size_varies else binding.fixed_size + each * size
+        return {"shape": [length], "dtype": "u8", "init": "zeros"}
     if element is None or element.dtype is None:
         return {"shape": [max(4, binding.fixed_size)], "dtype": "u8", "init": "zeros"}
     dtype = ElementType.from_dtype(element.dtype).short_name
@@ -198,7 +207,7 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
         return {"shape": [max(1, binding.fixed_size // element.dtype.itemsize)], "dtype": dtype, "init": init}
     per = element.stride // element.dtype.itemsize if element.stride else element.components * element.columns
     head = binding.fixed_size // element.dtype.itemsize
-    length: object = f"${head} + {per} * size" if size_varies else head + per * size
+    length = f"${head} + {per} * size" if size_varies else head + per * size
     return {"shape": [length], "dtype": dtype, "init": init}
 
 
@@ -239,25 +248,20 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
             text = f"{key}=0"
         checked.append(text)
     data = push_bytes(checked, block, name)
-    values = _members(block.members if block is not None else (), data)
-    return {**values, **expressions}
+    values = unpack_members(data, 0, block.members if block is not None else ())
+    return {**{name: _plain(value) for name, value in values.items()}, **expressions}
 
 
-def _members(members: Sequence[BlockMember], data: bytes) -> dict[str, object]:
-    """The values in a push-constant block by name, from which ``pack_push`` makes the block."""
-    values: dict[str, object] = {}
-    for name, member in member_names(members).items():
-        scalar = member.scalar
-        boolean = scalar is not None and scalar.kind == "bool"  # a uint in a block
-        dtype = np.dtype(np.uint32) if boolean else scalar.dtype if scalar is not None else None
-        if dtype is None:
-            raise usage_error(
-                f"--push: {name} is a structure or of a type without numbers, which studies do not support"
-            )
-        shape, strides = member_layout(member, dtype.itemsize)
-        array: np.ndarray = np.ndarray(shape, dtype, buffer=data, offset=member.offset, strides=strides)
-        values[name] = (array if dtype.kind in "iu" else array.astype(np.float64)).tolist()
-    return values
+def _plain(value: object) -> object:
+    """Numbers, lists and tables of a block's values."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    assert isinstance(value, (np.ndarray, np.generic))
+    if value.dtype.type is np.void:
+        raise usage_error("--push: a member is of a type without numbers, which studies do not support")
+    return (value if value.dtype.kind in "iu" else value.astype(np.float64)).tolist()
 
 
 def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str, object]:

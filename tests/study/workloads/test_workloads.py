@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,19 @@ SAXPY = {
     "bindings": [{"shape": N, "init": "arange"}, {"shape": N, "init": 100}],
     "push": {"a": 0.5},
 }
+MOVE = """#version 450
+layout(local_size_x = 64) in;
+struct Way { float gain; vec2 at; };
+layout(std140, binding = 0) uniform Settings { uint count; Way ways[2]; } settings;
+layout(std430, binding = 1) buffer Places { float places[]; };
+layout(std430, binding = 2) readonly buffer Speeds { float v[]; } speeds;
+layout(push_constant) uniform Push { Way way; float shift; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    Way second = settings.ways[1];
+    if (i < settings.count) places[i] += speeds.v[i] * (second.gain + way.gain) + second.at.x + shift;
+}
+"""
 ADDRESS = {"source": "builtin:timing/mul_address", "push": [N, 0], "groups": N // 64, "descriptors": "address"}
 MODULE = """
 vm.module @program
@@ -117,6 +131,28 @@ def check(raw: RawSample, sample: Sample, relation: ClockRelation | None) -> Non
 
 def has(sample: Sample) -> set[str]:
     return {name for name in SEGMENTS if not math.isnan(getattr(sample, name))}
+
+
+def test_bindings_by_name_and_blocks(context: WorkloadContext) -> None:
+    (context.folder / "move.comp").write_text(MOVE)
+    names: list[dict[str, Any]] = [
+        {"name": "speeds", "shape": N, "init": 2},
+        {"block": {"count": N, "ways": [{"gain": 1, "at": [0, 0]}, {"gain": 3, "at": [0.5, 1]}]}},
+        {"name": "Places", "shape": N, "init": "arange"},
+    ]
+    push = {"way": {"gain": 2, "at": [1, 0]}, "shift": 10}
+    with closing(kernel(context, source="move.comp", bindings=names, push=push)) as workload:
+        workload.first()
+        _, places, speeds = workload.results()
+        np.testing.assert_array_equal(places, TIMES + 2 * (3 + 2) + 10.5)
+        np.testing.assert_array_equal(speeds, np.full(N, 2))
+    for bindings, message in [
+        ([*names[:2], {**names[2], "name": "Plaecs"}], "'Plaecs'.*did you mean Places"),
+        ([*names[:2], names[0]], "two bindings are named speeds"),
+        ([names[0], {"block": {"count": 1}}, names[2]], r"ways.* not given"),
+    ]:
+        with pytest.raises(PumiceError, match=message):
+            kernel(context, source="move.comp", bindings=bindings, push=push)
 
 
 # ---- kernels compute what NumPy does --------------------------------------------------------------------------------
