@@ -44,6 +44,8 @@ def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
     SPV_EXT_physical_storage_buffer becomes SPV_KHR_physical_storage_buffer, its later name, under which alone devices
     of Vulkan 1.2 have it.
     """
+    if not extensions and not any(name.encode() in code for name in _RENAMED):
+        return code
     binary = read_binary(code)
     words = binary.words
     decorations = frozenset[int]().union(*(_DECORATIONS.get(name, ()) for name in extensions))

@@ -122,6 +122,53 @@ def test_a_feature_left_out_of_the_plan_is_a_missing_capability(driver: Driver) 
             device.create_pipeline(code)
 
 
+EMPTY = """
+    {declarations}
+    OpMemoryModel Logical GLSL450
+    OpEntryPoint GLCompute %main "main"
+    OpExecutionMode %main LocalSize 1 1 1
+    {mode}
+    %void = OpTypeVoid
+    %function = OpTypeFunction %void
+    %main = OpFunction %void None %function
+    %label = OpLabel
+    OpReturn
+    OpFunctionEnd
+"""
+
+
+@pytest.mark.parametrize(
+    ("capability", "name", "mode", "extension"),
+    [
+        ("ImageGatherExtended", "shaderImageGatherExtended", "", ""),
+        ("ImageCubeArray", "imageCubeArray", "", ""),
+        ("StorageImageWriteWithoutFormat", "shaderStorageImageWriteWithoutFormat", "", ""),
+        ("RuntimeDescriptorArray", "runtimeDescriptorArray", "", ""),
+        ("Int64Atomics", "shaderBufferInt64Atomics", "", ""),
+        ("AtomicFloat32AddEXT", "shaderImageFloat32AtomicAdd", "", "SPV_EXT_shader_atomic_float_add"),
+        ("DotProductInput4x8BitPacked", "shaderIntegerDotProduct", "", "SPV_KHR_integer_dot_product"),
+        ("Geometry", "geometryShader", "", ""),
+        *(
+            (f"{mode}", f"shader{mode}Float32", f"OpExecutionMode %main {mode} 32", "SPV_KHR_float_controls")
+            for mode in ("SignedZeroInfNanPreserve", "RoundingModeRTE", "DenormPreserve")
+        ),
+    ],
+)
+def test_whatever_the_device_has_may_be_used(
+    device: Device, capability: str, name: str, mode: str, extension: str
+) -> None:
+    """Features and properties alike; what it lacks is refused as the device's lack."""
+    declarations = f"OpCapability Shader\nOpCapability {capability}\n" + (
+        f'OpExtension "{extension}"' if extension else ""
+    )
+    code = assemble(EMPTY.format(declarations=declarations, mode=mode), "vulkan1.1")
+    if name in device.profile.features | device.profile.properties:
+        device.create_pipeline(code).close()
+    else:
+        with pytest.raises(UnimplementedError, match=f"{capability} needs .*{name}.*the device or its driver lacks it"):
+            device.create_pipeline(code)
+
+
 @pytest.mark.usefixtures("untouched")
 def test_workgroups_that_are_too_large(device: Device) -> None:
     code = glsl("layout(local_size_x_id = 0, local_size_y_id = 1) in; void main() {}")
