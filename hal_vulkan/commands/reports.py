@@ -15,7 +15,7 @@ from typing import Final
 
 from ...hal.memory import MemoryTypeFlags
 from ...spirv.instrument import REPORT_BYTES, Place, Report, ReportKind
-from ...spirv.instrument.reports import ZEROS
+from ...spirv.instrument.reports import CLEARED_WORDS
 from ...status import DataLossError, OutOfRangeError, PumiceError
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
@@ -23,7 +23,7 @@ from ..sync.timeline import wait_timeline
 from ..vulkan.functions import ffi
 
 _CHUNK: Final = 32  # slots
-_NOTHING: Final = bytes(4 * ZEROS)
+_NOTHING: Final = bytes(4 * CLEARED_WORDS)
 _MEMORY: Final = (
     MemoryTypeFlags.HOST_VISIBLE
     | MemoryTypeFlags.HOST_COHERENT

@@ -17,12 +17,16 @@ from typing import Final
 from ..grammar import ExecutionModel, Op
 from ..words import encode
 from .blocks import Block, Flow, Loop
+from .conditions import asked_again, condition_of
 from .editor import Editor, Words, opcode_of
 from .lines import Lines
 from .reports import Place, Reporter, ReportKind
+from .trip_counts import TripCounts
 
 # Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.
 _PASSES: Final = 3
+# Loops that together make fewer passes are not looked at: those of other kernels do not count.
+_SHORT: Final = 65_000
 
 
 def guard_loops(editor: Editor, reporter: Reporter) -> None:
@@ -42,6 +46,9 @@ class _Guard:
         self._entries = [entry[2] for entry in editor.entry_points if entry[1] == ExecutionModel.GLCompute]
 
     def run(self) -> None:
+        counts = TripCounts(self._editor, self._flows)
+        if all(counts.of_function(one) < _SHORT for one in self._entries):
+            return
         reached = self._reached()
         looping = {one for one in reached if self._loops_within(one)}
         if not looping:
@@ -55,8 +62,8 @@ class _Guard:
             in_loops = frozenset().union(*(loop.blocks for loop in flow.loops))
             for loop in [one for one in flow.loops if one.is_outermost]:
                 place = self._place(flow, loop)
-                has_sentinel = self._guard_loop(flow, loop, place)
-                if not has_sentinel or any(flow.blocks[label].returns for label in loop.blocks):
+                returns = any(flow.blocks[label].returns for label in loop.blocks)
+                if not self._guard_loop(flow, loop, place) or (returns and not self._is_leaf(flow, loop)):
                     last = last or place
             for label, callee in flow.calls():
                 if label not in in_loops and callee in looping and callee not in once:
@@ -105,12 +112,25 @@ class _Guard:
         file, line = self._lines.of(flow, loop.header) if loop is not None else ("", 0)
         return Place(ReportKind.LOOPS_CUT, name, file=file, line=line)
 
+    def _is_leaf(self, flow: Flow, loop: Loop) -> bool:
+        """Whether no other loop runs within it."""
+        inner = any(other.header in loop.blocks for other in flow.loops if other is not loop)
+        return not inner and not any(
+            label in loop.blocks and one in self._flows and self._loops_within(one) for label, one in flow.calls()
+        )
+
     def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
         """Puts a sentinel behind a loop; whether there is room for one."""
         merge = flow.blocks[loop.merge]
         is_header = any(opcode_of(one) == Op.LoopMerge for one in merge.code)
         if is_header or merge.is_unreachable:
             return False
+        condition = condition_of(self._editor, flow, loop) if self._is_leaf(flow, loop) else None
+        if condition is not None:
+            code, goes_on = asked_again(self._reporter, condition)
+            code += self._reporter.note(goes_on, self._reporter.place(place))
+            merge.code[merge.first : merge.first] = code
+            return True
         after = self._editor.fresh()
         first = merge.first
         rest = merge.code[first:]

@@ -2,16 +2,15 @@
 
 A report is a storage buffer of 32-bit words, the same for all invocations of a pipeline:
 
-- word 0 is the kind, 0 while there is nothing to report;
-- word 1 is the number of the place in the table that the pass returns;
-- words 2 to 4 are the global invocation id;
+- word 0 has the kind in its low byte, 0 while there is nothing to report, and above it the number of the place in the
+  table that the pass returns;
+- words 2 to 4 are the global invocation id of a wrong access;
 - words 5 and 6 are an index, its low word first, and word 7 the limit that it passed;
-- words 8 to 13 are zeros that the shader reads where no compiler may know a value;
 - words 14 and 15 are the host's.
 
 The first writer wins, by an atomic compare-and-exchange of word 0. An invocation notes what it finds in Private
 variables, and reports at its end: drivers that run all lanes of a branch run atomics and stores lane by lane even where
-no lane takes it.
+no lane takes it. For the same reason a cut loop reports one word only.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ from .editor import Editor, Words, opcode_of
 
 REPORT_WORDS: Final = 16
 REPORT_BYTES: Final = 4 * REPORT_WORDS
-#: The first word that stays zero.
-ZEROS: Final = 8
+#: So many words are cleared when a report has been read.
+CLEARED_WORDS: Final = 8
+_KIND_BITS: Final = 8
 _FORMAT: Final = struct.Struct("<8I")
 
 _SCOPE_DEVICE: Final = 1
@@ -88,13 +88,10 @@ class Report:
     @classmethod
     def read(cls, data: bytes | memoryview, places: Sequence[Place]) -> Report | None:
         """The report in a buffer, ``None`` if there is none."""
-        kind, place, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
-        if not kind:
+        word, _, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
+        if not word:
             return None
-        found = (
-            places[place] if place < len(places) else Place(ReportKind(kind) if kind <= 4 else ReportKind.OUT_OF_BOUNDS)
-        )
-        return cls(found, (x, y, z), low | high << 32, limit)
+        return cls(places[word >> _KIND_BITS], (x, y, z), low | high << 32, limit)
 
 
 class Reporter:
@@ -140,11 +137,11 @@ class Reporter:
         kind = self.places[place].kind
         known, free, taken = editor.fresh(), editor.fresh(), editor.fresh()
         code = [
-            encode(Op.Load, u32, known, self._status("kind")),
+            encode(Op.Load, u32, known, self._status("what")),
             encode(Op.IEqual, boolean, free, known, editor.constant_u32(0)),
             encode(Op.LogicalAnd, boolean, taken, condition, free),
         ]
-        values = {"kind": editor.constant_u32(kind), "place": editor.constant_u32(place)}
+        values = {"what": editor.constant_u32(kind | place << _KIND_BITS)}
         values |= {name: value for name, value in (("low", low), ("high", high), ("limit", limit)) if value}
         for name, value in values.items():
             old, new = editor.fresh(), editor.fresh()
@@ -170,10 +167,52 @@ class Reporter:
         return [encode(Op.AccessChain, kind, pointer, self._buffer, *indices)], pointer
 
     def zero(self, number: int) -> tuple[list[Words], int]:
-        """Code that loads a zero which no compiler knows, and the zero; ``number`` is 0 to 5."""
-        code, pointer = self.word(ZEROS + number)
-        value = self.editor.fresh()
-        return [*code, encode(Op.Load, self.editor.u32(), value, pointer)], value
+        """Code that makes a zero which no compiler knows, and the zero; ``number`` is 0 to 2, each a zero of its own.
+
+        It is whether a workgroup's number is not below their count. Other than words in memory it costs next to
+        nothing.
+        """
+        editor = self.editor
+        code: list[Words] = []
+        parts: list[int] = []
+        for built_in in (BuiltIn.WorkgroupId, BuiltIn.NumWorkgroups):
+            more, scalars = self._components(self._input(built_in), (number,))
+            code += more
+            parts += scalars
+        is_past, value = editor.fresh(), editor.fresh()
+        code += [
+            encode(Op.UGreaterThanEqual, editor.bool_type(), is_past, *parts),
+            encode(Op.Select, editor.u32(), value, is_past, editor.constant_u32(1), editor.constant_u32(0)),
+        ]
+        return code, value
+
+    def _input(self, built_in: int) -> int:
+        """The variable of a built-in vector of three, in the interface of all compute shaders."""
+        editor = self.editor
+        found = [
+            editor.built_in(built_in, editor.vector(3), index)
+            for index, entry in enumerate(editor.entry_points)
+            if entry[1] == ExecutionModel.GLCompute
+        ]
+        return found[0]
+
+    def _components(self, variable: int, axes: Iterable[int]) -> tuple[list[Words], list[int]]:
+        """Code that loads components of a built-in vector, and them as u32 values."""
+        editor = self.editor
+        vector = editor.defs[editor.defs[variable][1]][3]
+        scalar = editor.defs[vector][2]
+        loaded = editor.fresh()
+        code = [encode(Op.Load, vector, loaded, variable)]
+        found = []
+        for axis in axes:
+            part = editor.fresh()
+            code.append(encode(Op.CompositeExtract, scalar, part, loaded, axis))
+            if scalar != editor.u32():
+                word = editor.fresh()
+                code.append(encode(Op.Bitcast, editor.u32(), word, part))
+                part = word
+            found.append(part)
+        return code, found
 
     def finish(self) -> None:
         """Wraps the compute shaders in functions that report what was noted."""
@@ -187,34 +226,40 @@ class Reporter:
     def _ending(self, entry: int) -> list[Words]:
         editor = self.editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
-        kind, is_noted, report, end = (editor.fresh() for _ in range(4))
+        what, is_noted, report, end = (editor.fresh() for _ in range(4))
         old, is_first, write, done = (editor.fresh() for _ in range(4))
         is_vulkan_model = editor.memory_model == _VULKAN_MEMORY_MODEL
         scope = editor.constant_u32(_SCOPE_QUEUE_FAMILY if is_vulkan_model else _SCOPE_DEVICE)
         first, pointer = self.word(0)
         code = [
-            encode(Op.Load, u32, kind, self._status("kind")),
-            encode(Op.INotEqual, boolean, is_noted, kind, zero),
+            encode(Op.Load, u32, what, self._status("what")),
+            encode(Op.INotEqual, boolean, is_noted, what, zero),
             encode(Op.SelectionMerge, end, 0),
             encode(Op.BranchConditional, is_noted, report, end),
             encode(Op.Label, report),
             *first,
-            encode(Op.AtomicCompareExchange, u32, old, pointer, scope, zero, zero, kind, zero),
-            encode(Op.IEqual, boolean, is_first, old, zero),
-            encode(Op.SelectionMerge, done, 0),
-            encode(Op.BranchConditional, is_first, write, done),
-            encode(Op.Label, write),
+            encode(Op.AtomicCompareExchange, u32, old, pointer, scope, zero, zero, what, zero),
         ]
-        for number, name in ((1, "place"), (5, "low"), (6, "high"), (7, "limit")):
-            if name in self._variables:
-                value = editor.fresh()
-                code.append(encode(Op.Load, u32, value, self._variables[name]))
-                code += self._write(number, value)
-        code += self._write_invocation(entry)
+        if len(self._variables) > 1:
+            code += [
+                encode(Op.IEqual, boolean, is_first, old, zero),
+                encode(Op.SelectionMerge, done, 0),
+                encode(Op.BranchConditional, is_first, write, done),
+                encode(Op.Label, write),
+            ]
+            for number, name in ((5, "low"), (6, "high"), (7, "limit")):
+                if name in self._variables:
+                    value = editor.fresh()
+                    code.append(encode(Op.Load, u32, value, self._variables[name]))
+                    code += self._write(number, value)
+            invocation = editor.built_in(BuiltIn.GlobalInvocationId, editor.vector(3), entry)
+            more, axes = self._components(invocation, range(3))
+            code += more
+            for axis, value in enumerate(axes):
+                code += self._write(2 + axis, value)
+            code += [encode(Op.Branch, done), encode(Op.Label, done)]
         return [
             *code,
-            encode(Op.Branch, done),
-            encode(Op.Label, done),
             encode(Op.Branch, end),
             encode(Op.Label, end),
             encode(Op.Return),
@@ -224,22 +269,6 @@ class Reporter:
     def _write(self, number: int, value: int) -> list[Words]:
         code, pointer = self.word(number)
         return [*code, encode(Op.Store, pointer, value)]
-
-    def _write_invocation(self, entry: int) -> list[Words]:
-        editor = self.editor
-        variable = editor.built_in(BuiltIn.GlobalInvocationId, editor.vector(3), entry)
-        vector = editor.defs[editor.defs[variable][1]][3]
-        scalar = editor.defs[vector][2]
-        loaded = editor.fresh()
-        code = [encode(Op.Load, vector, loaded, variable)]
-        for axis in range(3):
-            part = value = editor.fresh()
-            code.append(encode(Op.CompositeExtract, scalar, part, loaded, axis))
-            if scalar != editor.u32():
-                value = editor.fresh()
-                code.append(encode(Op.Bitcast, editor.u32(), value, part))
-            code += self._write(2 + axis, value)
-        return code
 
 
 def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tuple[int, int]:

@@ -1,0 +1,126 @@
+"""The conditions of loops that ask them at their head: repeated behind the loop, and what they say of its length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..grammar import LAYOUTS, Decoration, Op, StorageClass, operand_kinds
+from ..words import encode
+from .blocks import Flow, Loop
+from .editor import Editor, Words, opcode_of
+from .reports import Reporter
+
+_PURE: Final = frozenset({"Arithmetic", "Bit", "Relational_and_Logical", "Conversion", "Composite"})
+_PASSED_OVER: Final = (Op.Label, Op.LoopMerge, Op.Branch, Op.BranchConditional, Op.Line, Op.NoLine)
+_VARYING: Final = (StorageClass.Function, StorageClass.Private)
+_STEADY: Final = (
+    StorageClass.PushConstant,
+    StorageClass.Uniform,
+    StorageClass.UniformConstant,
+    StorageClass.Input,
+    StorageClass.StorageBuffer,
+)
+_RESULT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition of a loop.
+
+    Attributes:
+        id: the truth value that is asked.
+        goes_on: the value with which the loop goes on.
+        slice: the instructions that make it, in order, phis of the header included.
+    """
+
+    id: int
+    goes_on: bool
+    slice: tuple[Words, ...]
+
+
+def condition_of(editor: Editor, flow: Flow, loop: Loop) -> Condition | None:
+    """The condition of a loop that is left in one place only, behind its head, and where asking again is harmless."""
+    exits = [label for label in loop.blocks if loop.merge in flow.blocks[label].targets]
+    label = loop.header
+    code: list[Words] = []
+    while True:
+        block = flow.blocks[label]
+        code += block.code
+        if len(block.targets) != 1:
+            break
+        label = block.targets[0]
+        if label not in loop.blocks or label == loop.header or len(code) > 64:
+            return None
+    end = next((one for one in flow.blocks[label].code if opcode_of(one) == Op.BranchConditional), None)
+    if exits != [label] or end is None:
+        return None
+    made = {one[_RESULT]: one for one in code if opcode_of(one) not in _PASSED_OVER and len(one) > _RESULT}
+    if any(not _is_pure(editor, one, made) for one in code if opcode_of(one) not in _PASSED_OVER):
+        return None
+    wanted, pending = {end[1]}, [end[1]]
+    while pending:
+        instruction = made.get(pending.pop())
+        if instruction is not None and opcode_of(instruction) != Op.Phi:
+            more = {one for one in instruction[3:] if one in made} - wanted
+            wanted |= more
+            pending += more
+    parts = tuple(one for number, one in made.items() if number in wanted)
+    return Condition(end[1], end[2] != loop.merge, parts) if parts else None
+
+
+def _is_pure(editor: Editor, instruction: Words, made: dict[int, Words]) -> bool:
+    opcode = opcode_of(instruction)
+    if opcode == Op.Phi:
+        return _is_integer(editor, instruction[1])
+    if opcode == Op.AccessChain:
+        return True
+    if opcode == Op.Load:
+        base = instruction[3]
+        while base in made:
+            base = made[base][3]
+        variable = editor.defs.get(base)
+        # Variables of functions are not among the declarations.
+        storage = StorageClass.Function if variable is None else variable[3]
+        if storage in _VARYING:
+            return _is_integer(editor, instruction[1])
+        known = {one[0] for one in editor.decorations.get(base, ())}
+        return storage in _STEADY and not known & {Decoration.Coherent, Decoration.Volatile} and len(instruction) == 4
+    layout = LAYOUTS.get(opcode)
+    return layout is not None and layout.group in _PURE
+
+
+def _is_integer(editor: Editor, type_id: int) -> bool:
+    definition = editor.defs.get(type_id, (0,))
+    return opcode_of(definition) == Op.TypeInt and definition[2] == 32
+
+
+def asked_again(reporter: Reporter, condition: Condition) -> tuple[list[Words], int]:
+    """Code that asks a condition once more, and whether the loop would have gone on.
+
+    Compilers know that it would not. So what the loop changes is combined with a zero that they do not know.
+    """
+    editor = reporter.editor
+    code, zero = reporter.zero(0)
+    names: dict[int, int] = {}
+    for instruction in condition.slice:
+        opcode, type_id, result = opcode_of(instruction), instruction[1], instruction[_RESULT]
+        value = result
+        if opcode != Op.Phi:
+            value = editor.fresh()
+            words = [*instruction[:2], value, *instruction[3:]]
+            for at, kind in operand_kinds(instruction, 0, len(instruction)):
+                if kind == "IdRef":
+                    words[at] = names.get(words[at], words[at])
+            code.append(tuple(words))
+        if opcode in (Op.Phi, Op.Load) and _is_integer(editor, type_id):
+            mixed = editor.fresh()
+            code.append(encode(Op.BitwiseXor, type_id, mixed, value, zero))
+            value = mixed
+        names[result] = value
+    answer = names[condition.id]
+    if not condition.goes_on:
+        inverted = editor.fresh()
+        code.append(encode(Op.LogicalNot, editor.bool_type(), inverted, answer))
+        answer = inverted
+    return code, answer

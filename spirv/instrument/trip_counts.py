@@ -1,0 +1,157 @@
+"""How often loops run at most, where that follows from constants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from ..grammar import Op
+from .blocks import Flow, Loop
+from .conditions import condition_of
+from .editor import Editor, Words, opcode_of
+
+UNKNOWN: Final = math.inf
+
+_COMPARISONS: Final = {
+    Op.SLessThan: "<",
+    Op.ULessThan: "<",
+    Op.SLessThanEqual: "<=",
+    Op.ULessThanEqual: "<=",
+    Op.SGreaterThan: ">",
+    Op.UGreaterThan: ">",
+    Op.SGreaterThanEqual: ">=",
+    Op.UGreaterThanEqual: ">=",
+    Op.INotEqual: "!=",
+}
+_MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
+
+
+class TripCounts:
+    """The most passes that the loops of a module's functions make together."""
+
+    def __init__(self, editor: Editor, flows: Mapping[int, Flow]) -> None:
+        self._editor = editor
+        self._flows = flows
+        self._totals: dict[int, float] = {}
+
+    def of_function(self, number: int) -> float:
+        """The passes of all loops that a call of a function runs, calls included; ``UNKNOWN`` if there is no bound."""
+        if number not in self._flows:
+            return 0
+        if number not in self._totals:
+            self._totals[number] = UNKNOWN  # of recursion, which shaders do not have
+            flow = self._flows[number]
+            self._totals[number] = self._within(flow, frozenset(flow.blocks), None)
+        return self._totals[number]
+
+    def _within(self, flow: Flow, blocks: frozenset[int], outer: Loop | None) -> float:
+        """Passes that running some blocks once makes: of the loops right within them, and of calls outside of loops."""
+        total = 0.0
+        inner = [one for one in flow.loops if one is not outer and one.header in blocks]
+        right_within = [
+            one for one in inner if not any(one.header in other.blocks for other in inner if other is not one)
+        ]
+        for loop in right_within:
+            total += (self._passes(flow, loop) + 1) * (1 + self._within(flow, loop.blocks, loop))
+        in_loops = frozenset().union(*(loop.blocks for loop in right_within))
+        for label, callee in flow.calls():
+            if label in blocks and label not in in_loops:
+                total += self.of_function(callee)
+        return total
+
+    def _passes(self, flow: Flow, loop: Loop) -> float:
+        condition = condition_of(self._editor, flow, loop)
+        if condition is None:
+            return UNKNOWN
+        made = {one[2]: one for one in condition.slice}
+        comparison = made[condition.id]
+        sign = _COMPARISONS.get(opcode_of(comparison), "")
+        if not sign or not condition.goes_on:
+            return UNKNOWN
+        left, right = comparison[3:5]
+        if self._constant(left) is not None:
+            left, right, sign = right, left, _MIRRORED[sign]
+        bound = self._constant(right)
+        counter = made.get(left)
+        if bound is None or counter is None:
+            return UNKNOWN
+        starts, steps = (
+            self._phi(flow, loop, counter) if opcode_of(counter) == Op.Phi else self._variable(flow, loop, counter)
+        )
+        if not starts or len(steps) != 1 or None in starts or None in steps:
+            return UNKNOWN
+        step = next(iter(steps))
+        is_signed = Op.name(opcode_of(comparison)).startswith("S")
+        assert step is not None
+        return max(_count(start, bound, step, sign, is_signed=is_signed) for start in starts if start is not None)
+
+    def _phi(self, flow: Flow, loop: Loop, phi: Words) -> tuple[set[int | None], set[int | None]]:
+        """Constants that a counter starts at, and those that are added to it; ``None`` for what is no constant."""
+        starts: set[int | None] = set()
+        steps: set[int | None] = set()
+        for value, parent in zip(phi[3::2], phi[4::2], strict=True):
+            if parent in loop.blocks:
+                steps.add(self._step(flow, value, phi[2]))
+            else:
+                starts.add(self._constant(value))
+        return starts, steps
+
+    def _variable(self, flow: Flow, loop: Loop, load: Words) -> tuple[set[int | None], set[int | None]]:
+        """The same of a counter in a variable of the function, which is only loaded and stored."""
+        variable = load[3]
+        starts: set[int | None] = set()
+        steps: set[int | None] = set()
+        for label, block in flow.blocks.items():
+            for one in block.code:
+                opcode = opcode_of(one)
+                if opcode == Op.Store and one[1] == variable:
+                    if label not in loop.blocks:
+                        starts.add(self._constant(one[2]))
+                    else:
+                        steps.add(self._step(flow, one[2], variable) if label == loop.latch else None)
+                elif variable in one[1:] and opcode not in (Op.Load, Op.Variable, Op.ExtInst):
+                    return set(), set()
+        return starts, steps
+
+    def _step(self, flow: Flow, value: int, counter: int) -> int | None:
+        """The constant that is added to a counter, a phi or a variable."""
+        made = {one[2]: one for block in flow.blocks.values() for one in block.code if len(one) > 2}
+        addition = made.get(value, (0,))
+        if opcode_of(addition) not in (Op.IAdd, Op.ISub):
+            return None
+        operand = made.get(addition[3], (0,))
+        is_counter = addition[3] == counter or (opcode_of(operand) == Op.Load and operand[3] == counter)
+        step = self._constant(addition[4])
+        if not is_counter or step is None:
+            return None
+        return step if opcode_of(addition) == Op.IAdd else -step
+
+    def _constant(self, number: int) -> int | None:
+        definition = self._editor.defs.get(number, (0,))
+        if opcode_of(definition) != Op.Constant or len(definition) != 4:
+            return None
+        kind = self._editor.defs[definition[1]]
+        if opcode_of(kind) != Op.TypeInt:
+            return None
+        value = definition[3]
+        return value - (1 << 32) if value >> 31 and kind[3] else value
+
+
+def _count(start: int, bound: int, step: int, sign: str, *, is_signed: bool) -> float:
+    """The passes of a loop that goes on while its counter has a relation to a bound; counters that wrap have none."""
+    offset = 1 << 31 if is_signed else 0
+    start, bound = (((value + offset) & 0xFFFFFFFF) - offset for value in (start, bound))
+    step = ((step + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    if sign == "!=":
+        distance, step_size = bound - start, step
+        passes = distance // step_size if step_size and distance % step_size == 0 else -1
+        if passes < 0:
+            return UNKNOWN
+    elif sign in ("<", "<=") and step > 0:
+        passes = max(0, -(-(bound + (sign == "<=") - start) // step))
+    elif sign in (">", ">=") and step < 0:
+        passes = max(0, -(-(start - bound + (sign == ">=")) // -step))
+    else:
+        return UNKNOWN
+    return passes if -offset <= start + passes * step < (1 << 32) - offset else UNKNOWN
