@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from ..grammar import Op
+from ..grammar import Op, operand_kinds
 from .blocks import Flow, Loop
 from .conditions import condition_of
 from .editor import Editor, Words, opcode_of
@@ -110,13 +110,14 @@ class TripCounts:
                         starts.add(self._constant(one[2]))
                     else:
                         steps.add(self._step(flow, one[2], variable) if label == loop.latch else None)
-                elif variable in one[1:] and opcode not in (Op.Load, Op.Variable, Op.ExtInst):
+                elif opcode not in (Op.Load, Op.Variable, Op.ExtInst) and variable in _ids(one):
                     return set(), set()
         return starts, steps
 
     def _step(self, flow: Flow, value: int, counter: int) -> int | None:
         """The constant that is added to a counter, a phi or a variable."""
-        made = {one[2]: one for block in flow.blocks.values() for one in block.code if len(one) > 2}
+        code = [one for block in flow.blocks.values() for one in block.code]
+        made = {one[2]: one for one in code if opcode_of(one) in (Op.IAdd, Op.ISub, Op.Load)}
         addition = made.get(value, (0,))
         if opcode_of(addition) not in (Op.IAdd, Op.ISub):
             return None
@@ -136,6 +137,11 @@ class TripCounts:
             return None
         value = definition[3]
         return value - (1 << 32) if value >> 31 and kind[3] else value
+
+
+def _ids(instruction: Words) -> list[int]:
+    """The ids that an instruction takes."""
+    return [instruction[at] for at, kind in operand_kinds(instruction, 0, len(instruction)) if kind == "IdRef"]
 
 
 def _count(start: int, bound: int, step: int, sign: str, *, is_signed: bool) -> float:
