@@ -295,10 +295,8 @@ class DeviceImage(Closing):
         if self.hal.samples > 1:
             raise UnimplementedError("an image of several samples is not copied; write its samples in a kernel")
         array = np.asarray(source)
-        if self.format.is_compressed and (array.dtype, array.shape) == (
-            np.uint8,
-            self.layout.stored_shape(self.format),
-        ):
+        blocks = self.format.is_compressed and array.shape == self.layout.stored_shape(self.format)
+        if blocks and array.dtype == np.uint8:
             texels = np.ascontiguousarray(array)
         else:
             texels = to_texels(checked_shape(array, self.layout, self.format, "copy_from"), self.format, "copy_from")
