@@ -19,6 +19,7 @@ import dataclasses
 from typing import Final
 
 from ...formats.image_format import ImageFormat
+from ...spirv.reflection_types import ImageType
 from ...status import InvalidArgumentError, shown
 
 AXES: Final = {"1d": 1, "1d_array": 2, "2d": 2, "2d_array": 3, "3d": 3, "cube": 3, "cube_array": 3}
@@ -104,6 +105,11 @@ class ImageLayout:
         width, height = image_format.block
         rows, columns = -(-self.grid[-2] // height), -(-self.grid[-1] // width)
         return (*self.grid[:-2], rows, columns, image_format.block_bytes)
+
+
+def declared_dim(image: ImageType) -> str:
+    """The dim of the images that a shader declares."""
+    return ("2d" if image.dim == "rect" else image.dim) + ("_array" if image.arrayed else "")
 
 
 def expected_shape(dim: str, channels: int = 1) -> str:

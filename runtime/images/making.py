@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ...formats.image_format import ImageFormat, Kind
-from ...formats.image_texels import check_plain
+from ...formats.image_texels import check_plain, to_texels
+from ...spirv.reflection_types import ImageType
 from ...status import InvalidArgumentError, shown
-from ..arrays.array import DeviceArray
+from ..arrays.array import DeviceArray, array_of
 from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import check_dtype, check_shape
 from .image import DeviceImage, checked_shape, new_image
-from .layout import ImageLayout
+from .layout import ImageLayout, declared_dim
+from .texel_array import TexelArray
 
 
 def image_of(
@@ -51,6 +53,16 @@ def image_of(
     except BaseException:
         image.close()
         raise
+
+
+def image_for(
+    device: ArrayDevice, array: np.ndarray, image_format: ImageFormat, declared: ImageType, *, levels: int = 1
+) -> DeviceImage | TexelArray:
+    """An array as the image, or the texel buffer, that a kernel declares; ``levels`` 0 makes all."""
+    if declared.dim == "buffer":
+        return TexelArray(array_of(device, to_texels(array, image_format)), image_format)
+    mips = True if levels == 0 else levels
+    return image_of(device, array, image_format.name, dim=declared_dim(declared), mips=mips)
 
 
 def empty_image(

@@ -19,7 +19,7 @@ from ..arrays.transfer import Transfer
 from ..images.bound import Bound
 from ..images.host_image import HostImage
 from ..images.image import DeviceImage, as_dtype, checked_shape, new_image
-from ..images.layout import ImageLayout, expected_shape
+from ..images.layout import ImageLayout, declared_dim, expected_shape
 from ..images.sampler import Sampler, default_sampler
 from ..images.texel_array import TexelArray, texel_format
 from .parameter import BufferParameter, KernelArgument, Parameter, Prepared
@@ -47,8 +47,7 @@ class ImageParameter(Parameter):
         if self._image.storage and self._image.format != "unknown":
             self._declared_format = self._image.format
             self.dtype = ImageFormat.parse(self._declared_format).dtype
-        base = "2d" if self._image.dim == "rect" else self._image.dim
-        self.dim = base + ("_array" if self._image.arrayed else "")
+        self.dim = declared_dim(self._image)
 
     def declared(self) -> str:
         image = self._image
@@ -274,12 +273,13 @@ class TexelParameter(BufferParameter):
             super().bring(transfer, value, into)
 
     def bind(self, placed: object, value: Prepared, device: ArrayDevice, kernel: str) -> Bound:
-        assert isinstance(placed, DeviceArray)
-        _check_device(placed.device, device, "array", "asarray", self, kernel)
-        texels = self._format(value if isinstance(value, TexelArray) else placed, kernel)
-        resource = device.vulkan.texel_buffer(cast("Buffer", placed.buffer), texels)
+        array = placed.array if isinstance(placed, TexelArray) else placed
+        assert isinstance(array, DeviceArray)
+        _check_device(array.device, device, "array", "asarray", self, kernel)
+        texels = self._format(value if isinstance(value, TexelArray) else array, kernel)
+        resource = device.vulkan.texel_buffer(cast("Buffer", array.buffer), texels)
         check_resource(kernel, self.label, resource.device, self.binding.descriptor_type, self.binding, resource)
-        return Bound(device, placed, resource, (placed.nbytes // texels.texel_bytes,), placed.nbytes)
+        return Bound(device, array, resource, (array.nbytes // texels.texel_bytes,), array.nbytes)
 
 
 def _check_device(

@@ -176,7 +176,7 @@ def _fill_in(target: Target, settings: dict[str, object], study: Study) -> None:
                     for key in ("name", "shape", "dtype", "init")
                     if key in each or key == "dtype"
                 }
-                if isinstance(each, dict) and "block" not in each
+                if isinstance(each, dict) and "block" not in each and "format" not in each
                 else each
                 for each in buffers
             ]

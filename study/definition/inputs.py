@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from ...formats.element_type import parse_shape_and_type
+from ...formats.element_type import format_shape, parse_shape_and_type
+from ...formats.image_format import ImageFormat
 from ...runtime.kernels.block import pack_argument
+from ...runtime.values.files import ValueFiles
+from ...runtime.values.image_text import ImageSpec, element_type_of, is_image_text, parse_image_spec
 from ...runtime.values.parse import parse_value
+from ...runtime.values.sampler_text import parse_sampler
 from ...spirv.reflection_types import BufferBlock
 from ...status import InvalidArgumentError, shown
 
@@ -19,19 +23,46 @@ Array = np.ndarray
 
 def make_arrays(
     bindings: Sequence[Any], dtype: str, folder: Path, seed: int, blocks: Sequence[BufferBlock | None] = ()
-) -> tuple[Array, ...]:
-    """An array for each description; random ones differ from each other, not from run to run.
+) -> tuple[Array | ImageSpec | dict[str, Any], ...]:
+    """An array for each description, or what it says of an image, or the keywords of a sampler.
 
-    ``blocks`` are the layouts of bindings that are described by their members.
+    Random contents differ from each other, not from run to run. ``blocks`` are the layouts of bindings that are
+    described by their members.
     """
-    arrays = []
+    made: list[Array | ImageSpec | dict[str, Any]] = []
     for index, one in enumerate(bindings):
         where, block = f"bindings[{index}]", blocks[index] if index < len(blocks) else None
         if isinstance(one, Mapping) and "block" in one and block is not None:
-            arrays.append(pack_argument(block, one["block"], where))
+            made.append(pack_argument(block, one["block"], where))
         else:
-            arrays.append(make_array(one, dtype, folder, (seed, index), where))
-    return tuple(arrays)
+            made.append(_make_binding(one, dtype, folder, (seed, index), where))
+    return tuple(made)
+
+
+def _make_binding(
+    description: str | Mapping[str, Any], dtype: str, folder: Path, seed: Sequence[int], where: str
+) -> Array | ImageSpec | dict[str, Any]:
+    if isinstance(description, str):
+        if description.partition(":")[0].strip() == "sampler":
+            return parse_sampler(description.partition(":")[2])
+        text = with_folder(description, folder)
+        if is_image_text(text):
+            with ValueFiles() as files:
+                spec = parse_image_spec(text, files)
+                files.finish()
+            return spec
+    elif "format" in description:
+        image_format = ImageFormat.parse(description["format"])
+        shape, init = description["shape"], description.get("init", "random")
+        grid = (shape,) if isinstance(shape, int) else tuple(shape)
+        if isinstance(init, str) and init.startswith("@"):
+            text = f"{format_shape(grid)}x{image_format}={init}"
+            return cast("ImageSpec", _make_binding(text, dtype, folder, seed, where))
+        kind = element_type_of(image_format.dtype).short_name
+        whole = {"shape": [*grid, *image_format.texel_shape()], "dtype": kind, "init": init}
+        data = make_array(whole, kind, folder, seed, where)
+        return ImageSpec(where, grid, image_format, 1, data, is_picture=False)
+    return make_array(description, dtype, folder, seed, where)
 
 
 def make_array(

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...formats.element_type import ElementType, parse_shape_and_type
+from ...formats.image_format import ImageFormat
+from ...runtime.values.image_text import is_image_text
+from ...runtime.values.sampler_text import parse_sampler
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
 
@@ -128,26 +131,36 @@ def _groups(value: object) -> object:
 
 
 def _buffer(value: object) -> object:
-    """A binding or an input: a text with shape and type, or a table; tables have shape, dtype (or none) and init."""
+    """A binding or an input: a text with shape and type, or a table with shape, dtype or format (or none), and init.
+
+    Bindings are images too, and samplers, ``sampler:filter=nearest``.
+    """
     if isinstance(value, str):
         head = value.removeprefix("&").partition("=")[0]
-        if not value.startswith(("@", "+", "*")):
+        if value.partition(":")[0].strip() == "sampler":
+            parse_sampler(value.partition(":")[2])
+        elif not is_image_text(value) and not value.startswith(("@", "+", "*")):
             parse_shape_and_type(head)
         return value
     if not isinstance(value, Mapping):
         raise _unexpected("a text such as 4xf32=1,2,3,4, or a table with shape, dtype and init", value)
     for name in value:
-        if name not in ("shape", "dtype", "init"):
-            hint = did_you_mean(name, ("shape", "dtype", "init"))
+        if name not in ("shape", "dtype", "format", "init"):
+            hint = did_you_mean(name, ("shape", "dtype", "format", "init"))
             raise InvalidArgumentError(f"expected a table with shape, dtype and init, got the key {shown(name)}{hint}")
     if "shape" not in value:
         raise InvalidArgumentError("expected a shape: an int or a list of ints")
     table: dict[str, object] = {}
     with located("shape"):
         table["shape"] = _shape(value["shape"])
+    if value.get("dtype") is not None and value.get("format") is not None:
+        raise InvalidArgumentError("expected a dtype for a buffer or a format for an image, got both")
     if value.get("dtype") is not None:
         with located("dtype"):
             table["dtype"] = _element_type(value["dtype"])
+    if value.get("format") is not None:
+        with located("format"):
+            table["format"] = ImageFormat.parse(str(value["format"])).name
     with located("init"):
         table["init"] = _init(value.get("init", "random"))
     return table

@@ -33,6 +33,7 @@ from .kernel_settings import (
     specialization_values,
     view_as_declared,
 )
+from .kernel_values import KernelValue, bring, host_memory, overwrite, read_back
 from .timed_commands import CacheSweep
 from .workload import Workload, WorkloadContext
 
@@ -68,7 +69,7 @@ class KernelWorkload(Workload):
         self._sleep = PlantedSleep(settings)
         self._kernel: Kernel | None = None
         self._dispatch: PreparedDispatch | None = None
-        self._arrays: list[DeviceArray] = []
+        self._arrays: list[KernelValue] = []
         self._inputs: tuple[np.ndarray, ...] = ()
         self._outputs: list[np.ndarray] = []
         self._ranges: list[tuple[Buffer, ...]] = []
@@ -88,10 +89,12 @@ class KernelWorkload(Workload):
             # Not part of a first call: spirv-val, which checks a module once, and the inputs.
             self.device.vulkan.create_executable(self._code).close()
             bindings, blocks = bindings_in_order(settings, self._code, self._name, self.device.profile.limits)
-            self._inputs = make_arrays(bindings, settings["dtype"], context.folder, context.seed, blocks)
-            self._arrays = [self.device.asarray(array) for array in self._inputs]
+            given = make_arrays(bindings, settings["dtype"], context.folder, context.seed, blocks)
+            for value, data in bring(self.device, given, self._code, settings["entry_point"]):
+                self._arrays.append(value)
+                self._inputs = (*self._inputs, data)
             self._make_ranges(settings["ranges"])
-            self._outputs = [np.empty_like(array) for array in self._inputs]
+            self._outputs = [host_memory(value) for value in self._arrays]
             if settings["cache"] == "cold":
                 self._sweep = CacheSweep(self.device, flush_bytes)
         except BaseException:
@@ -107,7 +110,7 @@ class KernelWorkload(Workload):
         hal, limits = self.device.vulkan, self.device.profile.limits
         unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
         columns = []
-        for array in self._arrays:
+        for array in self._buffers("ranges"):
             stride = -(-array.nbytes // unit) * unit
             whole = hal.create_buffer(stride * count)
             self._wholes.append(whole)
@@ -116,6 +119,13 @@ class KernelWorkload(Workload):
             columns.append([whole.subspan(index * stride, array.nbytes) for index in range(count)])
         hal.compute_queue.wait_idle()
         self._ranges = list(zip(*columns, strict=True))
+
+    def _buffers(self, what: str) -> list[DeviceArray]:
+        """The bindings, which must all be buffers."""
+        arrays = [array for array in self._arrays if isinstance(array, DeviceArray)]
+        if len(arrays) < len(self._arrays):
+            raise InvalidArgumentError(f"{self._name}: images and samplers have no {what}; bind them")
+        return arrays
 
     def _make(self) -> None:
         settings = self._settings
@@ -132,7 +142,7 @@ class KernelWorkload(Workload):
         if self._addresses:
             if groups is None:
                 raise InvalidArgumentError(f"{self._name}: give groups, which cannot be inferred without bindings")
-            bound = cast("list[Buffer]", [array.buffer for array in self._arrays])
+            bound = cast("list[Buffer]", [array.buffer for array in self._buffers("addresses")])
             push = b"".join(_ADDRESS.pack(buffer.device_address) for buffer in bound)
             rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
             self._dispatch = kernel.prepare(groups=groups, push=push + rest)
@@ -142,7 +152,8 @@ class KernelWorkload(Workload):
             ]
         else:
             arrays = [
-                view_as_declared(array, p.dtype) for array, p in zip(self._arrays, kernel.parameters, strict=False)
+                view_as_declared(array, p.dtype) if isinstance(array, DeviceArray) else array
+                for array, p in zip(self._arrays, kernel.parameters, strict=False)
             ]
             arrays += self._arrays[len(arrays) :]
             if not arrays and groups is None:
@@ -218,7 +229,7 @@ class KernelWorkload(Workload):
         updated = recorded = -1
         if settings["update"]:
             for array, data in zip(self._arrays, self._inputs, strict=True):
-                array.mark(self.device.upload(data, array.buffer), written=True)
+                overwrite(self.device, array, data)
             self._sleep.at_end_of("update")
             updated = monotonic_ns()
         if settings["record"] == "each":
@@ -330,12 +341,14 @@ class KernelWorkload(Workload):
         for index, (array, out) in enumerate(zip(self._arrays, self._outputs, strict=True)):
             # What a kernel does with an address is not known.
             if self._addresses or self._kernel.parameters[index].written:
-                self.device.download(array.buffer, out)
+                read_back(self.device, array, out)
 
     def results(self) -> tuple[np.ndarray, ...]:
         """The contents of all bindings: an array each, of shape ``(ranges, *shape)`` if they rotate through ranges."""
         if not self._ranges:
-            return tuple(array.numpy() for array in self._arrays)
+            for array, out in zip(self._arrays, self._outputs, strict=True):
+                read_back(self.device, array, out)
+            return tuple(out.copy() for out in self._outputs)
         columns = []
         for buffers, like in zip(zip(*self._ranges, strict=True), self._inputs, strict=True):
             found = np.empty((len(buffers), *like.shape), like.dtype)

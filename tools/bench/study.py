@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from ...formats.element_type import ElementType
+from ...formats.image_format import ImageFormat
 from ...hal_vulkan import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
 from ...runtime.kernels.block import describe, unpack_members
 from ...runtime.kernels.shader_source import load_shader, source_text
@@ -28,6 +29,7 @@ from ..options import parse_sources
 from ..run.arguments import parse_buffers, parse_groups
 from ..run.block_arguments import BlockArgument
 from ..run.kernel_arguments import Slots, push_bytes, specialised_entry, specialization_values
+from ..run.keys import split_key
 
 _ADDRESS_BYTES: Final = 8
 _UNTIMED: Final = " without timestamps"
@@ -180,21 +182,34 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
     slots = Slots(entry)
     given: dict[int, object] = {}
     size_varies = any(axis.name == "size" for axis in options.axes)
-    for argument, text in zip(parse_buffers("--binding", options.bindings), options.bindings, strict=True):
-        slot = slots.find(argument.key, "--binding")
+    for text in options.bindings:
+        key, value = split_key("--binding", text, "0=4xf32=1,2,3,4")
+        is_sampler = value.partition(":")[0].strip() == "sampler"
+        arguments = [] if is_sampler else parse_buffers("--binding", [text])
+        slot = slots.find(key, "--binding")
         if slot.index in given:
-            raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
-        given[slot.index] = text.partition("=")[2].strip()
-        if isinstance(argument, BlockArgument):
-            zeros = _default(slot.binding, argument.count or options.size, size_varies and argument.count is None)
-            given[slot.index] = zeros if argument.value is None else {"block": argument.value}
+            raise usage_error(f"--binding {key.text}: {slot.label} is given twice")
+        given[slot.index] = value.strip()
+        for argument in arguments:
+            if isinstance(argument, BlockArgument):
+                zeros = _default(slot.binding, argument.count or options.size, size_varies and argument.count is None)
+                given[slot.index] = zeros if argument.value is None else {"block": argument.value}
     return [given.get(slot.index) or _default(slot.binding, options.size, size_varies) for slot in slots.slots]
 
 
-def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object]:
-    """``--size`` elements for a runtime array, else as many as the shader declares."""
+def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object] | str:
+    """``--size`` elements for a runtime array, or about as many texels; else as many as the shader declares."""
     init = "random" if binding.readable else "zeros"
-    element = binding.element
+    element, image = binding.element, binding.image
+    if binding.descriptor_type_name == "sampler":
+        return "sampler"
+    if image is not None:
+        stored = image.storage and image.format != "unknown"
+        name = image.format if stored else {"int": "r32sint", "uint": "r32uint"}.get(image.sampled.kind, "rgba8unorm")
+        axes = {"1d": 1, "buffer": 1, "3d": 3}.get(image.dim, 2)
+        layers = [6] if image.dim == "cube" else [1] if image.arrayed else []
+        side = max(1, round(size ** (1 / axes)))
+        return {"shape": [*layers, *[side] * axes], "format": ImageFormat.parse(name).name, "init": init}
     last = tail(binding.members)
     if last is not None and (element is None or element.dtype is None):  # structures: bytes
         each = last.array_stride or 1

@@ -16,17 +16,16 @@ from ...hal_vulkan import Binding
 from ...runtime import Device, DeviceImage, Sampler, TexelArray
 from ...runtime.images.image import checked_shape
 from ...runtime.images.layout import ImageLayout
+from ...runtime.images.making import image_for
 from ...runtime.values.format import format_value
 from ...runtime.values.image_text import ImageSpec, element_type_of
-from ...status import shorten, shown
+from ...runtime.values.sampler_text import parse_sampler
+from ...status import shorten
 from ..errors import usage, usage_error
 from .block_arguments import BlockArgument
 from .keys import Array, BindingKey, BufferArgument, split_key
 
 SAMPLER_EXAMPLE: Final = "1=filter=nearest,address=repeat"
-
-_NUMBERS: Final = ("lod_bias", "min_lod", "max_lod", "anisotropy")
-_WORDS: Final = ("filter", "address", "min_filter", "mip_filter", "compare", "border", "reduction")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,15 +66,11 @@ class ImageArgument(BufferArgument):
 
     def value(self, device: Device, binding: Binding, sampler: Sampler | None) -> DeviceImage | TexelArray:
         """The image, or the array as texels, that a call takes."""
-        image, name = binding.image, self.resolved_format.name
-        assert image is not None
+        assert binding.image is not None
         data = np.zeros(self.shape, self.element_type.require_dtype()) if self.data is None else self.data
         with usage(f"--binding {self.key.text}"):
-            if image.dim == "buffer":
-                return device.texel_buffer(to_texels(data, self.resolved_format), name)
-            dim = ("2d" if image.dim == "rect" else image.dim) + ("_array" if image.arrayed else "")
-            made = device.asimage(data, name, dim=dim, mips=self.spec.levels or True)
-            return made if sampler is None else made.with_sampler(sampler)
+            made = image_for(device, data, self.resolved_format, binding.image, levels=self.spec.levels)
+            return made if sampler is None or isinstance(made, TexelArray) else made.with_sampler(sampler)
 
     def text(self, result: Array) -> str:
         """A result as it is printed."""
@@ -125,29 +120,9 @@ def parse_samplers(texts: Sequence[str]) -> list[SamplerArgument]:
     arguments = []
     for text in texts:
         key, body = split_key("--sampler", text, SAMPLER_EXAMPLE)
-        keywords: dict[str, Any] = {}
-        for part in filter(None, (part.strip() for part in body.split(","))):
-            name, equals, value = (piece.strip() for piece in part.partition("="))
-            if name == "unnormalized" and value in ("", "1", "true"):
-                keywords[name] = True
-                continue
-            if not equals or name not in (*_NUMBERS, *_WORDS) or name in keywords:
-                raise usage_error(
-                    f"--sampler {key.text}: expected NAME=VALUE, each once, such as {SAMPLER_EXAMPLE}, of "
-                    f"{', '.join((*_WORDS, *_NUMBERS, 'unnormalized'))}; got {shown(part)}"
-                )
-            keywords[name] = _number(key, name, value) if name in _NUMBERS else value
-            if name == "address" and "/" in value:
-                keywords[name] = value.split("/")
-        arguments.append(SamplerArgument(key, keywords))
+        with usage(f"--sampler {key.text}"):
+            arguments.append(SamplerArgument(key, parse_sampler(body)))
     return arguments
-
-
-def _number(key: BindingKey, name: str, value: str) -> float:
-    try:
-        return float(value)
-    except ValueError:
-        raise usage_error(f"--sampler {key.text}: {name} is a number, got {shorten(value)}") from None
 
 
 def image_argument(key: BindingKey, spec: ImageSpec) -> ImageArgument:

@@ -279,6 +279,64 @@ def test_a_kernel_from_a_file_with_specialization_and_defines(context: WorkloadC
     workload.close()
 
 
+IMAGES = """#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) uniform texture2D source;
+layout(binding = 1) uniform sampler how;
+layout(binding = 2, rgba8) uniform image2D target;
+layout(binding = 3) uniform samplerBuffer more;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    if (any(greaterThanEqual(at, imageSize(target)))) return;
+    vec2 place = (at + 0.5) / imageSize(target);
+    vec4 read = textureLod(sampler2D(source, how), place, 0) * texelFetch(more, 0).x;
+    imageStore(target, at, read + imageLoad(target, at));
+}"""
+
+
+@pytest.mark.parametrize("given", [{}, {"update": True, "read": True, "record": "each"}, {"calls": "kernel"}])
+def test_images_and_samplers(context: WorkloadContext, given: dict[str, object]) -> None:
+    (context.folder / "images.comp").write_text(IMAGES, encoding="utf-8")
+    np.save(context.folder / "picture.npy", np.arange(16, dtype=np.uint8).reshape(2, 2, 4))
+    workload = kernel(
+        context,
+        source="images.comp",
+        bindings=[
+            "2x2xrgba8unorm=@picture.npy",
+            "sampler:filter=nearest,address=repeat",
+            {"shape": [4, 4], "format": "rgba8unorm", "init": 3},
+            "1xr32float=2",
+        ],
+        **given,
+    )
+    with closing(workload):
+        samples = take(workload, 2)
+        picture, nothing, target, more = workload.results()
+        assert picture.shape == (2, 2, 4) and not nothing.size and more.tolist() == [2]
+        runs = 1 if given.get("update") else len(samples)
+        whole = picture.repeat(2, 0).repeat(2, 1)
+        assert np.array_equal(target, 3 + 2 * runs * whole)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"bindings": ["2x2xr32uint=1", "sampler", "4x4xrgba8unorm", "1xr32float=1"]}, "texels of r32uint are read"),
+        ({"bindings": ["2x2xr8unorm=1", "sampler", "4x4xr32float", "1xr32float=1"]}, "declares rgba8unorm, got r32f"),
+        ({"bindings": ["2x2xr8unorm=1", "2x2xr8unorm=1", "4x4xrgba8unorm", "1xr32float"]}, "declares a sampler, got"),
+        ({"bindings": ["2x2xr8unorm=1", "sampler"]}, "expected a binding for each of 4, got 2"),
+        ({"bindings": ["2x2xr8unorm=1", "sampler", "4x4xrgba8unorm", "1xr32float"], "ranges": 2}, "have no ranges"),
+    ],
+)
+def test_images_that_a_kernel_does_not_take(context: WorkloadContext, given: dict[str, object], problem: str) -> None:
+    (context.folder / "images.comp").write_text(IMAGES, encoding="utf-8")
+    with (
+        pytest.raises(InvalidArgumentError, match=problem),
+        closing(kernel(context, source="images.comp", **given)) as workload,
+    ):
+        workload.first()
+
+
 def test_the_empty_kernel_takes_no_bindings(context: WorkloadContext) -> None:
     workload = kernel(context, source="builtin:builtin/empty")
     take(workload)

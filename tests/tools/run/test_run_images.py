@@ -155,7 +155,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("-b", "0=0x2xr8unorm", "-b", "1=4x4xrgba8unorm"), "no length of 0"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "0=cubic"), "--sampler 0: expected NAME=VALUE"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "0=filter=cubic"), "filter is one of nearest, linear"),
-    (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "0=max_lod=high"), "max_lod is a number, got high"),
+    (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "0=max_lod=high"), "max_lod is a number, got 'high'"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "1=filter=linear"), "is a storage_image"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "filter"), "expected BINDING=VALUE"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "-o", "1=@x/y.png"), "there is no folder x"),

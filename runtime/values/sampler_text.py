@@ -1,0 +1,36 @@
+"""Samplers as text, as command lines and studies take them: ``filter=nearest,address=repeat``."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...status import InvalidArgumentError, shown
+
+_NUMBERS: Final = ("lod_bias", "min_lod", "max_lod", "anisotropy")
+_WORDS: Final = ("filter", "address", "min_filter", "mip_filter", "compare", "border", "reduction")
+
+
+def parse_sampler(text: str) -> dict[str, Any]:
+    """The keywords of ``Device.sampler``, separated by commas; ``address`` may be one for each axis, ``repeat/repeat``.
+
+    Raises:
+        InvalidArgumentError: no keyword of that name, one twice, or no number where one is expected.
+    """
+    keywords: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name == "unnormalized" and value in ("", "1", "true"):
+            keywords[name] = True
+            continue
+        if not equals or name not in (*_NUMBERS, *_WORDS) or name in keywords:
+            raise InvalidArgumentError(
+                f"expected NAME=VALUE, each once, such as filter=nearest,address=repeat, of "
+                f"{', '.join((*_WORDS, *_NUMBERS, 'unnormalized'))}; got {shown(part)}"
+            )
+        keywords[name] = value.split("/") if name == "address" and "/" in value else value
+        if name in _NUMBERS:
+            try:
+                keywords[name] = float(value)
+            except ValueError:
+                raise InvalidArgumentError(f"{name} is a number, got {shown(value)}") from None
+    return keywords
