@@ -74,7 +74,7 @@ def bindings_in_order(
             named[one["name"]] = one
     unnamed = [one for one in given if not (isinstance(one, Mapping) and "name" in one)]
     placed, _ = Names(parameters, (), kernel).place(unnamed, None, named)
-    return list(placed), [parameter.binding.blocks[0] for parameter in parameters]
+    return list(placed), [next(iter(parameter.binding.blocks), None) for parameter in parameters]
 
 
 def plan_options(settings: Mapping[str, Any]) -> PlanOptions:

@@ -305,7 +305,7 @@ def test_images_and_samplers(context: WorkloadContext, given: dict[str, object])
             "2x2xrgba8unorm=@picture.npy",
             "sampler:filter=nearest,address=repeat",
             {"shape": [4, 4], "format": "rgba8unorm", "init": 3},
-            "1xr32float=2",
+            {"shape": 1, "format": "r32float", "init": 2, "name": "more"},
         ],
         **given,
     )
