@@ -127,7 +127,11 @@ class PipelineInterface:
         if at != len(resources) or self.buffer_device_addresses:
             kinds = {kind for key in self.set_layouts for _, kind, _ in key}
             what = "buffer(s)" if kinds <= {UNIFORM_BUFFER, STORAGE_BUFFER} else "resource(s)"
-            raise InvalidArgumentError(f"{name} takes {self.binding_count} {what}, got {len(resources)}")
+            takes = f"{name} takes {self.binding_count} {what}"
+            bindings = sum(map(len, self.set_layouts))
+            if not self.buffer_device_addresses and bindings < self.binding_count:
+                takes += f", or one for each of {bindings} bindings, arrays as lists"
+            raise InvalidArgumentError(f"{takes}, got {len(resources)}")
         return flat
 
     def check_covers(self, entry: EntryPoint) -> None:
