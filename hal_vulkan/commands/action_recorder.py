@@ -10,6 +10,9 @@ from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.command_buffer import BindingSlot, CommandBufferState, refuse_slot
 from ...hal.memory import BufferUsage, MemoryTypeFlags, as_bytes
 from ...status import ClosedError, InvalidArgumentError
+from ..images.format_features import ImageUsage
+from ..images.image import Image
+from ..images.sampler import Filter
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, ffi
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
@@ -291,6 +294,28 @@ class ActionRecorder(ImageRecorder):
             assert self._recording is not None
             self._recording.resources += (source, target)
             self._copy(source, source_offset, target, target_offset, size)
+
+    def generate_mips(self, image: Image, *, filter: Filter = "linear") -> None:
+        """Fills every mip level from the one above it, with barriers between.
+
+        Queues without graphics do not blit; there a kernel does it, for formats that shaders read as floats and write.
+        A barrier has to stand between it and what writes the first level, or reads another.
+
+        Raises:
+            InvalidArgumentError: the image was made without the usages that this takes.
+            UnimplementedError: the device does it for other formats only; the message lists them.
+        """
+        self.check_recording()
+        blits = self.device.profile.queue_families[self.family].has_graphics
+        for level in range(1, image.levels):
+            if blits:
+                self.blit_image(image, image, filter=filter, source_level=level - 1, target_level=level)
+            else:
+                self._check_image(image, ImageUsage.STORAGE, "generate_mips")
+                pipeline, resources, groups = self.context.builtins.mip(image, level, filter)
+                self.dispatch(pipeline, resources, groups)
+            if level + 1 < image.levels:
+                self.execution_barrier()
 
 
 def _check_push(pipeline: ComputePipeline, push: bytes) -> None:

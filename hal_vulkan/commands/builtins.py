@@ -1,4 +1,4 @@
-"""The HAL's own kernels: fills that are not aligned to four bytes, as the API requires, and one that does nothing."""
+"""The HAL's own kernels: fills at any byte, mip levels on queues that do not blit, and one that does nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ import threading
 from collections.abc import Iterator
 
 from ...shaders import spirv
-from ...status import FailedPreconditionError
+from ...status import FailedPreconditionError, UnimplementedError
+from ..images.format_features import LINEAR_FILTER, STORAGE_WRITE_WITHOUT_FORMAT, format_features, formats_with
+from ..images.image import Image
+from ..images.image_view import CombinedImageSampler, Dim, ImageView
+from ..images.sampler import Filter, Sampler
+from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
 from ..memory.suballocator import GRANULARITY
 from .executable import Executable
@@ -16,15 +21,19 @@ from .pipeline_context import PipelineContext
 
 _FILL_INVOCATIONS = 64  # of a workgroup of builtin/fill_unaligned
 _MAX_FILL_GROUPS = 65535  # up to which its index arithmetic is exact
+# Invocations of a workgroup of builtin/mip_*; a layer is one.
+_MIP_GROUPS: dict[Dim, tuple[int, int, int]] = {"1d": (64, 1, 1), "2d": (8, 8, 1), "3d": (4, 4, 4)}
 
 
 class Builtins:
     """Pipelines of the built-in kernels, made on first use and kept as long as the device."""
 
-    def __init__(self, context: PipelineContext) -> None:
+    def __init__(self, context: PipelineContext, allocator: Allocator) -> None:
         self._context = context
+        self._allocator = allocator
         self._lock = threading.Lock()
         self._executables: dict[str, Executable] = {}
+        self._samplers: dict[Filter, Sampler] = {}
 
     def _pipeline(self, name: str) -> ComputePipeline:
         with self._lock:
@@ -66,3 +75,34 @@ class Builtins:
             groups = min(-(-words // _FILL_INVOCATIONS), limits.max_compute_work_group_count[0], _MAX_FILL_GROUPS)
             yield self._pipeline("builtin/fill_unaligned"), window, (groups, 1, 1), push
             start += count
+
+    def mip(
+        self, image: Image, level: int, filter: Filter
+    ) -> tuple[ComputePipeline, tuple[CombinedImageSampler, ImageView], tuple[int, int, int]]:
+        """The dispatch that makes a mip level from the one above it: pipeline, resources, groups.
+
+        Raises:
+            UnimplementedError: shaders cannot write images of the format, or not sample them so.
+        """
+        device, texels = self._context.device, image.format
+        needed = STORAGE_WRITE_WITHOUT_FORMAT | (LINEAR_FILTER if filter == "linear" else 0)
+        has_feature = "shaderStorageImageWriteWithoutFormat" in device.plan.features
+        if texels.scalar != "float" or not has_feature or needed & ~format_features(device, texels).image:
+            raise UnimplementedError(
+                f"the compute queues of {device.profile.name} do not blit, and its shaders make no mip levels of "
+                f"{texels} with filter {filter}; formats that they do: "
+                f"{formats_with(device, texels, image=needed) if has_feature else 'none'}. Or open the device with "
+                "prefer_dedicated_compute=False"
+            )
+        with self._lock:
+            sampler = self._samplers.get(filter)
+            if sampler is None:
+                sampler = self._samplers[filter] = Sampler(self._allocator, filter=filter)
+        dim: Dim = "2d" if image.dim == "cube" else image.dim
+        above, below = (
+            image.view(dim=dim, arrayed=dim != "3d", base_level=number, levels=1) for number in (level - 1, level)
+        )
+        x, y, z = image.level_extent(level)
+        sizes = {"1d": (x, image.layers, 1), "2d": (x, y, image.layers), "3d": (x, y, z)}[dim]
+        a, b, c = (-(-size // local) for size, local in zip(sizes, _MIP_GROUPS[dim], strict=True))
+        return self._pipeline(f"builtin/mip_{dim}"), (above.with_sampler(sampler), below), (a, b, c)

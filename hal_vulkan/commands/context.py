@@ -37,7 +37,7 @@ class CommandContext:
     def __init__(self, device: LogicalDevice, allocator: Allocator, pipelines: PipelineContext) -> None:
         self.device = device
         self.allocator = allocator
-        self.builtins = Builtins(pipelines)
+        self.builtins = Builtins(pipelines, allocator)
         self.query_pools = QueryPools(device)
         self.recording: dict[int, weakref.ref[_Recorder]] = {}
         self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT

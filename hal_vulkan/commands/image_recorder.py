@@ -29,7 +29,6 @@ from ..images.region import (
     region_of,
     subresource_range,
 )
-from ..instance.profile import QueueFlag
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .recorder import CommandRecorder
@@ -322,17 +321,6 @@ class ImageRecorder(CommandRecorder):
             self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native, int(filter == "linear")
         )
 
-    def generate_mips(self, image: Image, *, filter: Literal["nearest", "linear"] = "linear") -> None:
-        """Fills every mip level from the one above it, by blits with barriers between.
-
-        A barrier has to stand between it and what writes the first level, or reads another.
-        """
-        self.check_recording()
-        for level in range(1, image.levels):
-            self.blit_image(image, image, filter=filter, source_level=level - 1, target_level=level)
-            if level + 1 < image.levels:
-                self.execution_barrier()
-
     def _check_blit(self, source: Image, target: Image, filter: str) -> None:
         device = self.device
         name = device.profile.name
@@ -361,7 +349,7 @@ class ImageRecorder(CommandRecorder):
     def _check_graphics(self, what: str) -> None:
         """Raises where the queues lack what Vulkan gives to graphics queues alone."""
         profile = self.device.profile
-        if not profile.queue_families[self.family].flags & QueueFlag.GRAPHICS:
+        if not profile.queue_families[self.family].has_graphics:
             raise UnimplementedError(
                 f"{what}: queue family {self.family} of {profile.name} has no graphics, without which Vulkan does not "
                 "do this; open the device with prefer_dedicated_compute=False, or do it in a shader"

@@ -109,6 +109,10 @@ class QueueFamily:
         return bool(self.flags & QueueFlag.COMPUTE)
 
     @property
+    def has_graphics(self) -> bool:
+        return bool(self.flags & QueueFlag.GRAPHICS)
+
+    @property
     def has_transfer(self) -> bool:
         """Compute and graphics families transfer too, whether or not they report the bit (``VkQueueFlagBits``)."""
         return bool(self.flags & (QueueFlag.TRANSFER | QueueFlag.COMPUTE | QueueFlag.GRAPHICS))

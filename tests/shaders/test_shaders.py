@@ -28,7 +28,12 @@ MIN_LOCAL_SIZE = (128, 128, 64)
 MIN_SHARED_BYTES = 16384
 MIN_PUSH_BYTES = 128
 # Shaders that are there to try what not every device has; their results are checked where they are used.
-EXTRA_CAPABILITIES = {"timing/mul_address": {"PhysicalStorageBufferAddresses"}}
+EXTRA_CAPABILITIES = {
+    "timing/mul_address": {"PhysicalStorageBufferAddresses"},
+    "builtin/mip_1d": {"Sampled1D", "Image1D", "ImageQuery", "StorageImageWriteWithoutFormat"},
+    "builtin/mip_2d": {"ImageQuery", "StorageImageWriteWithoutFormat"},
+    "builtin/mip_3d": {"ImageQuery", "StorageImageWriteWithoutFormat"},
+}
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.device_images import download, picture, texel_noise, upload
@@ -11,6 +13,7 @@ from pumice.formats.image_format import FORMATS, ImageFormat
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.images.format_features import ImageUsage, format_features
 from pumice.hal_vulkan.images.image import Image
+from pumice.hal_vulkan.instance.profile import QueueFlag
 from pumice.status import InvalidArgumentError, UnimplementedError
 
 pytestmark = pytest.mark.vulkan
@@ -200,6 +203,63 @@ def test_mip_levels_are_means_of_four(device: Device) -> None:
             got = download(device, image, np.float32, number).reshape(level.shape)
             np.testing.assert_allclose(got, level, atol=1e-5)
         assert number == 5
+
+
+@pytest.mark.parametrize(
+    ("filter", "extent", "options"),
+    [
+        ("linear", (37,), {}),
+        ("linear", (16,), {"layers": 3}),
+        ("linear", (20, 7), {"layers": 2}),
+        ("linear", (9, 5, 6), {}),
+        ("linear", (8, 8), {"dim": "cube", "layers": 6}),
+        ("nearest", (8, 8), {"dim": "cube", "layers": 6}),
+        ("nearest", (16, 4, 8), {}),
+    ],
+    ids=str,
+)
+def test_mip_levels_without_blits_are_those_of_blits(
+    device: Device, filter: str, extent: tuple[int, ...], options: dict[str, object]
+) -> None:
+    """A compute queue without graphics makes them by a kernel."""
+    profile = device.profile
+    families = tuple(replace(one, flags=one.flags & ~QueueFlag.GRAPHICS) for one in profile.queue_families)
+    results = []
+    for seen in (profile, replace(profile, queue_families=families)):
+        with device.create_image("rgba16float", extent, levels=0, **options) as image:  # type: ignore[arg-type]
+            count = int(np.prod(extent)) * image.layers * 4
+            upload(device, image, np.random.default_rng(0).uniform(0, 1, count).astype(np.float16))
+            device.profile = seen
+            with device.create_command_buffer() as commands:
+                commands.begin().generate_mips(image, filter=filter)  # type: ignore[arg-type]
+                device.compute_queue.execute(commands.end())
+                device.wait_idle(20)
+            device.profile = profile
+            results.append([download(device, image, np.float16, level) for level in range(1, image.levels)])
+    for blitted, made in zip(*results, strict=True):
+        np.testing.assert_allclose(made, blitted, atol=0.01)
+
+
+def test_queues_without_graphics_say_what_they_do(device: Device) -> None:
+    families = tuple(replace(one, flags=one.flags & ~QueueFlag.GRAPHICS) for one in device.profile.queue_families)
+    device.profile = replace(device.profile, queue_families=families)
+    with (
+        device.create_image("rgba8srgb", (8, 8), levels=0) as image,
+        device.create_image("d32float", (8, 8)) as depth,
+        device.create_buffer(256) as buffer,
+        device.create_command_buffer() as commands,
+    ):
+        commands.begin()
+        with pytest.raises(InvalidArgumentError, match="usage STORAGE"):
+            commands.generate_mips(image)
+        with pytest.raises(UnimplementedError, match="blit: queue family 0 .* has no graphics"):
+            commands.blit_image(image, image, target_level=1)
+        with pytest.raises(UnimplementedError, match="copy to an image of depth: queue family 0 .* has no graphics"):
+            commands.copy_buffer_to_image(buffer, depth)
+    with device.create_image("r32uint", (8, 8), levels=0) as numbers, device.create_command_buffer() as commands:
+        commands.begin()
+        with pytest.raises(UnimplementedError, match="no mip levels of r32uint with filter nearest"):
+            commands.generate_mips(numbers, filter="nearest")
 
 
 def test_blits_change_size_and_format(device: Device) -> None:
