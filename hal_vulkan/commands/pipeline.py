@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, cast
+from typing import Any, Final
 
 from ...closing import Closing
 from ...spirv.instrument import Instrumented
@@ -260,25 +260,25 @@ class ComputePipeline(Closing):
         if self.is_closed or self.device.is_closed:
             self.device.check_usable()
             raise ClosedError(f"pipeline {self.name} was closed")
-        flat = cast("Sequence[Resource]", resources)
+        flat: Any = resources  # one a descriptor; the checks below see to it
         if self._has_arrays or len(flat) != len(self._descriptor_order):
-            flat = cast("Sequence[Resource]", self.interface.one_a_descriptor(resources, self.name))
+            flat = self.interface.one_a_descriptor(resources, self.name)
         if self.interface.buffer_device_addresses:
             for index, buffer in enumerate(flat):
                 self._check_buffer(buffer, f"binding {index}")
             return BoundSets(self, tuple(flat))
         if self._only_buffers:
-            device, buffers = self.device, cast("Sequence[Buffer]", flat)
-            for buffer, (set_index, binding, kind) in zip(buffers, self._descriptor_order, strict=True):
+            device = self.device
+            for buffer, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
                 # Other resources are never bindable.
                 if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
                     continue
                 self._check(buffer, set_index, binding, kind)
             if self.interface.whole_words:
-                key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in buffers]) + self.tail
+                key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in flat]) + self.tail
             else:
-                key = b"".join([b.descriptor for b in buffers]) + self.tail
-            bound: tuple[Resource, ...] = tuple(buffers)
+                key = b"".join([b.descriptor for b in flat]) + self.tail
+            bound: tuple[Resource, ...] = tuple(flat)
         else:
             for resource, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
                 self._check(resource, set_index, binding, kind)
