@@ -86,11 +86,13 @@ class _Reflector:
         entry_points = tuple(
             self._entry_point(model, function, name, workgroup_size) for model, function, name in module.entry_points
         )
+        # Some compilers import an extension's instructions and do not declare it.
+        sets = [name for name in module.instruction_sets.values() if name.startswith("SPV_")]
         return ShaderModuleReflection(
             version=module.binary.version,
             generator=module.binary.generator,
             capabilities=tuple(capability.name(number) for number in module.capabilities),
-            extensions=tuple(module.extensions),
+            extensions=tuple(dict.fromkeys([*module.extensions, *sets])),
             addressing_model=ENUMERATIONS["AddressingModel"].name(module.addressing_model),
             memory_model=ENUMERATIONS["MemoryModel"].name(module.memory_model),
             entry_points=entry_points,

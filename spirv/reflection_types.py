@@ -300,7 +300,7 @@ class ShaderModuleReflection(_Plain):
         version: SPIR-V version, ``(major, minor)``.
         generator: the header's generator word: tool in the upper 16 bits, tool's version in the lower.
         capabilities: declared capabilities by SPIR-V name, ``"Capability(<number>)"`` if not known here.
-        extensions: declared SPIR-V extensions.
+        extensions: declared SPIR-V extensions, and those whose instruction sets are imported.
         addressing_model: ``"Logical"`` or ``"PhysicalStorageBuffer64"`` in Vulkan.
         memory_model: ``"GLSL450"`` or ``"Vulkan"`` in Vulkan.
         entry_points: in the module's order.

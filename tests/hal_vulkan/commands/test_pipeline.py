@@ -169,6 +169,17 @@ def test_whatever_the_device_has_may_be_used(
             device.create_pipeline(code)
 
 
+def test_instruction_sets_of_extensions_need_them(device: Device) -> None:
+    """glslang imports them without a declaration, and drivers without them fail with an unknown error."""
+    name = "SPV_AMD_shader_trinary_minmax"
+    code = assemble(EMPTY.format(declarations=f'OpCapability Shader\n%amd = OpExtInstImport "{name}"', mode=""))
+    if "VK_AMD_shader_trinary_minmax" in device.plan.extensions:
+        device.create_pipeline(code).close()
+    else:
+        with pytest.raises(UnimplementedError, match=f"{name} needs VK_AMD_shader_trinary_minmax"):
+            device.create_pipeline(code)
+
+
 @pytest.mark.usefixtures("untouched")
 def test_workgroups_that_are_too_large(device: Device) -> None:
     code = glsl("layout(local_size_x_id = 0, local_size_y_id = 1) in; void main() {}")
