@@ -13,7 +13,7 @@ A line is a name and what gives it, any one of the alternatives between bars:
 =========================== ==========================================================================================
 
 ``SPV_EXT_physical_storage_buffer`` is also had with what has ``SPV_KHR_physical_storage_buffer``, the same extension
-under its later name.
+under its later name; ``Groups`` is what SPV_AMD_shader_ballot, which the registry has, asks its modules to declare.
 
 A line that starts with a space continues the one before. What is not listed is not allowed in Vulkan.
 """
@@ -30,6 +30,7 @@ Matrix 1.0
 Shader 1.0
 Geometry geometryShader
 Tessellation tessellationShader
+Groups VK_AMD_shader_ballot
 Float16 shaderFloat16@1.2,VK_KHR_shader_float16_int8 | VK_AMD_gpu_shader_half_float
 Float64 shaderFloat64
 Int64 shaderInt64
