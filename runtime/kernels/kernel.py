@@ -598,6 +598,9 @@ def _mark(parameters: Sequence[Parameter], placed: Sequence[Placed], values: Seq
 
 
 def _shaped(parameters: Sequence[Parameter], results: Sequence[object]) -> KernelResult:
-    pairs = zip(parameters, cast("Sequence[ResultArray | None]", results), strict=True)
-    written = [result for parameter, result in pairs if parameter.written and result is not None]
+    written: list[ResultArray] = [
+        result  # type: ignore[misc]  # what a written parameter brings back is one
+        for parameter, result in zip(parameters, results, strict=True)
+        if parameter.written and result is not None
+    ]
     return written[0] if len(written) == 1 else tuple(written) or None

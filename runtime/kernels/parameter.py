@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -97,7 +97,7 @@ class Parameter(ABC):
 
     def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
         """Adds a prepared value to a call's moves; ``into`` is the NumPy array that takes its result, if any."""
-        transfer.bring(cast("np.ndarray | DeviceArray | ArraySpec", value), written=self.written, into=into)
+        transfer.bring(value, written=self.written, into=into)  # type: ignore[arg-type]  # arrays, or it is overridden
 
     def bind(self, placed: Placed, value: Prepared, device: ArrayDevice, kernel: str) -> DeviceArray | Bound:
         """What the pipeline binds for an argument on the device; ``value`` is what it was prepared as."""
