@@ -10,7 +10,7 @@ from .checks import Checks
 from .editor import Words, opcode_of
 from .images import TEXEL_ACCESSES, ImageChecks
 from .lines import Lines
-from .paths import CHAINS, Path, Step, result_of
+from .paths import CHAINS, POINTER_CHAINS, Path, Step, result_of
 from .reports import Place, ReportKind
 from .rewrite import Writer, rewrite
 from .workgroup import WorkgroupChecks
@@ -67,13 +67,15 @@ class FunctionPass:
 
     def _escaping(self) -> set[int]:
         """Access chains whose result is used in ways that cannot be skipped: their indices are kept in range."""
-        chains = {one[2]: one for one in self._body if opcode_of(one) in CHAINS}
+        chains = {one[2]: one for one in self._body if opcode_of(one) in (Op.CopyObject, *CHAINS)}
         found: set[int] = set()
         for one in self._body:
             opcode = opcode_of(one)
             if opcode in _ALONE:
                 self._checks.unwatched[f"Op{LAYOUTS[opcode].name}"] = None
                 continue
+            if opcode in POINTER_CHAINS and self._editor.defs[one[1]][2] != StorageClass.PhysicalStorageBuffer:
+                self._checks.unwatched[f"the first index of Op{LAYOUTS[opcode].name}"] = None
             if opcode == Op.Load and self._is_opaque(one[1]):
                 found.update(one[3:4])
             elif opcode == Op.Store:

@@ -52,7 +52,7 @@ class Checks:
         self.options = options
         self.unwatched: dict[str, None] = {}
         self.module = Module(code)
-        self.paths = Paths(editor, self.module.constants)
+        self.paths = Paths(editor, self.module.constants, options.descriptors)
         self._aliases: dict[int, tuple[int, int]] = {}
 
     def note(self, writer: Writer, is_well: int, place: Place, low: int, high: int, limit: int) -> None:

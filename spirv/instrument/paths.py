@@ -7,6 +7,7 @@ every call passes that one.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Final
 
 from ..constants import Constant
@@ -85,9 +86,13 @@ class Paths:
 
     Args:
         constants: of the module, for the lengths of arrays.
+        descriptors: how many are bound at (set, binding) of a run-time array.
     """
 
-    def __init__(self, editor: Editor, constants: dict[int, Constant]) -> None:
+    def __init__(
+        self, editor: Editor, constants: dict[int, Constant], descriptors: Mapping[tuple[int, int], int]
+    ) -> None:
+        self._descriptors = descriptors
         self.editor = editor
         self._constants = constants
         self._locals: dict[int, Words] = {}
@@ -105,6 +110,13 @@ class Paths:
     def definition(self, value: int) -> Words:
         """The instruction that gives a value, ``()`` if it is not known."""
         return self._locals.get(value) or self.editor.defs.get(value) or ()
+
+    def binding_of(self, variable: int) -> tuple[int, int] | None:
+        """Descriptor set and binding of a variable, ``None`` if it has none."""
+        number = self.editor.decoration(variable, Decoration.Binding)
+        if number is None:
+            return None
+        return self.editor.decoration(variable, Decoration.DescriptorSet) or 0, number
 
     def type_of(self, value: int) -> int:
         """The type of a value, 0 if it is not known."""
@@ -197,8 +209,11 @@ class Paths:
             resource = path.storage in (StorageClass.Uniform, StorageClass.StorageBuffer)
             if path.storage == StorageClass.UniformConstant or (resource and block):
                 path.descriptor = index
+                count = self._descriptors.get(self.binding_of(path.variable) or (-1, -1), 0)
                 if opcode == Op.TypeArray:
                     self._limited(path, chain, operand, of[3], "descriptor")
+                elif count:
+                    self._limited(path, chain, operand, editor.constant_u32(count), "descriptor")
                 return matrix
             if opcode == Op.TypeArray:
                 self._limited(path, chain, operand, of[3], "index")

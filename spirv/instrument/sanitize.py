@@ -6,8 +6,7 @@ size are compared with the range that is bound: a second variable of the same bi
 Coordinates of texels are compared with the image's size, device addresses with null and with the table of live buffers.
 What fails does not take place: reads give zero, writes and atomics do nothing.
 
-Cooperative matrices and vectors, untyped pointers, raw access chains and run-time arrays of descriptors are left alone,
-and named.
+Cooperative matrices and vectors, untyped pointers and raw access chains are left alone, and named.
 """
 
 from __future__ import annotations

@@ -1,0 +1,41 @@
+"""What the report of an access says to people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .reports import Report
+
+_SIGN: Final = 1 << 63
+_AXES: Final = "xyz"
+
+
+def access_message(report: Report) -> str:
+    """What went wrong with an access: a clause."""
+    place, limit = report.place, report.limit
+    name = place.name or "an unnamed variable"
+    if place.binding is not None:
+        name += f" (set {place.binding[0]}, binding {place.binding[1]})"
+    index = report.index - (1 << 64) if report.index & _SIGN else report.index
+    match place.rule:
+        case "byte":
+            what = f"byte {index} of {name}, of which {limit:,} bytes are bound, is accessed"
+        case "descriptor":
+            what = f"descriptor {index} of {name}, an array of {limit}, is used"
+        case "coordinate":
+            value = index & 0xFFFFFFFF
+            value -= (value >> 31) << 32
+            what = f"{_AXES[(index >> 32) % 3]} = {value} of image {name}, which is {limit} there, is accessed"
+        case "level" | "sample":
+            what = f"{place.rule} {index} of image {name}, which has {limit}, is accessed"
+        case "null":
+            what = f"a null device address{f' + {index:,}' if index else ''} is accessed as {name}"
+        case "misaligned":
+            what = f"the device address {report.index:#x}, no multiple of {limit}, is accessed as {name}"
+        case "wild":
+            what = f"{limit} bytes at the device address {report.index:#x}, which no buffer has, are accessed as {name}"
+        case "read":
+            what = f"element {index} of {name} in workgroup memory is read before anything is written to it"
+        case _:
+            what = f"element {index} of {name}, which has {limit}, is accessed"
+    return what
