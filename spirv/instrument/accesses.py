@@ -324,9 +324,7 @@ class FunctionPass:
         opcode = opcode_of(instruction)
         image = instruction[1 if opcode == Op.ImageWrite else 3]
         conditions = [self._well[image]] if image in self._well else []
-        loaded = self._paths.definition(image)
-        pointer = image if opcode == Op.ImageTexelPointer else loaded[3] if loaded and len(loaded) > 3 else image
-        path = self._paths.walk(pointer) or Path(image, 0, 0, 0)
+        path = self._paths.walk(self._image_pointer(image)) or Path(image, 0, 0, 0)
         conditions += self._images.check(
             writer, instruction, lambda rule: self.place(ReportKind.OUT_OF_BOUNDS, path, rule)
         )
@@ -337,6 +335,17 @@ class FunctionPass:
             writer.put(instruction)
         else:
             writer.guarded(writer.all_of(conditions), instruction, bool(result_of(instruction)))
+
+    def _image_pointer(self, image: int) -> int:
+        """The pointer that an image, or the image of a sampled one, was loaded from."""
+        while True:
+            found = self._paths.definition(image)
+            opcode = opcode_of(found) if found else 0
+            if opcode not in (Op.Image, Op.SampledImage, Op.CopyObject, Op.Load):
+                return image
+            image = found[3]
+            if opcode == Op.Load:
+                return image
 
 
 def _alignment(instruction: Words) -> int:
