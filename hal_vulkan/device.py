@@ -289,16 +289,22 @@ class Device(LogicalDevice, AnyDevice):
         self.check_usable()
         return TimelineSemaphore(self.semaphore_context, initial_value, name)
 
-    def create_executable(self, code: bytes | bytearray | memoryview, *, validate: bool = True) -> Executable:
+    def create_executable(
+        self, code: bytes | bytearray | memoryview, *, validate: bool = True, sanitize: bool | None = None
+    ) -> Executable:
         """An executable from SPIR-V or a VKE1 blob, distinguished by their magic numbers; else InvalidArgumentError.
 
-        ``validate`` checks modules with ``spirv-val``: drivers may crash on invalid ones.
+        Args:
+            code: the module or blob.
+            validate: check modules with ``spirv-val``: drivers may crash on invalid ones.
+            sanitize: report accesses that go wrong; ``None`` as the device was opened.
         """
+        sanitize = self.plan.sanitize if sanitize is None else sanitize
         self.check_usable()
         view = contiguous(code)
         if bytes(view[:4]) == b"VKE1":
-            return Executable.from_vke1(self.pipeline_context, view, validate=validate)
-        return Executable.from_spirv(self.pipeline_context, bytes(view), validate=validate)
+            return Executable.from_vke1(self.pipeline_context, view, validate=validate, sanitize=sanitize)
+        return Executable.from_spirv(self.pipeline_context, bytes(view), validate=validate, sanitize=sanitize)
 
     def create_pipeline(
         self,
@@ -310,7 +316,7 @@ class Device(LogicalDevice, AnyDevice):
     ) -> ComputePipeline:
         """A pipeline straight from SPIR-V; see ``Executable.pipeline``."""
         self.check_usable()
-        executable = Executable.from_spirv(self.pipeline_context, spirv)
+        executable = Executable.from_spirv(self.pipeline_context, spirv, sanitize=self.plan.sanitize)
         try:
             return executable.pipeline(entry_point, specialization=specialization, subgroup_size=subgroup_size)
         finally:

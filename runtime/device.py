@@ -60,6 +60,7 @@ def open_device(
     robust: bool = False,
     persistent_cache: bool = True,
     loop_guard: bool | None = None,
+    sanitize: bool | None = None,
 ) -> Device:
     """Opens a device.
 
@@ -77,6 +78,9 @@ def open_device(
         loop_guard: report loops that the driver ends before their time (docs/loop-guard.md): whoever reads a result of
             such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers that end
             loops: Mesa's lavapipe.
+        sanitize: report accesses of kernels and programs that go wrong, and leave them out (docs/sanitize.md): past the
+            end of a buffer, an array or an image, through null and wild device addresses, and reads of workgroup memory
+            that nothing has written. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
@@ -95,7 +99,7 @@ def open_device(
         VulkanDevice(
             driver,
             index,
-            options=PlanOptions(staging=staging, robust_buffer_access=robust, loop_guard=loop_guard),
+            options=PlanOptions(staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize),
             persistent_cache=persistent_cache,
         )
     )
@@ -312,6 +316,7 @@ class Device(ArrayDevice):
         subgroup_size: int | None = None,
         push_defaults: Defaults = None,
         layouts: Layouts | None = None,
+        sanitize: bool | None = None,
     ) -> Kernel:
         """A kernel from a source or from SPIR-V.
 
@@ -333,6 +338,7 @@ class Device(ArrayDevice):
             layouts: names for members of blocks that a stripped module has none for: GLSL's declarations of the blocks
                 as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint n;
                 float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
+            sanitize: report accesses that go wrong, as for ``open_device``; ``None`` as the device was opened.
 
         Raises:
             NotFoundError: no such file, entry point or constant; the message lists those that exist.
@@ -353,7 +359,8 @@ class Device(ArrayDevice):
             entry_point=entry_point,
             defines=defines or {},
             include_dirs=include_dirs,
-            debug=debug or self.vulkan.plan.loop_guard,  # lines of loops, for reports; they cost nothing
+            # Lines for reports; they cost nothing.
+            debug=debug or bool(sanitize) or self.vulkan.plan.loop_guard or self.vulkan.plan.sanitize,
         )
         code, name = load_shader(source, options, minor=minor)
         return Kernel(
@@ -366,4 +373,5 @@ class Device(ArrayDevice):
             push_defaults=push_defaults,
             layouts=layouts,
             source=lambda: source_text(source, options),
+            sanitize=sanitize,
         )

@@ -30,6 +30,7 @@ validation_option = click.option(
     default=None,
     help="The Khronos validation layers, which cost time; as PUMICE_VALIDATION says without it.",
 )
+SANITIZE_HELP: Final = "Report accesses that go wrong, with the kernel, the index and the invocation; it costs time."
 parameters_option = functools.partial(
     click.option,
     "--parameters",

@@ -16,14 +16,14 @@ _MAX_SECONDS: Final = 5.0
 """For each series of repetitions; slow calls are repeated fewer times, and the report says how many."""
 
 
-def open_asked(uri: str | None, validation: bool | None) -> Device:
+def open_asked(uri: str | None, validation: bool | None, *, sanitize: bool | None = None) -> Device:
     """The device of ``--device``; without that an error is about ``PUMICE_DEVICE``, and says so itself."""
     from ..hal_vulkan.vulkan.validation import validation_requested
 
     with usage():
         validation = validation_requested(validation)
     with usage("--device" if uri is not None else ""):
-        return open_device(uri, validation=validation)
+        return open_device(uri, validation=validation, sanitize=sanitize)
 
 
 def device_text(device: Device) -> str:

@@ -8,9 +8,11 @@ Thread rule: an executable may be used from any thread.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from ...closing import Closing
@@ -20,7 +22,7 @@ from ...spirv.capabilities import lacking_hints
 from ...spirv.exponents import with_plain_exponents
 from ...spirv.grid import part_of_grid
 from ...spirv.hints import without_hints
-from ...spirv.instrument import instrument
+from ...spirv.instrument import NARROW_CAPABILITIES, Instrumented, SanitizeOptions, instrument
 from ...spirv.reflect import reflect
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...spirv.repair import repair
@@ -39,12 +41,17 @@ from .specialization import PackedConstants, SpecializationValue, pack_constants
 _TABLE_SET: Final = 3
 
 
+_NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
+
+
 class ShaderModule:
     """A VkShaderModule with its reflection and its SPIR-V.
 
     Args:
         validate: check it with ``spirv-val``.
         watch: instrument it, where the device asks for it.
+        sanitize: report accesses that go wrong; the code then has the values of its specialization constants.
+        array_sizes: descriptors of run-time sized arrays by (set, binding).
         reserved: (set, binding) that the layouts of its pipelines have.
 
     Attributes:
@@ -59,6 +66,8 @@ class ShaderModule:
         *,
         validate: bool = True,
         watch: bool = True,
+        sanitize: bool = False,
+        array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
         reserved: Sequence[tuple[int, int]] = (),
     ) -> None:
         self.reflection: ShaderModuleReflection = reflect(code)
@@ -74,7 +83,12 @@ class ShaderModule:
             ),
         )
         code = with_plain_exponents(code, self.reflection)
-        self.instrumented = instrument(code, reserved=reserved) if watch and device.plan.loop_guard else None
+        self.instrumented: Instrumented | None = None
+        if (watch and device.plan.loop_guard) or sanitize:
+            options = sanitize_options(device, array_sizes) if sanitize else None
+            self.instrumented = instrument(
+                code, guard=watch and device.plan.loop_guard, sanitize=options, reserved=reserved
+            )
         if self.instrumented is not None:
             code = self.instrumented.code
         words = ffi.new("uint32_t[]", len(code) // 4)
@@ -98,9 +112,20 @@ class ShaderModule:
 
 
 class Executable(Closing):
-    """Shader modules and the pipelines made from them; ``source`` is the VKE1 definition, or ``None`` for SPIR-V."""
+    """Shader modules and the pipelines made from them; ``source`` is the VKE1 definition, or ``None`` for SPIR-V.
 
-    def __init__(self, context: PipelineContext, modules: list[ShaderModule], source: ExecutableDef | None) -> None:
+    A sanitised one makes a shader module for each pipeline: lengths and sizes follow from specialization constants.
+    """
+
+    def __init__(
+        self,
+        context: PipelineContext,
+        modules: list[ShaderModule],
+        source: ExecutableDef | None,
+        *,
+        sanitize: bool = False,
+    ) -> None:
+        self._sanitize = sanitize
         self._context = context
         self.device = context.device
         self.source = source
@@ -111,13 +136,22 @@ class Executable(Closing):
 
     @classmethod
     def from_spirv(
-        cls, context: PipelineContext, code: bytes | memoryview, *, validate: bool = True, watch: bool = True
+        cls,
+        context: PipelineContext,
+        code: bytes | memoryview,
+        *,
+        validate: bool = True,
+        watch: bool = True,
+        sanitize: bool = False,
     ) -> Executable:
         """An executable of one SPIR-V module; InvalidArgumentError if it is damaged."""
-        return cls(context, [ShaderModule(context.device, code, validate=validate, watch=watch)], None)
+        module = ShaderModule(context.device, code, validate=validate, watch=watch and not sanitize)
+        return cls(context, [module], None, sanitize=sanitize)
 
     @classmethod
-    def from_vke1(cls, context: PipelineContext, data: bytes | memoryview, *, validate: bool = True) -> Executable:
+    def from_vke1(
+        cls, context: PipelineContext, data: bytes | memoryview, *, validate: bool = True, sanitize: bool = False
+    ) -> Executable:
         """An executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
 
         Raises:
@@ -127,11 +161,13 @@ class Executable(Closing):
         """
         source = parse_executable(data)
         modules: list[ShaderModule] = []
-        executable = cls(context, modules, source)
+        executable = cls(context, modules, source, sanitize=sanitize)
         try:
             for index, code in enumerate(source.shader_modules):
                 reserved = _reserved(source, index)
-                modules.append(ShaderModule(context.device, repair(code), validate=validate, reserved=reserved))
+                modules.append(
+                    ShaderModule(context.device, repair(code), validate=validate, watch=not sanitize, reserved=reserved)
+                )
             for ordinal in range(len(source.pipelines)):
                 executable.pipeline_at(ordinal)
         except PumiceError:
@@ -173,19 +209,19 @@ class Executable(Closing):
         sizes = dict(array_sizes or {})
 
         def make() -> ComputePipeline:
-            module = self._module(0)
-            return ComputePipeline(
-                self._context,
-                module.handle,
-                module.specialised(constants),
-                entry_point=entry_point,
-                constants=constants,
-                subgroup_size=subgroup_size,
-                instrumented=module.instrumented,
-                full_subgroups=full_subgroups,
-                varying_subgroup_size=varying_subgroup_size,
-                array_sizes=sizes,
-            )
+            with self._prepared(self._module(0), constants, sizes) as module:
+                return ComputePipeline(
+                    self._context,
+                    module.handle,
+                    module.specialised(constants),
+                    entry_point=entry_point,
+                    constants=constants,
+                    subgroup_size=subgroup_size,
+                    instrumented=module.instrumented,
+                    full_subgroups=full_subgroups,
+                    varying_subgroup_size=varying_subgroup_size,
+                    array_sizes=sizes,
+                )
 
         options = (subgroup_size, full_subgroups, varying_subgroup_size, tuple(sorted(sizes.items())))
         return self._kept((entry_point, constants, *options), make)
@@ -221,7 +257,13 @@ class Executable(Closing):
             number = definition.shader_module
             code = part_of_grid(self._modules[number].code, base, groups, whole.local_size)
             assert self.source is not None
-            module = ShaderModule(self.device, code, validate=False, reserved=_reserved(self.source, number))
+            module = ShaderModule(
+                self.device,
+                code,
+                validate=False,
+                watch=not self._sanitize,
+                reserved=_reserved(self.source, number),
+            )
             try:
                 return self._make(definition, module, constants)
             finally:
@@ -238,20 +280,48 @@ class Executable(Closing):
                 found = self._pipelines[key] = make()
             return found
 
-    def _make(self, definition: PipelineDef, module: ShaderModule, constants: PackedConstants) -> ComputePipeline:
-        reflection = module.specialised(constants)
-        entry = reflection.entry_point(definition.entry_point)
-        return ComputePipeline(
-            self._context,
-            module.handle,
-            reflection,
-            entry_point=definition.entry_point,
-            constants=constants,
-            interface=self._interface(definition, entry),
-            subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
-            name=definition.debug_info.name if definition.debug_info else None,
-            instrumented=module.instrumented,
+    @contextlib.contextmanager
+    def _prepared(
+        self,
+        module: ShaderModule,
+        constants: PackedConstants,
+        array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
+        reserved: Sequence[tuple[int, int]] = (),
+    ) -> Iterator[ShaderModule]:
+        """The module that a pipeline is made from."""
+        if not self._sanitize:
+            yield module
+            return
+        made = ShaderModule(
+            self.device,
+            specialize(module.code, dict(constants)),
+            validate=False,
+            sanitize=True,
+            array_sizes=array_sizes,
+            reserved=reserved,
         )
+        try:
+            yield made
+        finally:
+            made.close()
+
+    def _make(self, definition: PipelineDef, given: ShaderModule, constants: PackedConstants) -> ComputePipeline:
+        assert self.source is not None
+        reserved = _reserved(self.source, definition.shader_module)
+        with self._prepared(given, constants, reserved=reserved) as module:
+            reflection = module.specialised(constants)
+            entry = reflection.entry_point(definition.entry_point)
+            return ComputePipeline(
+                self._context,
+                module.handle,
+                reflection,
+                entry_point=definition.entry_point,
+                constants=constants,
+                interface=self._interface(definition, entry),
+                subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
+                name=definition.debug_info.name if definition.debug_info else None,
+                instrumented=module.instrumented,
+            )
 
     def _interface(self, definition: PipelineDef, entry: EntryPoint) -> PipelineInterface:
         source = self.source
@@ -354,6 +424,19 @@ class Executable(Closing):
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""
         return f"<{state}Executable {'VKE1' if self.source else 'SPIR-V'}, {len(self._pipelines)} pipelines>"
+
+
+def sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:
+    """What the pass is told of a device."""
+    features = device.plan.features
+    return SanitizeOptions(
+        workgroup_bytes=device.profile.limits.max_compute_shared_memory_size,
+        zero_workgroup="shaderZeroInitializeWorkgroupMemory" in features,
+        capabilities=frozenset(
+            capability for feature, capability in NARROW_CAPABILITIES.items() if feature in features
+        ),
+        descriptors=dict(array_sizes),
+    )
 
 
 def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:

@@ -10,12 +10,15 @@ Thread rule: any thread; it locks.
 
 from __future__ import annotations
 
+import struct
 import threading
 from typing import Final
 
 from ...hal.memory import MemoryTypeFlags
 from ...spirv.instrument import REPORT_BYTES, Place, Report, ReportKind
 from ...spirv.instrument.reports import CLEARED_WORDS
+from ...spirv.instrument.addresses import TABLE_WORDS
+from ...spirv.instrument.messages import access_message
 from ...status import DataLossError, OutOfRangeError, PumiceError
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
@@ -24,6 +27,7 @@ from ..vulkan.functions import ffi
 
 _CHUNK: Final = 32  # slots
 _NOTHING: Final = bytes(4 * CLEARED_WORDS)
+_ADDRESS: Final = struct.Struct("<Q")
 _MEMORY: Final = (
     MemoryTypeFlags.HOST_VISIBLE
     | MemoryTypeFlags.HOST_COHERENT
@@ -70,6 +74,11 @@ class ReportSlot:
         self.places = places
         self.verdict = Verdict()
 
+    @property
+    def searches_addresses(self) -> bool:
+        """Whether the shader looks device addresses up in the table of live buffers."""
+        return any(place.kind is ReportKind.WILD_ADDRESS for place in self.places)
+
     def renew(self) -> Verdict:
         """A verdict for uses from now on, if those up to now are done."""
         self._table.collect()
@@ -89,6 +98,13 @@ class _Chunk:
         assert self.buffer._pointer is not None
         self.view = ffi.buffer(self.buffer._pointer, size)
         self.quiet = bytes(size)
+
+    def set_address_table(self, slot: ReportSlot, address: int) -> None:
+        """Tells a shader where the table of live buffers is; 0: nowhere."""
+        data, word = _ADDRESS.pack(address), 4 * TABLE_WORDS[0]
+        slot.buffer.write(data, word)
+        start = slot.buffer.offset - self.buffer.offset + word
+        self.quiet = self.quiet[:start] + data + self.quiet[start + len(data) :]
 
 
 class ReportTable:
@@ -111,6 +127,8 @@ class ReportTable:
                 self._chunks.append(chunk)
             slot = ReportSlot(self, chunk, chunk.free.pop(), name, places)
             chunk.used[slot.buffer.offset] = slot
+            if slot.searches_addresses:
+                chunk.set_address_table(slot, self._allocator.take_address_table())
             return slot
 
     def give_back(self, slot: ReportSlot) -> None:
@@ -120,6 +138,9 @@ class ReportTable:
             chunk = slot.chunk
             if chunk.used.pop(slot.buffer.offset, None) is None:
                 return
+            if slot.searches_addresses:
+                chunk.set_address_table(slot, 0)
+                self._allocator.give_back_address_table()
             chunk.free.append(slot.buffer)
             if not chunk.used:
                 self._chunks.remove(chunk)
@@ -163,4 +184,13 @@ def _error(name: str, report: Report) -> PumiceError:
             "results as they are",
             location=where or None,
         )
-    return OutOfRangeError(f"{name}: {place.kind.name.lower().replace('_', ' ')} at {place} ({who})")
+    what = f"{name}: {access_message(report)} by {who}"
+    if place.kind is ReportKind.UNINITIALISED:
+        return DataLossError(
+            f"{what}. Its value is undefined: write it first, with a barrier between", location=where or None
+        )
+    return OutOfRangeError(
+        f"{what}. Sanitised, the access is left out: a read gives 0, a write or an atomic does nothing. Without "
+        "sanitize it reads or overwrites other memory, or ends the process",
+        location=where or None,
+    )

@@ -100,6 +100,8 @@ class LogicalDevice(AnyDevice):
             options = replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
         if options.loop_guard is None and os.environ.get("PUMICE_LOOP_GUARD"):
             options = replace(options, loop_guard=os.environ["PUMICE_LOOP_GUARD"] != "0")
+        if options.sanitize is None and os.environ.get("PUMICE_SANITIZE"):
+            options = replace(options, sanitize=os.environ["PUMICE_SANITIZE"] != "0")
         self.plan: DevicePlan = plan_device(self.profile, options)
         self.staging = self.plan.staging
         self.device_addresses = "bufferDeviceAddress" in self.plan.features

@@ -56,6 +56,7 @@ class PlanOptions:
         max_compute_queues, max_transfer_queues: 1 to 64 queues to create of each family.
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: report loops that the driver ends before their time.
+        sanitize: report accesses of shaders that go wrong.
     """
 
     robust_buffer_access: bool = False
@@ -67,6 +68,7 @@ class PlanOptions:
     max_transfer_queues: int = 1
     block_size: int | None = None
     loop_guard: bool | None = None
+    sanitize: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_compute_queues", "max_transfer_queues"):
@@ -99,6 +101,7 @@ class DevicePlan:
         block_size: bytes of device memory to allocate at a time and hand out in parts.
         dedicated_threshold: buffers above this many bytes get memory of their own.
         loop_guard: shaders report loops that the driver ends before their time.
+        sanitize: shaders report accesses that go wrong.
         why: one sentence a choice.
     """
 
@@ -121,6 +124,7 @@ class DevicePlan:
     block_size: int
     dedicated_threshold: int
     loop_guard: bool
+    sanitize: bool
     why: tuple[str, ...]
 
 
@@ -186,6 +190,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         block_size=block_size,
         dedicated_threshold=block_size // 2,
         loop_guard=_loop_guard(profile, options, why),
+        sanitize=bool(options.sanitize),
         extensions=tuple(sorted(extensions)),
         why=tuple(why),
     )

@@ -160,7 +160,7 @@ def _create(context: PipelineContext, memory: Allocator, data: memoryview, const
         data = memoryview(HEADER.pack(FILE_IDENTIFIER, FORMAT_VERSION, len(data)) + bytes(data))
     elif bytes(data[:4]) != FILE_IDENTIFIER:
         raise InvalidArgumentError(f"an executable starts with {FILE_IDENTIFIER!r}, got {bytes(data[:4])!r}")
-    executable = Executable.from_vke1(context, data)
+    executable = Executable.from_vke1(context, data, sanitize=context.device.plan.sanitize)
     try:
         return ProgramExecutable(executable, memory, constants)
     except BaseException:

@@ -94,6 +94,7 @@ class Kernel(Closing):
         push_defaults: Defaults = None,
         layouts: Layouts | None = None,
         source: Callable[[], str] = str,
+        sanitize: bool | None = None,
     ) -> None:
         """Loads a module.
 
@@ -101,12 +102,12 @@ class Kernel(Closing):
             device: where it runs.
             code: SPIR-V.
             name: for messages and profiles.
-            entry_point, specialization, subgroup_size, push_defaults, layouts: as ``Device.load_kernel`` takes them.
+            entry_point, specialization, subgroup_size, push_defaults, layouts, sanitize: as for ``Device.load_kernel``.
             source: gives the text that the module was compiled from, where there is one.
         """
         self.device = device
         self._vulkan = vulkan = device.vulkan
-        executable = vulkan.create_executable(code)
+        executable = vulkan.create_executable(code, sanitize=sanitize)
         try:
             self.reflection: ShaderModuleReflection = executable.reflections[0]
             self.pipeline = executable.pipeline(

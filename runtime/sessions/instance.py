@@ -27,10 +27,12 @@ class Instance(Closing):
 
     Args:
         validation: turns the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
+        sanitize: opens devices that report wrong accesses, as for ``pumice.open_device``.
     """
 
-    def __init__(self, *, validation: bool | None = None) -> None:
+    def __init__(self, *, validation: bool | None = None, sanitize: bool | None = None) -> None:
         self._validation = validation
+        self._sanitize = sanitize
         self._devices: dict[int | str, Device] = {}  # by the driver's index, whatever URI asked for it
         self._lock = threading.Lock()
         self._closed = False
@@ -65,7 +67,7 @@ class Instance(Closing):
             index = self._index(uri)
             found = self._devices.get(index)
             if found is None or found.is_closed:
-                found = self._devices[index] = open_device(uri, validation=self._validation)
+                found = self._devices[index] = open_device(uri, validation=self._validation, sanitize=self._sanitize)
             return found
 
     def _index(self, uri: str | None) -> int | str:

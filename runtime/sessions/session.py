@@ -54,6 +54,8 @@ class Session(SessionCalls, Closing):
             device when the first program needs one.
         options: see ``SessionOptions``.
         instance: shares devices with other sessions; without one the session opens and closes its own.
+        sanitize: report accesses of programs that go wrong, as for ``pumice.open_device``. The reference device, where
+            nothing can go wrong, takes no notice.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist.
@@ -68,6 +70,7 @@ class Session(SessionCalls, Closing):
         *,
         options: SessionOptions | None = None,
         instance: Instance | None = None,
+        sanitize: bool | None = None,
     ) -> None:
         for name, given, kind in (("options", options, SessionOptions), ("instance", instance, Instance)):
             if given is not None and not isinstance(given, kind):
@@ -75,7 +78,7 @@ class Session(SessionCalls, Closing):
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
         self.options = options or SessionOptions()
-        self._devices = SessionDevices(device, instance)
+        self._devices = SessionDevices(device, instance, sanitize)
         context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
         )

@@ -8,8 +8,17 @@ Read: `editor`, `reports`, `lines`; `blocks`, `loop_guard`; `rewrite`, `paths`, 
 
 from __future__ import annotations
 
-from .checks import SanitizeOptions
+from .checks import NARROW_CAPABILITIES, SanitizeOptions
 from .instrument import Instrumented, instrument
 from .reports import REPORT_BYTES, Place, Report, ReportKind
 
-__all__ = ["REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind", "SanitizeOptions", "instrument"]
+__all__ = [
+    "NARROW_CAPABILITIES",
+    "REPORT_BYTES",
+    "Instrumented",
+    "Place",
+    "Report",
+    "ReportKind",
+    "SanitizeOptions",
+    "instrument",
+]

@@ -201,7 +201,8 @@ class FunctionPass:
 
     def place(self, kind: ReportKind, path: Path, rule: str) -> Place:
         """The place of the instruction that is being visited."""
-        return Place(kind, path.name, self._lines.file, self._lines.line, rule)
+        binding = self._paths.binding_of(path.variable)
+        return Place(kind, path.name, self._lines.file, self._lines.line, rule, binding)
 
     # -- checks ----------------------------------------------------------------------------------------
 

@@ -18,6 +18,12 @@ _NARROW: Final = {
     (Op.TypeInt, 16): _CAPABILITY.Int16,
     (Op.TypeFloat, 16): _CAPABILITY.Float16,
 }
+#: Capabilities of arithmetic on narrow types, by the Vulkan feature that allows them.
+NARROW_CAPABILITIES: Final = {
+    "shaderInt8": _CAPABILITY.Int8,
+    "shaderInt16": _CAPABILITY.Int16,
+    "shaderFloat16": _CAPABILITY.Float16,
+}
 # By the bytes of the smallest type that a buffer may hold.
 _STORED: Final = {1: _CAPABILITY.StorageBuffer8BitAccess, 2: _CAPABILITY.StorageBuffer16BitAccess}
 

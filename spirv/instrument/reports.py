@@ -55,6 +55,7 @@ class Place:
         name: of the binding, variable or function; empty if stripped.
         rule: of an access, what it failed: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``, ``sample``;
             ``null``, ``wild``, ``misaligned``; ``read``.
+        binding: descriptor set and binding of an access, where it is of one.
         file, line: of the source, empty and 0 if stripped.
     """
 
@@ -63,6 +64,7 @@ class Place:
     file: str = ""
     line: int = 0
     rule: str = ""
+    binding: tuple[int, int] | None = None
 
     def __str__(self) -> str:
         if self.line:

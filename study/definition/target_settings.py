@@ -143,6 +143,7 @@ _KINDS: Final = (
                 1,
             ),
             Setting("robust", BOOLEAN, "whether the device checks accesses", False),
+            Setting("sanitize", BOOLEAN, "whether the kernel reports accesses that go wrong", False),
             Setting("host_sleep", SECONDS, "seconds of sleep in each sample, for tests", 0),
             Setting("host_sleep_in", choice(*SEGMENTS), "the segment of the sleep", "record"),
         ),
@@ -162,6 +163,7 @@ _KINDS: Final = (
             Setting("path", choice("session", "direct", "async"), "how it is called", "session"),
             Setting("read", BOOLEAN, "whether the results are read back in each sample", True),
             Setting("parameters", FILES, "parameter files by scope", {}),
+            Setting("sanitize", BOOLEAN, "whether kernels report accesses that go wrong", False),
         ),
     ),
     Kind(

@@ -81,7 +81,12 @@ def plan_options(settings: Mapping[str, Any]) -> PlanOptions:
     push = {"auto": None, "sets": False, "push": True, "address": None}[settings["descriptors"]]
     # Too many queues are an error once the device is known.
     queues = min(settings["queues"], _MAX_QUEUES)
-    return PlanOptions(robust_buffer_access=settings["robust"], push_descriptors=push, max_compute_queues=queues)
+    return PlanOptions(
+        robust_buffer_access=settings["robust"],
+        push_descriptors=push,
+        max_compute_queues=queues,
+        sanitize=settings["sanitize"] or None,
+    )
 
 
 def specialization_values(values: Mapping[str, Any]) -> dict[int | str, Any]:

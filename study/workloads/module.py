@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...hal_vulkan import PlanOptions
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.profiling.profile import Profile
 from ...runtime.sessions.session import Session
@@ -26,7 +27,7 @@ class ModuleWorkload(Workload):
     """
 
     def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
-        super().__init__(context)
+        super().__init__(context, PlanOptions(sanitize=settings["sanitize"] or None))
         self._settings = settings
         self._depth: int = settings["in_flight"]
         if self._depth > 1 and settings["path"] != "async":

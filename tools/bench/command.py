@@ -11,7 +11,7 @@ import click
 
 from ...terminal import printable
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import TIMED_DEVICE_HELP, fields_of, given_options, source_options, validation_option
+from ..options import SANITIZE_HELP, TIMED_DEVICE_HELP, fields_of, given_options, source_options, validation_option
 from ..streams import note, put
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ _PROFILED: Final = 20
     help="What is timed: Vulkan's calls, the HAL's, or a kernel's call.",
 )
 @click.option("--robust", is_flag=True, default=None, help="Accesses checked by the device.")
+@click.option("--sanitize", is_flag=True, default=None, help=SANITIZE_HELP)
 @click.option("--path", type=click.Choice(["session", "direct", "async"]), help="Of a program: how it is called.")
 @click.option(
     "--profile",

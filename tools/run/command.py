@@ -14,6 +14,7 @@ import click
 from ..errors import usage_error
 from ..options import (
     DEVICE_HELP,
+    SANITIZE_HELP,
     fields_of,
     given_options,
     parameters_option,
@@ -127,6 +128,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     help="And relative tolerance; 1e-5. Equal is |got - expected| <= atol + rtol * |expected|.",
 )
 @_both("--time", "timed", is_flag=True, help="Measure, and report to stderr.")
+@_both("--sanitize", is_flag=True, default=None, help=SANITIZE_HELP)
 @validation_option
 @_module(
     "--module",

@@ -57,6 +57,7 @@ class KernelRun:
     timed: bool = False
     validation: bool | None = None
     to_amber: Path | None = None
+    sanitize: bool | None = None
 
 
 def run_kernel(options: KernelRun) -> None:
@@ -77,7 +78,7 @@ def run_kernel(options: KernelRun) -> None:
         language=options.language,
         entry_point=options.entry,
     )
-    with open_asked(options.device, options.validation) as device:
+    with open_asked(options.device, options.validation, sanitize=options.sanitize) as device:
         start = time.perf_counter()
         code, name = load_shader(options.file, sources, minor=device.profile.api_version[1])
         load_seconds = time.perf_counter() - start

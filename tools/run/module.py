@@ -69,6 +69,7 @@ class ModuleRun:
     profile_json: str | None = None
     profile_trace: str | None = None
     validation: bool | None = None
+    sanitize: bool | None = None
 
 
 def run_module(options: ModuleRun) -> None:
@@ -91,7 +92,7 @@ def run_module(options: ModuleRun) -> None:
         kinds = device_kinds(options.devices)
         validation = _validation(options.validation) if "vulkan" in kinds else False
         session_options = SessionOptions(parameters=load_parameters(options.parameters))
-        instance = stack.enter_context(Instance(validation=validation))
+        instance = stack.enter_context(Instance(validation=validation, sanitize=options.sanitize))
         with usage("--device" if options.devices else ""):
             session = Session(list(options.devices) or None, options=session_options, instance=instance)
         stack.enter_context(session)
