@@ -78,9 +78,10 @@ def open_device(
         loop_guard: report loops that the driver ends before their time (docs/loop-guard.md): whoever reads a result of
             such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers that end
             loops: Mesa's lavapipe.
-        sanitize: report accesses of kernels and programs that go wrong, and leave them out (docs/sanitize.md): past the
-            end of a buffer, an array or an image, through null and wild device addresses, and reads of workgroup memory
-            that nothing has written. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
+        sanitize: report accesses of kernels and programs that go wrong, and leave them out
+            (docs/trusting-results.md): past the end of a buffer, an array or an image, through null and wild device
+            addresses, and reads of workgroup memory that nothing has written. For tests: it costs time. ``None`` reads
+            ``PUMICE_SANITIZE``.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
@@ -154,6 +155,11 @@ class Device(ArrayDevice):
     def profile(self) -> DeviceProfile:
         """What a Vulkan device is and can do; UnimplementedError for the reference device."""
         return self.vulkan.profile
+
+    @property
+    def names_lines(self) -> bool:
+        """Whether shaders report with source lines: sources are compiled with them then, which costs nothing."""
+        return self.vulkan.plan.loop_guard or self.vulkan.plan.sanitize
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """An array of undefined contents.
@@ -359,8 +365,7 @@ class Device(ArrayDevice):
             entry_point=entry_point,
             defines=defines or {},
             include_dirs=include_dirs,
-            # Lines for reports; they cost nothing.
-            debug=debug or bool(sanitize) or self.vulkan.plan.loop_guard or self.vulkan.plan.sanitize,
+            debug=debug or bool(sanitize) or self.names_lines,
         )
         code, name = load_shader(source, options, minor=minor)
         return Kernel(

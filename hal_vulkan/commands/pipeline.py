@@ -6,6 +6,7 @@ Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -31,6 +32,7 @@ from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_r
 from .specialization import PackedConstants, specialization_info
 
 _ALLOW_VARYING_SUBGROUP_SIZE: Final = 0x1  # VkPipelineShaderStageCreateFlagBits
+_log = logging.getLogger("pumice")
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
 
 
@@ -84,6 +86,7 @@ class ComputePipeline(Closing):
         local_size: workgroup size after specialisation (x, y, z).
         offset_alignment: every binding's offset in its block is a multiple of it.
         report: where the shader reports, if it is instrumented.
+        unwatched: what a sanitised shader does not check, for people.
         tail: the descriptors that follow those of the buffers: that of the report, or nothing.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
     """
@@ -166,6 +169,7 @@ class ComputePipeline(Closing):
         device.own("pipeline", self.handle)
         self._reports = context.reports
         self.report: ReportSlot | None = None
+        self.unwatched = () if instrumented is None else instrumented.unwatched
         self.tail = b""
         if instrumented is not None:
             self.report = context.reports.take(self.name, instrumented.places)
@@ -354,6 +358,12 @@ class ComputePipeline(Closing):
         state = "closed " if self.is_closed else ""
         count = self.interface.binding_count
         return f"<{state}ComputePipeline {self.name}, local size {self.local_size}, {count} descriptors>"
+
+
+def log_unwatched(pipeline: ComputePipeline) -> None:
+    """Warns of what a sanitised shader does not check."""
+    if pipeline.unwatched:
+        _log.warning("%s: sanitize does not check %s", pipeline.name, "; ".join(pipeline.unwatched))
 
 
 def check_groups(pipeline: ComputePipeline, groups: tuple[int, int, int]) -> None:

@@ -20,7 +20,7 @@ from ...hal.program import Executable as AnyExecutable
 from ...spirv.grid import grid_parts
 from ...status import InvalidArgumentError, NotFoundError, OutOfRangeError
 from ..commands.executable import Executable
-from ..commands.pipeline import ComputePipeline, check_groups
+from ..commands.pipeline import ComputePipeline, check_groups, log_unwatched
 from ..commands.pipeline_context import PipelineContext
 from ..commands.specialization import SpecializationValue
 from ..instance.logical_device import LogicalDevice
@@ -57,6 +57,8 @@ class ProgramExecutable(AnyExecutable):
             executable.pipeline_at(ordinal, specialization=self._specialization(ordinal))
             for ordinal in range(len(self._source.pipelines))
         )
+        for pipeline in self.pipelines:
+            log_unwatched(pipeline)
         executable.close_modules()
         self._close_at_end(executable)
 

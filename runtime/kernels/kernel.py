@@ -24,6 +24,7 @@ from ...hal_vulkan import (
     SpecializationValue,
     check_groups,
 )
+from ...hal_vulkan.commands.pipeline import log_unwatched
 from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...hal_vulkan.commands.resources import Resource
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
@@ -124,6 +125,7 @@ class Kernel(Closing):
             self._report = self.pipeline.report
             if self._report is not None:
                 self._report.name = self.name
+            log_unwatched(self.pipeline)
             self.parameters = parameters_of(entry, vulkan.profile.limits)
             constants = member_names(entry.push_constants.members) if entry.push_constants else ()
             self._names = Names(self.parameters, tuple(constants), self.name)

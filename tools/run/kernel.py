@@ -6,7 +6,7 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,6 +80,7 @@ def run_kernel(options: KernelRun) -> None:
     )
     with open_asked(options.device, options.validation, sanitize=options.sanitize) as device:
         start = time.perf_counter()
+        sources = replace(sources, debug=sources.debug or device.names_lines)
         code, name = load_shader(options.file, sources, minor=device.profile.api_version[1])
         load_seconds = time.perf_counter() - start
         reflection = reflect(code)

@@ -34,7 +34,7 @@ TREE = (
     HEAD
     + """
 layout(buffer_reference, buffer_reference_align = 8) buffer Node;
-layout(buffer_reference, std430, buffer_reference_align = 8) buffer Node { uint key; Node left; Node right; Node more[2]; };
+layout(buffer_reference, buffer_reference_align = 8) buffer Node { uint key; Node left; Node right; Node more[2]; };
 layout(std430, binding = 0) writeonly buffer Keys { uint keys[]; };
 layout(push_constant) uniform Push { Node roots[2]; };
 void main() {

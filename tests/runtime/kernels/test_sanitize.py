@@ -113,7 +113,6 @@ def test_a_null_address_ends_the_process_without_it() -> None:
             input=POINTER,
             capture_output=True,
             text=True,
-            env=os.environ,
             check=False,
         )
         for flag in "10"

@@ -532,3 +532,19 @@ def test_a_validator_that_never_ends_is_stopped_and_named(tmp_path: Path, monkey
     assert time.monotonic() - started < 20
     assert result.exit_code == 1
     assert "spirv-val did not end within 0.3 s" in result.stderr
+
+
+def test_sanitize_reports_an_access_past_the_end(tmp_path: Path, compiler: None) -> None:
+    path = tmp_path / "shift.comp"
+    path.write_text(
+        "#version 450\nlayout(local_size_x = 4) in;\nlayout(binding = 0) buffer In { uint x[]; };\n"
+        "layout(binding = 1) writeonly buffer Out { uint y[]; };\n"
+        "void main() {\n    uint i = gl_GlobalInvocationID.x;\n    y[i] = x[i + 1];\n}\n",
+        encoding="utf-8",
+    )
+    result = run(path, "--sanitize", "-b", "0=4xi32=1,2,3,4", "-b", "1=4xi32")
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    for part in ("shift.comp:7", "element 4 of In.x[] (set 0, binding 0), which has 4", "invocation (3, 0, 0)"):
+        assert part in result.stderr
+    assert good(path, "--sanitize", "-b", "0=5xi32=1,2,3,4,5", "-b", "1=4xi32") == "binding[1]: 4xi32=2 3 4 5\n"
