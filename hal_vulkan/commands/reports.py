@@ -16,9 +16,9 @@ from typing import Final
 
 from ...hal.memory import MemoryTypeFlags
 from ...spirv.instrument import REPORT_BYTES, Place, Report, ReportKind
-from ...spirv.instrument.reports import CLEARED_WORDS
 from ...spirv.instrument.addresses import TABLE_WORDS
 from ...spirv.instrument.messages import access_message
+from ...spirv.instrument.reports import CLEARED_WORDS
 from ...status import DataLossError, OutOfRangeError, PumiceError
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
