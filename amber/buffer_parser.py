@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from ..files import reading_errors
-from ..status import shown
+from ..formats.image_format import ImageFormat as TexelFormat
+from ..formats.image_texels import to_texels
+from ..formats.picture import decode_picture, picture_to_array
+from ..status import InvalidArgumentError, shown
 from .script import Buffer, Extent, Sampler
 from .source import Source, Statement, Token, as_number
 from .types import NUMBER_NAMES, DataType, ImageFormat, Layout, Member, Number, Standard, Struct, layout_of, parse_type
@@ -136,7 +139,8 @@ class BufferParser:
         type = self.data_type(statement)
         if not isinstance(type, ImageFormat):
             self._source.fail(f"FORMAT takes an image format such as R8G8B8A8_UNORM, got {type}", statement.first.place)
-        extent, data = FRAMEBUFFER, None
+        extent = FRAMEBUFFER
+        data: bytes | None = None
         while (option := statement.accept("MIP_LEVELS", "SAMPLES", "FILE")) is not None:
             if option == "MIP_LEVELS":
                 extent = dataclasses.replace(extent, mip_levels=statement.integer("the number of mip levels", 1, 32))
@@ -144,12 +148,11 @@ class BufferParser:
                 extent = dataclasses.replace(extent, samples=statement.choice("a number of samples", _SAMPLES))
             else:
                 statement.accept("PNG")
-                raise self._source.unsupported(
-                    "contents from a PNG file are not read; give them as DATA, or as FILE BINARY of a DATA_TYPE",
-                    statement.place,
-                )
+                width, height, data = self._picture(statement, type)
+                extent = dataclasses.replace(extent, width=width, height=height)
         statement.finish()
-        data = bytes(extent.texels * layout_of(type, "STD430").size)
+        if data is None:
+            data = bytes(extent.texels * layout_of(type, "STD430").size)
         self.buffers[name.text] = Buffer(name.text, type, "STD430", data, name.place, extent)
 
     def image(self, statement: Statement) -> None:
@@ -248,13 +251,28 @@ class BufferParser:
                 return self._packed(lines, tokens, layout)
 
         elif statement.accept("PNG"):
-            raise self._source.unsupported("contents from a PNG file are not read; give them as DATA", statement.place)
+            raise statement.wrong("FILE PNG is for BUFFER … FORMAT; expected FILE TEXT or BINARY")
         else:
             statement.accept("BINARY")
         token = statement.take("the file's path")
         path = self._folder / token.text
         with reading_errors(path):
             return read(path.read_bytes())
+
+    def _picture(self, statement: Statement, type: ImageFormat) -> tuple[int, int, bytes]:
+        """Width, height and texels of a PNG file."""
+        token = statement.take("the file's path")
+        if not TexelFormat.is_name(type.name):
+            self._source.fail(f"pictures do not become texels of {type}; take R8G8B8A8_UNORM", token.place)
+        texels = TexelFormat.parse(type.name)
+        path = self._folder / token.text
+        with reading_errors(path):
+            content = path.read_bytes()
+        try:
+            picture = picture_to_array(decode_picture(content, token.text), texels, token.text)
+        except InvalidArgumentError as error:
+            raise self._source.error(error.message, token.place) from error
+        return picture.shape[1], picture.shape[0], to_texels(picture, texels, token.text).tobytes()
 
     def _data(self, statement: Statement, layout: Layout, name: Token) -> bytes:
         """The values after ``DATA``, on any number of lines, up to ``END``."""

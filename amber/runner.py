@@ -13,7 +13,15 @@ from ..hal_vulkan.commands.resources import Resource
 from ..runtime.device import Device
 from ..spirv.reflection_types import Binding as ShaderBinding
 from ..spirv.reflection_types import SpecializationConstant
-from ..status import InvalidArgumentError, NotFoundError, PumiceError, UnimplementedError
+from ..status import (
+    InvalidArgumentError,
+    NotFoundError,
+    OutOfRangeError,
+    PumiceError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+)
 from .expectations import compare_buffers, compare_texels, compare_values
 from .report import Failure, Outcome, RunTime, ScriptReport
 from .requirements import lacking
@@ -55,7 +63,7 @@ class ScriptRunner:
         self._script = script
         self._timeout = timeout
         self._resources = Resources(device, script)
-        self._executables: dict[tuple[str, tuple[str, ...]], Executable] = {}
+        self._executables: dict[tuple[str, tuple[str, ...], str], Executable] = {}
         self._pipelines: dict[tuple[str, str], ComputePipeline] = {}
         self._failures: list[Failure] = []
         self._timings: list[RunTime] = []
@@ -84,6 +92,8 @@ class ScriptRunner:
             self._commands(self._script.commands)
         except ScriptError as error:
             return Outcome.ERROR, self._text(error)
+        except UnavailableError as error:  # a compiler, or a tool of SPIR-V
+            return Outcome.UNSUPPORTED, self._text(error)
         except UnimplementedError as error:
             return Outcome.SKIPPED, self._text(error)
         except PumiceError as error:
@@ -108,7 +118,7 @@ class ScriptRunner:
             declared = self._script.pipelines[run[0]]
             try:
                 self._pipeline(declared, run[1])
-            except UnimplementedError:
+            except (UnimplementedError, UnavailableError):
                 raise
             except ScriptError as error:
                 wrong = wrong or error
@@ -156,7 +166,10 @@ class ScriptRunner:
     def _dispatch(self, run: Run) -> None:
         declared = self._script.pipelines[run.pipeline]
         pipeline = self._pipeline(declared, run.entry_point)
-        check_groups(pipeline, run.groups)
+        try:
+            check_groups(pipeline, run.groups)
+        except ResourceExhaustedError as error:
+            raise UnimplementedError(error.message) from error
         bindings = [self._bound(declared, binding) for binding in pipeline.entry.bindings]
         resources = [
             bound
@@ -167,7 +180,10 @@ class ScriptRunner:
         device = self._device
         commands = device.vulkan.create_command_buffer(name=run.pipeline, timing=run.timed)
         with commands:
-            commands.begin().dispatch(pipeline, resources, run.groups, push)
+            try:
+                commands.begin().dispatch(pipeline, resources, run.groups, push)
+            except (InvalidArgumentError, OutOfRangeError) as error:  # what is bound does not fit what is declared
+                raise self._error(error.message, run.place) from error
             payload = device.submit((commands.end(),))
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True):
                 self._resources.used(binding, payload, written=used.writable)
@@ -217,12 +233,12 @@ class ScriptRunner:
         key = (declared.name, entry_point)
         found = self._pipelines.get(key)
         if found is None:
-            executable = self._executable(declared)
+            name = entry_point or declared.entry_point or "main"
+            executable = self._executable(declared, name)
             constants = {c.constant_id: c for c in executable.reflections[0].specialization_constants}
             subgroups = declared.subgroups
             profile = self._device.profile.subgroup
             size = {"MIN": profile.min_size, "MAX": profile.max_size}.get(str(subgroups.size), subgroups.size)
-            name = entry_point or declared.entry_point or "main"
             found = self._pipelines[key] = executable.pipeline(
                 name,
                 specialization={
@@ -255,12 +271,13 @@ class ScriptRunner:
         number: int | float = struct.unpack(code, struct.pack("<I", value.bits))[0]
         return number
 
-    def _executable(self, declared: Pipeline) -> Executable:
-        key = (declared.shader, declared.optimizations)
+    def _executable(self, declared: Pipeline, entry_point: str) -> Executable:
+        shader = self._script.shaders[declared.shader]
+        # Modules of other languages have all of their entry points.
+        key = (shader.name, declared.optimizations, entry_point if shader.format == "HLSL" else "")
         found = self._executables.get(key)
         if found is None:
-            shader = self._script.shaders[declared.shader]
-            code = compile_shader(self._script, shader, declared.optimizations)
+            code = compile_shader(self._script, shader, declared.optimizations, entry_point)
             found = self._executables[key] = self._device.vulkan.create_executable(code)
         return found
 

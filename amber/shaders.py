@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from ..spirv import tools as spirv_tools
-from ..spirv.sources.glsl import compile_glsl
+from ..spirv.sources.compile import compile_source
+from ..spirv.sources.language import Language
 from ..status import InvalidArgumentError, shown
 from .script import Script, Shader
 from .source import Place, ScriptError, Source
@@ -18,10 +23,13 @@ _GLSL_PLACE: Final = re.compile(r".*:([0-9]+)")
 _WORD: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,8}")
 
 
-def compile_shader(script: Script, shader: Shader, optimizations: tuple[str, ...] = ()) -> bytes:
+def compile_shader(
+    script: Script, shader: Shader, optimizations: tuple[str, ...] = (), entry_point: str = "main"
+) -> bytes:
     """A SPIR-V module.
 
     Args:
+        entry_point: of HLSL: the function that is compiled.
         optimizations: passes of ``spirv-opt`` to run over it.
 
     Raises:
@@ -34,8 +42,12 @@ def compile_shader(script: Script, shader: Shader, optimizations: tuple[str, ...
         code = shader.source
     else:
         assert isinstance(shader.source, str)
-        compiled = {"SPIRV-ASM": _assemble, "SPIRV-HEX": _from_hex, "GLSL": _compile_glsl}[shader.format]
-        code = compiled(script, shader, shader.source, target)
+        if shader.format == "SPIRV-ASM":
+            code = _assemble(script, shader, shader.source, target)
+        elif shader.format == "SPIRV-HEX":
+            code = _from_hex(script, shader, shader.source)
+        else:
+            code = _compile(script, shader, shader.source, target, entry_point)
     if optimizations:
         try:
             code = spirv_tools.optimize(code, target, optimizations)
@@ -54,7 +66,7 @@ def _assemble(script: Script, shader: Shader, text: str, target: str) -> bytes:
         raise _error(script, shader, f"spirv-as: {match[3]}", int(match[1]), int(match[2])) from error
 
 
-def _from_hex(script: Script, shader: Shader, text: str, target: str) -> bytes:
+def _from_hex(script: Script, shader: Shader, text: str) -> bytes:
     words: list[int] = []
     for number, line in enumerate(text.splitlines()):
         for match in re.finditer(r"[^\s,]+", line.split("#")[0].split(";")[0]):
@@ -67,14 +79,35 @@ def _from_hex(script: Script, shader: Shader, text: str, target: str) -> bytes:
     return struct.pack(f"={len(words)}I", *words)
 
 
-def _compile_glsl(script: Script, shader: Shader, text: str, target: str) -> bytes:
+def _compile(script: Script, shader: Shader, text: str, target: str, entry_point: str) -> bytes:
     # "vulkan1.1spv1.4" names both; a SPIR-V version is "spv1.4" to the other tools and "spirv1.4" to compilers.
     target = re.sub(r"^(?:vulkan1\.[0-9])?spv", "spirv", target)
+    language = Language(shader.format.lower())
     try:
-        return compile_glsl(text, target_env=target)
+        with _virtual_folder(script) as folder:
+            folders = [folder] if folder is not None else []
+            return compile_source(
+                text, language, entry_point=entry_point, include_dirs=folders, target_env=target, register_shifts={}
+            )
     except InvalidArgumentError as error:
         match = _GLSL_PLACE.fullmatch(error.location or "")
         raise _error(script, shader, error.message, int(match[1]) if match else 0, 1, pointed=True) from error
+
+
+@contextlib.contextmanager
+def _virtual_folder(script: Script) -> Iterator[Path | None]:
+    """A folder with the script's virtual files, for shaders to include; ``None`` if it has none."""
+    if not script.virtual_files:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="pumice-amber-") as name:
+        root = Path(name).resolve()
+        for file, text in script.virtual_files.items():
+            path = (root / file).resolve()
+            if path.is_relative_to(root):  # nothing is written elsewhere
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+        yield root
 
 
 def _error(

@@ -22,7 +22,7 @@ from typing import Final
 from ...files import CachedFile
 from ...status import InvalidArgumentError, shown
 from .. import tools as spirv_tools
-from .compiler import Compiler, Job
+from .compiler import REGISTER_SHIFTS, Compiler, Job
 from .diagnostics import compile_error
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
@@ -47,6 +47,7 @@ def compile_source(
     target_env: str = "vulkan1.2",
     optimize: bool = False,
     debug: bool = False,
+    register_shifts: Mapping[str, int] = REGISTER_SHIFTS,
 ) -> bytes:
     """Compile a source to a SPIR-V module.
 
@@ -63,6 +64,8 @@ def compile_source(
             SPIR-V version (``spirv1.4``).
         optimize: run ``spirv-opt -O`` over the result.
         debug: keep the source and line numbers in the module.
+        register_shifts: of HLSL: what is added to the numbers of registers, by kind; with none, ``t0`` and ``u0`` are
+            both binding 0.
 
     Returns:
         The module's bytes, in the byte order of this machine.
@@ -101,6 +104,7 @@ def compile_source(
         folders=folders,
         target_env=target_env,
         debug=debug,
+        register_shifts=dict(register_shifts),
     )
 
     def ingredients() -> tuple[bytes, dict[Path, bytes], object]:

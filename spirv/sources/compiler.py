@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,7 @@ class Job:
         entry_point: ``None`` is all of them, where the compiler finds them by itself.
         macros: ``NAME=VALUE``.
         target_env: ``vulkan1.2`` or ``spirv1.5``.
+        register_shifts: what is added to the numbers of HLSL's registers, by kind.
     """
 
     language: Language
@@ -37,6 +38,7 @@ class Job:
     folders: Sequence[Path]
     target_env: str
     debug: bool
+    register_shifts: Mapping[str, int] = field(default_factory=lambda: dict(REGISTER_SHIFTS))
 
     @property
     def spirv_version(self) -> str:

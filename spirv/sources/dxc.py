@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from .compiler import REGISTER_SHIFTS, Compiler, Job, version_of
+from .compiler import Compiler, Job, version_of
 from .diagnostics import Diagnostic
 
 _ERROR: Final = re.compile(r"^(.+?):(\d+):(\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
@@ -20,7 +20,7 @@ class Dxc(Compiler):
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         target = _TARGETS.get(job.spirv_version, job.vulkan_version.replace("1.4", "1.3"))
         arguments = ["-spirv", "-T", "cs_6_6", "-E", job.entry_point or "main", f"-fspv-target-env={target}"]
-        for register, shift in REGISTER_SHIFTS.items():
+        for register, shift in job.register_shifts.items():
             arguments += [f"-fvk-{register}-shift", str(shift), "all"]
         arguments += ["-fspv-debug=line"] if job.debug else []
         return ["-nologo", *arguments, *job.preprocessor(), "-Fo", str(output), source]

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...status import shown
 from .. import tools as spirv_tools
-from .compiler import REGISTER_SHIFTS, Compiler, Job
+from .compiler import Compiler, Job
 from .diagnostics import Diagnostic
 from .includes import enable_includes
 from .language import Language
@@ -32,7 +32,7 @@ class Glslang(Compiler):
         if job.language is Language.HLSL:
             entry = job.entry_point or "main"
             arguments += ["-D", "-e", entry, "--source-entrypoint", entry, "--hlsl-enable-16bit-types", "--hlsl-iomap"]
-            for register, shift in REGISTER_SHIFTS.items():
+            for register, shift in job.register_shifts.items():
                 arguments += [f"--shift-{_SHIFTED[register]}-binding", str(shift)]
         return [*arguments, *(["-g"] if job.debug else []), *job.preprocessor(), "-o", str(output), source]
 

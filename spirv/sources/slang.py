@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .compiler import REGISTER_SHIFTS, Compiler, Job, version_of
+from .compiler import Compiler, Job, version_of
 from .diagnostics import Diagnostic, framed_errors
 from .language import Language
 
@@ -37,7 +37,7 @@ class Slangc(Compiler):
         if job.entry_point is not None:
             arguments += ["-entry", job.entry_point, "-stage", "compute"]
         if job.language is Language.HLSL:
-            for register, shift in REGISTER_SHIFTS.items():
+            for register, shift in job.register_shifts.items():
                 arguments += [f"-fvk-{register}-shift", str(shift), "all"]
         arguments += [*(["-g"] if job.debug else []), *job.preprocessor(), source]
         if self.library is None:

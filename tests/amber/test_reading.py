@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from pumice.amber.reading import parse, parse_text
-from pumice.amber.script import ExpectValues, Repeat, Run, Subgroups, Tolerance, Write
+from pumice.amber.script import ExpectValues, Extent, Repeat, Run, Subgroups, Tolerance, Write
 from pumice.amber.source import ScriptError, UnsupportedScriptError
+from pumice.formats.picture import encode_picture
 from pumice.status import NotFoundError
 
 SHADER = """#!amber
@@ -90,6 +91,22 @@ def test_contents_from_files(tmp_path: Path) -> None:
     script = parse(tmp_path / "s.amber")
     assert np.frombuffer(script.buffers["a"].data, np.float32).tolist() == [0, 1, 2, 3]
     assert np.frombuffer(script.buffers["b"].data, np.int32).tolist() == [1, 2, 3, 4]
+
+
+def test_contents_from_pictures(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="pillow is not installed")
+    picture = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    (tmp_path / "p.png").write_bytes(encode_picture(picture))
+    script = parse_text("#!amber\nBUFFER b FORMAT R8G8B8A8_UNORM FILE PNG p.png", folder=tmp_path)
+    assert script.buffers["b"].extent == Extent(2, 3, 2)
+    assert script.buffers["b"].data == picture.tobytes()
+    (tmp_path / "q.png").write_bytes(b"no picture")
+    for name, format, message in (
+        ("q.png", "R8G8B8A8_UNORM", "expected a PNG or JPEG picture"),
+        ("p.png", "R8_UNORM", "the picture has 4 channel"),
+    ):
+        with pytest.raises(ScriptError, match=message):
+            parse_text(f"#!amber\nBUFFER b FORMAT {format} FILE PNG {name}", folder=tmp_path)
 
 
 def test_the_older_form() -> None:

@@ -14,6 +14,9 @@ from pumice.amber.running import Devices
 from pumice.hal_vulkan.device import Device as HalDevice
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.runtime.device import Device
+from pumice.spirv.sources.find import find_compiler
+from pumice.spirv.sources.language import Language
+from pumice.status import UnavailableError
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
 HEAD = """#!amber
@@ -214,3 +217,38 @@ def test_files(devices: Devices, tmp_path: Path) -> None:
     assert devices.run(tmp_path / "y.amber").outcome is Outcome.ERROR
     path.write_text("#!amber\nSHADER vertex v PASSTHROUGH\n")
     assert devices.run(path).outcome is Outcome.UNSUPPORTED
+
+
+HLSL = """#!amber
+VIRTUAL_FILE lib/add.hlsl
+uint added(uint x) { return x + 5; }
+END
+SHADER compute s HLSL
+#include "lib/add.hlsl"
+RWStructuredBuffer<uint> b : register(u1);
+[numthreads(4, 1, 1)] void other(uint3 i : SV_DispatchThreadID) { b[i.x] = added(b[i.x]); }
+END
+BUFFER b DATA_TYPE uint32 SIZE 4 SERIES_FROM 0 INC_BY 1
+PIPELINE compute p
+  ATTACH s ENTRY_POINT other
+  BIND BUFFER b AS storage DESCRIPTOR_SET 0 BINDING 1
+END
+RUN p 1 1 1
+EXPECT b IDX 0 EQ 5 6 7 8
+"""
+
+
+def test_hlsl_with_files_of_the_script(devices: Devices) -> None:
+    try:
+        find_compiler(Language.HLSL)
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    assert check(devices, HLSL).outcome is Outcome.PASSED
+    report = check(devices, HLSL.replace("added(b", "addde(b"))
+    assert report.outcome is Outcome.ERROR and report.reason.startswith("8: shader s: "), report.reason
+
+
+def test_a_compiler_that_is_not_installed(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_GLSLC", "/nowhere/glslc")
+    report = check(devices, f"{HEAD}RUN main 1 1 1\n")
+    assert report.outcome is Outcome.UNSUPPORTED and "/nowhere/glslc" in report.reason
