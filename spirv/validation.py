@@ -35,6 +35,8 @@ _OPTIONS: Final = {
     "uniformBufferStandardLayout": "--uniform-buffer-standard-layout",
     "workgroupMemoryExplicitLayoutScalarBlockLayout": "--workgroup-scalar-block-layout",
     "maintenance4": "--allow-localsizeid",
+    "maintenance8": "--allow-offset-texture-operand",
+    "maintenance9": "--allow-vulkan-32-bit-bitwise",
 }
 # The last SPIR-V version of each Vulkan environment (Vulkan specification, "Versions and Formats").
 _LAST_VERSION: Final = {"vulkan1.0": (1, 0), "vulkan1.1": (1, 3), "vulkan1.2": (1, 5)}

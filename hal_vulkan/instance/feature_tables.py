@@ -121,7 +121,9 @@ STRUCTURES: Final = """
 1000567000 |  | VK_EXT_shader_float8 | shaderFloat8 shaderFloat8CooperativeMatrix
 1000573000 |  | VK_KHR_device_fault | deviceFault deviceFaultVendorBinary deviceFaultReportMasked
  deviceFaultDeviceLostOnMasked
+1000574000 |  | VK_KHR_maintenance8 | maintenance8
 1000579000 |  | VK_KHR_shader_fma | shaderFmaFloat16 shaderFmaFloat32 shaderFmaFloat64
+1000584000 |  | VK_KHR_maintenance9 | maintenance9
 1000593000 |  | VK_NV_cooperative_matrix2 | cooperativeMatrixWorkgroupScope cooperativeMatrixFlexibleDimensions
  cooperativeMatrixReductions cooperativeMatrixConversions cooperativeMatrixPerElementOperations
  cooperativeMatrixTensorAddressing cooperativeMatrixBlockLoads
@@ -137,7 +139,8 @@ STRUCTURES: Final = """
 1000689000 |  | VK_NV_cooperative_matrix_decode_vector | cooperativeMatrixDecodeVector
 """
 
-# Extension, the core version that has it or -, and what it depends on beyond Vulkan 1.2: alternatives.
+# Extension (* if only others need it), the core version that has it or -, and what it depends on beyond
+# Vulkan 1.2: alternatives.
 EXTENSIONS: Final = """
 VK_AMD_gcn_shader -
 VK_AMD_gpu_shader_half_float -
@@ -172,13 +175,15 @@ VK_GOOGLE_decorate_string -
 VK_GOOGLE_hlsl_functionality1 -
 VK_GOOGLE_user_type -
 VK_INTEL_shader_integer_functions2 -
-VK_KHR_acceleration_structure - VK_KHR_deferred_host_operations
+VK_KHR_acceleration_structure* - VK_KHR_deferred_host_operations
 VK_KHR_compute_shader_derivatives -
 VK_KHR_cooperative_matrix -
-VK_KHR_deferred_host_operations -
-VK_KHR_device_fault -
+VK_KHR_deferred_host_operations* -
+VK_KHR_device_fault* -
 VK_KHR_format_feature_flags2 1.3
 VK_KHR_maintenance4 1.3
+VK_KHR_maintenance8 -
+VK_KHR_maintenance9 -
 VK_KHR_portability_subset -
 VK_KHR_ray_query - VK_KHR_acceleration_structure
 VK_KHR_ray_tracing_maintenance1 - VK_KHR_acceleration_structure

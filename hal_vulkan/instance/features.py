@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Final, NamedTuple
 
 from ...spirv.capabilities import requirements
@@ -38,8 +38,8 @@ hostQueryReset timelineSemaphore synchronization2 pipelineCreationCacheControl
 """
 _CORE: Final = frozenset(_CORE_TABLE.split())
 # Of the extensions' structures all booleans are used but those for sparse memory, tools that replay captures, groups of
-# devices and ray-tracing pipelines, and those that cost speed or change what a lost device reports.
-_LEFT_OUT: Final = re.compile(r"sparse|CaptureReplay|Robust|MultiDevice|^deviceFault.|^rayTracingPipeline")
+# devices, ray-tracing pipelines and lost devices, and those that cost speed.
+_LEFT_OUT: Final = re.compile(r"sparse|CaptureReplay|Robust|MultiDevice|^deviceFault|^rayTracingPipeline")
 
 
 class FeatureStructure(NamedTuple):
@@ -66,10 +66,14 @@ class FeatureStructure(NamedTuple):
 
 
 class Extension(NamedTuple):
-    """An extension that compute uses: the core version that has it, and what it needs, as alternatives."""
+    """An extension that compute uses: the core version that has it, and what it needs, as alternatives.
+
+    ``serves`` tells one that is of no use but for others that need it.
+    """
 
     core: Version
     needs: tuple[frozenset[str], ...]
+    serves: bool
 
 
 def _version(text: str) -> Version:
@@ -111,20 +115,37 @@ def known_extensions() -> dict[str, Extension]:
         first, *others = row.split("|")
         name, core, *needs = first.split()
         alternatives = (frozenset(needs), *(frozenset(other.split()) for other in others))
-        found[name] = Extension(_NEVER if core == "-" else _version(core), alternatives)
+        found[name.rstrip("*")] = Extension(_NEVER if core == "-" else _version(core), alternatives, name[-1] == "*")
     return found
+
+
+def needed_extensions(version: Version, usable: frozenset[str]) -> frozenset[str]:
+    """What is enabled of extensions that can be: those that are of use, and those that they need."""
+    known = known_extensions()
+    found, pending = set[str](), [name for name in usable if not known[name].serves]
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            holding = [one for one in known[name].needs if all(_holds(token, version, usable) for token in one)]
+            pending += [token for token in min(holding, key=len, default=()) if token in known]
+    return frozenset(found)
+
+
+def _holds(token: str, version: Version, extensions: Set[str]) -> bool:
+    return version >= _version(token) if token[0].isdigit() else token in extensions
 
 
 def offered_extensions(version: Version, extensions: frozenset[str]) -> frozenset[str]:
     """The known extensions that a device offers with all that they need, and that its core version does not include."""
     known = known_extensions()
     found = {name for name in known.keys() & extensions if version < known[name].core}
-
-    def holds(token: str) -> bool:
-        return version >= _version(token) if token[0].isdigit() else token in found
-
     while True:
-        lacking = {name for name in found if not any(all(map(holds, one)) for one in known[name].needs)}
+        lacking = {
+            name
+            for name in found
+            if not any(all(_holds(token, version, found) for token in one) for one in known[name].needs)
+        }
         if not lacking:
             return frozenset(found)
         found -= lacking

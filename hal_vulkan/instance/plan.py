@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...status import InvalidArgumentError, UnavailableError
-from .features import feature_structures, offered_extensions
+from .features import feature_structures, needed_extensions, offered_extensions
 from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
 
 _MIN_PUSH_DESCRIPTORS: Final = 8
@@ -254,17 +254,19 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
     version = profile.api_version[:2]
     offered = offered_extensions(version, profile.extensions)
     enabled: set[str] = set()
-    useless: set[str] = set()
-    for structure in feature_structures():
+    useless: set[str] = set()  # extensions whose features are all missing
+    structures = feature_structures()
+    for structure in structures:
         if not structure.offered(version, offered):
             continue
-        before = len(enabled)
         for name in structure.used:
             if name in profile.features and _NEEDS.get(name, name) in (enabled | {name}):
                 enabled.add(name)
-        if len(enabled) == before and not enabled.intersection(structure.used):
+        if structure.used and not enabled.intersection(structure.used):
             useless.update(structure.extensions)
-    extensions |= offered_extensions(version, offered - useless)
+    needed = needed_extensions(version, offered_extensions(version, offered - useless))
+    extensions |= needed
+    enabled = {name for name in enabled if any(name in one.used and one.offered(version, needed) for one in structures)}
     if options.robust_buffer_access:
         if "robustBufferAccess" not in profile.features:
             raise UnavailableError(f"{profile.name!r} lacks robustBufferAccess; plan without robust_buffer_access")

@@ -28,7 +28,8 @@ _NO_COMPUTE: Final = re.compile(
 )
 # For execution without a capability of SPIR-V's, for the runtime, and for images and samplers.
 _OTHERS_TABLE: Final = """
-EXT_subgroup_size_control KHR_maintenance4 KHR_zero_initialize_workgroup_memory EXT_shader_image_atomic_int64
+EXT_subgroup_size_control KHR_maintenance4 KHR_maintenance8 KHR_maintenance9 KHR_zero_initialize_workgroup_memory
+EXT_shader_image_atomic_int64
 KHR_synchronization2 EXT_pipeline_creation_cache_control KHR_portability_subset
 EXT_4444_formats EXT_texture_compression_astc_hdr EXT_custom_border_color EXT_non_seamless_cube_map
 EXT_image_2d_view_of_3d KHR_format_feature_flags2
@@ -176,7 +177,8 @@ def feature_tables(registry: bytes) -> str:
     for name in sorted(extensions):
         alternatives = " | ".join(" ".join(sorted(one)) for one in known.needs(name))
         promoted = known.promoted(name)
-        needs.append(f"{name} {'.'.join(map(str, promoted)) if promoted else '-'} {alternatives}".rstrip())
+        mark = "" if name in wanted else "*"
+        needs.append(f"{name}{mark} {'.'.join(map(str, promoted)) if promoted else '-'} {alternatives}".rstrip())
     return "\n".join(
         [
             '"""Vulkan\'s feature structures and the extensions that compute uses.',
@@ -194,7 +196,8 @@ def feature_tables(registry: bytes) -> str:
             "# which has it | its members, each a VkBool32, in order. The first row is VkPhysicalDeviceFeatures2.",
             *_table("STRUCTURES", rows),
             "",
-            "# Extension, the core version that has it or -, and what it depends on beyond Vulkan 1.2: alternatives.",
+            "# Extension (* if only others need it), the core version that has it or -, and what it depends on beyond",
+            "# Vulkan 1.2: alternatives.",
             *_table("EXTENSIONS", needs),
             "",
         ]
