@@ -10,7 +10,7 @@ import struct
 from typing import Final, Literal, Protocol
 
 from ...closing import Closing
-from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError, shown
+from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new
 
@@ -148,7 +148,13 @@ class Sampler(Closing):
         number = _choice("reduction", reduction, _REDUCTIONS)
         if number:
             reduced = new("VkSamplerReductionModeCreateInfo", reductionMode=number)
+        if device.sampler_count >= limits.max_sampler_allocation_count:
+            raise ResourceExhaustedError(
+                f"{profile.name} has up to {limits.max_sampler_allocation_count} samplers, and so many are open; close "
+                "some, or use one in several places"
+            )
         self.handle: CData = device.create("sampler", chain(info, reduced))
+        device.sampler_count += 1
         self.serial = allocator.new_serial()
         self.descriptor = _DESCRIPTOR.pack(handle_value(self.handle), 0, 0, self.serial)
         self.combined: dict[int, SampledView] = {}
@@ -173,6 +179,7 @@ class Sampler(Closing):
         self.combined.clear()
         self._allocator.forget(self.serial)
         self.device.destroy("sampler", self.handle)
+        self.device.sampler_count -= 1
 
     def describe(self) -> str:
         """In words, for messages."""

@@ -73,6 +73,7 @@ class LogicalDevice(AnyDevice):
         groups_max: workgroups of one dispatch (x, y, z).
         on_lost: told the error of a lost device once.
         reports: what instrumented shaders report.
+        sampler_count: samplers that are not destroyed; devices limit them.
         close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
     """
 
@@ -111,6 +112,7 @@ class LogicalDevice(AnyDevice):
         self.queues = ()
         self.on_lost: Callable[[PumiceError], None] | None = None
         self.close_epoch = 0
+        self.sampler_count = 0
         limits = self.profile.limits
         self.bind_limits = (
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,

@@ -142,6 +142,7 @@ class DeviceLimits:
     max_descriptor_set_storage_images: _U32 = 24
     max_per_stage_resources: _U32 = 128
     max_texel_buffer_elements: _U32 = 65536
+    max_sampler_allocation_count: _U32 = 4000
     max_sampler_anisotropy: float = 1.0
     max_sampler_lod_bias: float = 2.0
     max_compute_shared_memory_size: _U32 = 16384

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from support.device_images import glsl
@@ -11,10 +12,23 @@ from support.host_buffers import HOST
 from pumice.formats.image_format import ImageFormat
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.device import Device
-from pumice.hal_vulkan.images.format_features import ImageUsage, format_features
+from pumice.hal_vulkan.images.format_features import (
+    DEPTH_COMPARISON,
+    STORAGE_READ_WITHOUT_FORMAT,
+    STORAGE_WRITE_WITHOUT_FORMAT,
+    ImageUsage,
+    format_features,
+)
 from pumice.hal_vulkan.images.image import Image
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError
+from pumice.status import (
+    ClosedError,
+    InvalidArgumentError,
+    OutOfRangeError,
+    PumiceError,
+    ResourceExhaustedError,
+    UnimplementedError,
+)
 
 pytestmark = pytest.mark.vulkan
 
@@ -90,6 +104,38 @@ def test_samplers_that_cannot_be(
 ) -> None:
     with pytest.raises(error, match=match):
         device.create_sampler(**options)  # type: ignore[arg-type]
+
+
+def test_more_samplers_than_the_device_has(device: Device) -> None:
+    device.profile = replace(device.profile, limits=replace(device.profile.limits, max_sampler_allocation_count=3))
+    samplers = [device.create_sampler() for _ in range(3)]
+    with pytest.raises(ResourceExhaustedError, match="up to 3 samplers"):
+        device.create_sampler()
+    samplers.pop().close()
+    samplers.append(device.create_sampler())
+    for sampler in samplers:
+        sampler.close()
+
+
+@pytest.mark.usefixtures("untouched")
+def test_images_that_no_memory_holds(device: Device) -> None:
+    with pytest.raises((ResourceExhaustedError, OutOfRangeError)):
+        device.create_image("rgba32float", (16384, 16384), layers=64)
+
+
+def test_devices_that_report_narrow_features(device: Device) -> None:
+    """Before Vulkan 1.3 a format's features have 32 bits, and features of the device say the rest."""
+    texels, depth = ImageFormat.parse("rgba8unorm"), ImageFormat.parse("d32float")
+    wide = format_features(device, texels)
+    with Device(device.driver) as older:
+        older.profile = replace(device.profile, api_version=(1, 2, 0), extensions=frozenset())
+        features = older.plan.features | {"shaderStorageImageReadWithoutFormat"}
+        older.plan = replace(older.plan, features=features - {"shaderStorageImageWriteWithoutFormat"})
+        narrow = format_features(older, texels)
+        assert narrow.image & 0xFFFF == wide.image & 0xFFFF and narrow.usage == wide.usage
+        assert narrow.image & STORAGE_READ_WITHOUT_FORMAT and not narrow.image & STORAGE_WRITE_WITHOUT_FORMAT
+        assert format_features(older, depth).image & DEPTH_COMPARISON
+        assert not narrow.image & DEPTH_COMPARISON
 
 
 @pytest.fixture
