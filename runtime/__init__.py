@@ -2,7 +2,7 @@
 
 Imports: hal, hal_vulkan, hal_reference, vm, spirv, formats, shaders and the ground. What needs Vulkan is imported when
 first used, so that the reference device works without it.
-Read: arrays, images, kernels, device, values, parameters, modules, profiling, sessions.
+Read: arrays, images, kernels, device, elementwise, values, parameters, modules, profiling, sessions.
 """
 
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from .parameters import ParameterIndex
 from .sessions import Instance, Session, SessionFunction, SessionOptions
 
 if TYPE_CHECKING:
+    from .elementwise import ElementwiseKernel, ReductionKernel, ScanKernel
     from .kernels import Kernel
 
 __all__ = [
@@ -22,10 +23,13 @@ __all__ = [
     "Device",
     "DeviceArray",
     "DeviceImage",
+    "ElementwiseKernel",
     "Instance",
     "Kernel",
     "ParameterIndex",
+    "ReductionKernel",
     "Sampler",
+    "ScanKernel",
     "Session",
     "SessionFunction",
     "SessionOptions",
@@ -35,4 +39,7 @@ __all__ = [
     "open_device",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, {".kernels": ("Kernel",)})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {".kernels": ("Kernel",), ".elementwise": ("ElementwiseKernel", "ReductionKernel", "ScanKernel")},
+)

@@ -33,6 +33,7 @@ _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TEXT_NAME: Final = "source"
 _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
+_NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -48,6 +49,7 @@ def compile_source(
     optimize: bool = False,
     debug: bool = False,
     register_shifts: Mapping[str, int] = REGISTER_SHIFTS,
+    parts: Mapping[str, str] = _NO_PARTS,
 ) -> bytes:
     """Compile a source to a SPIR-V module.
 
@@ -66,6 +68,7 @@ def compile_source(
         debug: keep the source and line numbers in the module.
         register_shifts: of HLSL: what is added to the numbers of registers, by kind; with none, ``t0`` and ``u0`` are
             both binding 0.
+        parts: texts that the source holds under a ``#line`` with a name, by that name, to be shown in errors.
 
     Returns:
         The module's bytes, in the byte order of this machine.
@@ -120,7 +123,7 @@ def compile_source(
     cached = entry.load()
     if cached is not None:
         return cached
-    code = _run(compiler, job, text, files, source)
+    code = _run(compiler, job, text, files, source, parts)
     if optimize:
         code = spirv_tools.optimize(code, target_env.replace("spirv", "spv"))
     # The compiler read the files after they were read here.
@@ -141,7 +144,14 @@ def _macros(defines: Mapping[str, str | int]) -> list[str]:
     return macros
 
 
-def _run(compiler: Compiler, job: Job, text: bytes, files: Mapping[Path, bytes], source: str | Path) -> bytes:
+def _run(
+    compiler: Compiler,
+    job: Job,
+    text: bytes,
+    files: Mapping[Path, bytes],
+    source: str | Path,
+    parts: Mapping[str, str],
+) -> bytes:
     """The module of a source and the files that it includes."""
     root = absolute(source) if isinstance(source, Path) else None
     compiled = compiler.prepared(text.removeprefix(BYTE_ORDER_MARK), root if job.debug else None)
@@ -164,6 +174,7 @@ def _run(compiler: Compiler, job: Job, text: bytes, files: Mapping[Path, bytes],
         said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
         shown_name = str(source) if root is not None else "<source>"
         texts = {str(path): content for path, content in files.items()}
+        texts |= {name: part.encode("utf-8", "replace") for name, part in parts.items()}
         own = [name, str(folder / name), ""] + ([str(root)] if root is not None else [])  # a copy may name its original
         texts |= dict.fromkeys(own, text)
         found = compiler.diagnostics(said)

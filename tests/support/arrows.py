@@ -139,6 +139,7 @@ ROOMS: Mapping[str, set[str]] = {
     "runtime.images": {"arrays"},
     "runtime.kernels": {"arrays", "images"},
     "runtime.device": {"arrays", "images", "kernels"},
+    "runtime.elementwise": {"arrays", "device", "kernels"},
     "runtime.parameters": set(),
     "runtime.profiling": {"modules.hal"},
     "runtime.values": set(),

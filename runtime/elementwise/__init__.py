@@ -1,0 +1,11 @@
+"""Kernels from expressions: elementwise, reductions and scans, written as GLSL and kept.
+
+Imports: runtime.arrays, runtime.kernels, runtime.device, spirv.sources, status.
+Read: types, parameters, arguments, geometry, program, kernels, elementwise, axes, accumulator, reduction, scan.
+"""
+
+from .elementwise import ElementwiseKernel
+from .reduction import ReductionKernel
+from .scan import ScanKernel
+
+__all__ = ["ElementwiseKernel", "ReductionKernel", "ScanKernel"]

@@ -1,0 +1,271 @@
+"""The arguments of a call: their types, shapes and device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError, shorten
+from ..arrays.array import DeviceArray
+from .parameters import Declared
+from .types import ELEMENTS
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+Argument: TypeAlias = "np.ndarray | DeviceArray | np.generic | Sequence[object] | int | float | bool"
+Result: TypeAlias = "np.ndarray | DeviceArray"
+
+_MAX_ELEMENTS = (1 << 31) - 1
+_lock = threading.Lock()
+_shared: Device | None = None
+
+
+@dataclass(slots=True)
+class Value:
+    """An argument: an array, or a number of a dtype.
+
+    Attributes:
+        array: of the device that the kernel runs on; ``None`` for a number.
+        host: where the result of an array of the host goes to.
+    """
+
+    declared: Declared
+    dtype: np.dtype[np.generic]
+    array: DeviceArray | None = None
+    number: int | float | bool = 0
+    host: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return () if self.array is None else self.array.shape
+
+
+class Arguments:
+    """The arguments of a call, by the kernel's parameters.
+
+    Attributes:
+        device: the one that the kernel runs on.
+        dtypes: of the letters that stand for types.
+        on_host: whether no argument is on a device, so that results go to the host.
+    """
+
+    def __init__(
+        self,
+        kernel: str,
+        inputs: Sequence[Declared],
+        outputs: Sequence[Declared],
+        given: Sequence[object],
+        named: Mapping[str, object],
+        out: object,
+        device: Device | None,
+    ) -> None:
+        self.kernel = kernel
+        places = _placed(kernel, inputs, outputs, given, named, out)
+        arrays = [value for value in places.values() if isinstance(value, DeviceArray)]
+        self.on_host = not arrays
+        self.device = _device_of(kernel, arrays, device)
+        self.dtypes: dict[str, np.dtype[np.generic]] = {}
+        declared = {one.name: one for one in (*inputs, *outputs)}
+        # Arrays tell the types that letters stand for; numbers follow.
+        prepared = {name: _prepared(kernel, declared[name], value) for name, value in places.items()}
+        for numbers in (False, True):
+            for name, value in prepared.items():
+                if isinstance(value, (int, float, bool)) == numbers:
+                    self._infer(declared[name], value)
+        self.inputs = [self._value(one, prepared[one.name]) for one in inputs]
+        self.outputs = [self._value(one, prepared[one.name]) for one in outputs if one.name in prepared]
+        self.missing = [one for one in outputs if one.name not in prepared]
+        for one in self.missing:
+            if one.dtype is None and one.generic not in self.dtypes:
+                raise InvalidArgumentError(
+                    f"{kernel}: no argument tells what {one.generic} is, the type of {one.name}: pass out=, or declare "
+                    "a type by name"
+                )
+
+    def dtype_of(self, one: Declared) -> np.dtype[np.generic]:
+        """The dtype of a parameter."""
+        return one.dtype if one.dtype is not None else self.dtypes[one.generic]
+
+    def new(self, one: Declared, shape: tuple[int, ...]) -> Value:
+        """A new array for an output."""
+        dtype = self.dtype_of(one)
+        check_element(self.kernel, one.name, dtype, self.device)
+        check_size(self.kernel, shape)
+        return Value(one, dtype, self.device.empty(shape, dtype))
+
+    def results(self, values: Sequence[Value]) -> Result | tuple[Result, ...] | None:
+        """What the call returns for these arrays: on the host if all arguments were."""
+        found: list[Result] = []
+        for value in values:
+            assert value.array is not None
+            if value.host is not None:
+                np.copyto(value.host, value.array.numpy())
+                found.append(value.host)
+            else:
+                found.append(value.array.numpy() if self.on_host else value.array)
+        return found[0] if len(found) == 1 else tuple(found) or None
+
+    def _infer(self, one: Declared, value: object) -> None:
+        dtype = value.dtype if isinstance(value, (np.ndarray, np.generic, DeviceArray)) else None
+        if one.dtype is not None:
+            if dtype is not None and dtype != one.dtype and not _is_number(value):
+                raise InvalidArgumentError(
+                    f"{self.kernel}: {one.name} got dtype {dtype}; it is declared as {one.type_name}. Convert with "
+                    f".astype(np.{one.dtype})"
+                )
+            return
+        if dtype is None:
+            # A number of Python takes the type of the arrays; alone it is one of 32 bits, as devices compute with.
+            kinds = {bool: np.bool_, int: np.int32, float: np.float32}
+            dtype = np.dtype(kinds[type(value)])
+            self.dtypes.setdefault(one.generic, dtype)
+        elif self.dtypes.setdefault(one.generic, dtype) != dtype:
+            raise InvalidArgumentError(
+                f"{self.kernel}: {one.name} got dtype {dtype}, but {one.generic} is {self.dtypes[one.generic]} by the "
+                f"arguments before. Convert with .astype(np.{self.dtypes[one.generic]})"
+            )
+
+    def _value(self, one: Declared, value: object) -> Value:
+        dtype = self.dtype_of(one)
+        check_element(self.kernel, one.name, dtype, self.device)
+        if isinstance(value, DeviceArray):
+            check_size(self.kernel, value.shape)
+            return Value(one, dtype, value)
+        if isinstance(value, np.ndarray):
+            check_size(self.kernel, value.shape)
+            return Value(one, dtype, self.device.asarray(value), host=value if value.flags.writeable else None)
+        return Value(one, dtype, number=_number(self.kernel, one, dtype, value))
+
+
+def check_size(kernel: str, shape: Sequence[int]) -> None:
+    count = 1
+    for length in shape:
+        count *= length
+    if count > _MAX_ELEMENTS:
+        raise OutOfRangeError(
+            f"{kernel}: an array of {count:,} elements; at most {_MAX_ELEMENTS:,} are counted: pass parts"
+        )
+
+
+def check_element(kernel: str, name: str, dtype: np.dtype[np.generic], device: Device) -> None:
+    """Raises if the device has no such elements."""
+    element = ELEMENTS.get(dtype)
+    if element is None:
+        raise InvalidArgumentError(
+            f"{kernel}: {name} got dtype {dtype}; expected one of {', '.join(map(str, ELEMENTS))}"
+        )
+    if element.feature and element.feature not in device.profile.features:
+        raise UnimplementedError(f"{kernel}: {name} is {dtype}, which needs {element.feature}; {device.name} lacks it")
+
+
+def _placed(
+    kernel: str,
+    inputs: Sequence[Declared],
+    outputs: Sequence[Declared],
+    given: Sequence[object],
+    named: Mapping[str, object],
+    out: object,
+) -> dict[str, object]:
+    """Arguments by the names of parameters: inputs, then outputs, then those by name."""
+    every = [*inputs, *outputs]
+    takes = f"it takes {', '.join(one.name for one in inputs) or 'nothing'}"
+    if outputs:
+        takes += f", and for results {', '.join(one.name for one in outputs)}"
+    if len(given) > len(every):
+        raise InvalidArgumentError(f"{kernel}: {len(given)} arguments; {takes}")
+    places = dict(zip((one.name for one in every), given, strict=False))
+    for name, value in named.items():
+        if name not in {one.name for one in every}:
+            raise InvalidArgumentError(f"{kernel}: there is no parameter {name}; {takes}")
+        if name in places:
+            raise InvalidArgumentError(f"{kernel}: {name} is given twice, by position and by name")
+        places[name] = value
+    if out is not None:
+        several = list(out) if isinstance(out, (tuple, list)) else [out]
+        free = [one.name for one in outputs if one.name not in places]
+        if len(several) != len(free):
+            raise InvalidArgumentError(f"{kernel}: out= has {len(several)} array(s) for {len(free)} result(s)")
+        places |= dict(zip(free, several, strict=True))
+    missing = [one.name for one in inputs if one.name not in places]
+    if missing:
+        raise InvalidArgumentError(f"{kernel}: {', '.join(missing)} missing; {takes}")
+    for one in outputs:
+        value = places.get(one.name)
+        written = isinstance(value, DeviceArray) or (isinstance(value, np.ndarray) and value.flags.writeable)
+        if one.name in places and not written:
+            kind = "an array that is read-only" if isinstance(value, np.ndarray) else type(value).__name__
+            raise InvalidArgumentError(f"{kernel}: {one.name} is a result, for an array to write into; got {kind}")
+    return places
+
+
+def _prepared(kernel: str, one: Declared, value: object) -> object:
+    """A number of Python or NumPy, or an array of the host or of a device."""
+    if isinstance(value, (bool, int, float, np.ndarray, np.generic, DeviceArray)):
+        prepared = value
+    elif value is None or isinstance(value, (str, bytes)):
+        raise InvalidArgumentError(f"{kernel}: {one.name} is an array or a number, got {type(value).__name__}")
+    else:
+        try:
+            prepared = np.asarray(value, one.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidArgumentError(f"{kernel}: {one.name} is no array of {one.type_name}: {error}") from None
+    if one.is_array and _is_number(prepared):
+        raise InvalidArgumentError(f"{kernel}: {one.name} is an array of {one.type_name}, got the number {value!r}")
+    if isinstance(prepared, np.ndarray) and prepared.dtype.kind not in "biuf":
+        raise InvalidArgumentError(f"{kernel}: {one.name} got dtype {prepared.dtype}; expected numbers")
+    return prepared
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (bool, int, float, np.generic))
+
+
+def _number(kernel: str, one: Declared, dtype: np.dtype[np.generic], value: object) -> int | float | bool:
+    """A number as one of a dtype, without loss but that of rounding."""
+    assert isinstance(value, (bool, int, float, np.generic))
+    plain = value.item() if isinstance(value, np.generic) else value
+    if not isinstance(plain, (bool, int, float)):
+        raise InvalidArgumentError(f"{kernel}: {one.name} is a number of {dtype}, got {shorten(repr(value))}")
+    if dtype.kind == "f":
+        return float(plain)
+    if isinstance(plain, float) or (dtype.kind == "b" and not isinstance(plain, bool)):
+        raise InvalidArgumentError(f"{kernel}: {one.name} is {dtype}, got {plain!r}: convert it")
+    if dtype.kind == "b":
+        return plain
+    limits = np.iinfo(dtype)  # type: ignore[type-var]
+    if not limits.min <= plain <= limits.max:
+        raise OutOfRangeError(f"{kernel}: {one.name} is {dtype}, from {limits.min} to {limits.max}; got {plain}")
+    return int(plain)
+
+
+def _device_of(kernel: str, arrays: Sequence[DeviceArray], device: Device | None) -> Device:
+    from ..device import Device
+
+    if device is not None and not isinstance(device, Device):
+        raise InvalidArgumentError(f"{kernel}: device is an open pumice.Device, got {type(device).__name__}")
+    for array in arrays:
+        array._check_open()
+        if device is None and isinstance(array.device, Device):
+            device = array.device
+        if array.device is not device:
+            raise InvalidArgumentError(
+                f"{kernel}: arrays of two devices, {array.device.name} and {device.name if device else 'none'}: copy "
+                "with device.asarray(x)"
+            )
+    return device if device is not None else shared_device()
+
+
+def shared_device() -> Device:
+    """The device of calls that name none: opened once, as ``pumice.open_device()`` does."""
+    from ..device import open_device
+
+    global _shared
+    with _lock:
+        if _shared is None or _shared.is_closed:
+            _shared = open_device()
+        return _shared

@@ -1,0 +1,180 @@
+"""Kernels that compute each element of their results from the elements at the same place."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...status import InvalidArgumentError
+from ..arrays.spec import check_shape
+from ..kernels.kernel import Kernel
+from .arguments import Argument, Arguments, Result, Value
+from .geometry import geometry_of
+from .kernels import Generated, text_of
+from .parameters import parse_parameters
+from .program import LANES, Loads, Program, indexed, quoted, run
+from .types import ELEMENTS
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+
+class ElementwiseKernel(Generated):
+    """A function of arrays, element by element, by an expression in GLSL.
+
+    >>> axpy = pumice.ElementwiseKernel("float a, float[] x, float[] y", "float[] z", "z = a * x + y")
+    >>> axpy(2.0, x, y)
+
+    The parameters are texts: a type and a name each, with commas between. A type is a name of NumPy's (``float32``) or
+    C's (``float``, ``unsigned char``), or a capital letter for the type of the argument. ``TYPE name`` takes a number
+    or an array, which is broadcast as NumPy does; ``TYPE[] name`` an array; ``raw TYPE name`` an array that the
+    operation indexes itself. The operation may use ``i``, the number of the element, and ``n``, how many there are.
+
+    As in PyOpenCL, arguments and operation can also be two texts, with pointers to all arrays:
+    ``ElementwiseKernel("float a, const float *x, float *y", "y[i] = a * x[i]")``.
+    """
+
+    def __init__(
+        self,
+        in_params: str,
+        out_params: str,
+        operation: str | None = None,
+        name: str = "elementwise",
+        *,
+        preamble: str = "",
+    ) -> None:
+        """
+        Args:
+            in_params: the parameters; without ``operation``, all of them.
+            out_params: the results; without ``operation``, this is the operation.
+            operation: statements that give each result a value.
+            name: for messages and profiles.
+            preamble: functions and macros in GLSL that the operation uses.
+
+        Raises:
+            InvalidArgumentError: a wrong text; the message shows the place.
+        """
+        super().__init__(name, preamble)
+        if operation is None:
+            out_params, operation = "", out_params
+        self._inputs = parse_parameters(in_params, "in_params")
+        self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
+        self._operation = text_of("operation", operation)
+        if not self._operation.strip():
+            raise InvalidArgumentError("operation is empty: nothing would be computed")
+        if not self._outputs and not any(one.is_writable for one in self._inputs):
+            raise InvalidArgumentError(
+                "out_params is empty, and no parameter is a pointer to write to: there is no result"
+            )
+
+    def __call__(
+        self,
+        *args: Argument,
+        out: Result | tuple[Result, ...] | list[Result] | None = None,
+        size: int | None = None,
+        device: Device | None = None,
+        **named: Argument,
+    ) -> Result | tuple[Result, ...] | None:
+        """Runs the operation for each element.
+
+        Args:
+            args: the parameters in order, then, if wanted, arrays for the results.
+            out: arrays for the results that ``args`` does not give.
+            size: how many elements, where no array tells: with raw arrays only.
+            device: for arguments of the host alone; ``pumice.open_device()`` of the process without it.
+            named: parameters by name.
+
+        Returns:
+            The results, one or a tuple: on the device if an argument was, else NumPy arrays.
+
+        Raises:
+            InvalidArgumentError: wrong arguments, or an operation that does not compile, with its place.
+            UnimplementedError: the device lacks a type.
+        """
+        given = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
+        shape = self._shape(given, size)
+        outputs = {value.declared.name: value for value in given.outputs}
+        for one in given.missing:
+            if one.is_raw:
+                raise InvalidArgumentError(f"{self.name}: {one.name} is raw: pass an array for it")
+            outputs[one.name] = given.new(one, shape)
+        ordered = [outputs[one.name] for one in self._outputs]
+        fresh = {one.name for one in given.missing}
+        written = ordered or [value for value in given.inputs if value.declared.is_writable]
+        count = math.prod(shape)
+        if count:
+            self._run(given, ordered, fresh, shape, count)
+        return given.results(written)
+
+    def _shape(self, given: Arguments, size: int | None) -> tuple[int, ...]:
+        """What the elements are counted by: broadcast arrays, or ``size``."""
+        shaped = [value for value in given.inputs if value.array is not None and not value.declared.is_raw]
+        results = [value for value in given.outputs if not value.declared.is_raw]
+        if size is not None:
+            if shaped or results:
+                raise InvalidArgumentError(f"{self.name}: size= is for calls whose arrays are all raw")
+            return check_shape(size)
+        try:
+            shape = np.broadcast_shapes(*(value.shape for value in shaped))
+        except ValueError:
+            shapes = ", ".join(f"{value.declared.name} {value.shape}" for value in shaped)
+            raise InvalidArgumentError(f"{self.name}: these shapes do not go together: {shapes}") from None
+        if not shaped and results:
+            shape = results[0].shape
+        for value in results:
+            if value.shape != shape:
+                raise InvalidArgumentError(
+                    f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
+                )
+        if not shaped and not results:
+            pointers = [value for value in given.inputs if value.array is not None]
+            if self._outputs or not pointers:
+                raise InvalidArgumentError(f"{self.name}: no array tells how many elements there are: give size=")
+            return (math.prod(pointers[0].shape),)
+        return tuple(shape)
+
+    def _run(self, given: Arguments, outputs: list[Value], fresh: set[str], shape: tuple[int, ...], count: int) -> None:
+        device = given.device
+        values = given.inputs
+        shaped = [value.shape for value in values if value.array is not None and not value.declared.is_raw]
+        loads = Loads(values, geometry_of(shape, shaped), device.profile.limits.max_push_constants_size - 8)
+        key = (loads.key, tuple((str(value.dtype), value.declared.name in fresh) for value in outputs))
+
+        def load() -> Kernel:
+            program = Program(self._preamble, {"operation": self._operation})
+            program.alias(given.dtypes)
+            loads.declare(program)
+            lines, stores = [loads.statements("_i")], []
+            for value in outputs:
+                one, element = value.declared, program.use(ELEMENTS[value.dtype])
+                if one.is_raw:
+                    program.buffer(one.name, element.stored)
+                    continue
+                program.buffer(f"_{one.name}", element.stored, "writeonly" if one.name in fresh else "")
+                place = f"_{one.name}[_i]"
+                start = "" if one.name in fresh else f" = {element.loaded(place)}"
+                lines.append(f"{element.computed} {one.name}{start};")
+                stores.append(f"{place} = {element.converted(one.name)};")
+            names = {one.name for one in (*self._inputs, *self._outputs)}
+            counted = "" if "n" in names else "const int n = int(_n);\n"
+            sizes = {"_ind": "int(_n)"} | {
+                one.name: f"{one.name}.length()" for one in (*self._inputs, *self._outputs) if one.is_raw
+            }
+            operation = quoted("operation", indexed(self._operation, sizes))
+            body = "\n".join(
+                (
+                    f"void main() {{\nuint _i = _group() * {LANES}u + gl_LocalInvocationIndex;",
+                    f"if (_i >= _n) return;\nconst int i = int(_i);\n{counted}",
+                    *lines,
+                    f"{{{operation};}}",
+                    *stores,
+                    "}\n",
+                )
+            )
+            return program.load(device, body, self.name)
+
+        kernel = self._kernel(device, key, load)
+        arrays = [*loads.arrays(device), *(value.array for value in outputs if value.array is not None)]
+        run(kernel, arrays, -(-count // LANES), {"_n": count, **loads.push()})

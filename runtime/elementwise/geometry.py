@@ -1,0 +1,65 @@
+"""Where the elements of arrays are that are broadcast or taken in another order of their axes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+Mode = Literal["flat", "one", "strided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """A number of elements in an order, and where each is in several arrays.
+
+    Attributes:
+        lengths: of the axes, as few as will do.
+        strides: of each array, in elements; 0 where it is repeated.
+    """
+
+    lengths: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+
+    @property
+    def modes(self) -> tuple[Mode, ...]:
+        """How each array is indexed: by the element's number, by 0, or by its strides."""
+        flat = len(self.lengths) <= 1
+        return tuple("one" if not any(one) else "flat" if flat and one == (1,) else "strided" for one in self.strides)
+
+    def table(self) -> np.ndarray:
+        """Lengths, then the strides of each array that needs them."""
+        rows = [row for row, mode in zip(self.strides, self.modes, strict=True) if mode == "strided"]
+        return np.array([*self.lengths, *(n for row in rows for n in row)], np.uint32)
+
+
+def geometry_of(shape: Sequence[int], shapes: Sequence[Sequence[int]], order: Sequence[int] | None = None) -> Geometry:
+    """The geometry of C-contiguous arrays of ``shapes`` that are broadcast to ``shape``, its axes taken in an order."""
+    axes = list(range(len(shape))) if order is None else list(order)
+    strides = []
+    for one in shapes:
+        padded = (1,) * (len(shape) - len(one)) + tuple(one)
+        full = [math.prod(padded[axis + 1 :]) if padded[axis] != 1 else 0 for axis in range(len(shape))]
+        strides.append([full[axis] for axis in axes])
+    lengths: list[int] = []
+    rows: list[list[int]] = [[] for _ in strides]
+    for at, axis in enumerate(axes):
+        length = shape[axis]
+        if length == 1:
+            continue
+        # Two axes are one where each array steps over the inner one as over elements of the outer one.
+        if lengths and all(row[-1] == stride[at] * length for row, stride in zip(rows, strides, strict=True)):
+            lengths[-1] *= length
+            for row, stride in zip(rows, strides, strict=True):
+                row[-1] = stride[at]
+        else:
+            lengths.append(length)
+            for row, stride in zip(rows, strides, strict=True):
+                row.append(stride[at])
+    if not lengths:
+        lengths = [1]
+        rows = [[0] for _ in strides]
+    return Geometry(tuple(lengths), tuple(tuple(row) for row in rows))

@@ -1,0 +1,84 @@
+"""What the three kinds of generated kernels share: names, texts, and the loaded kernels of each device."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ...status import InvalidArgumentError
+from ..kernels.kernel import Kernel
+
+if TYPE_CHECKING:
+    from ..device import Device
+
+
+class Generated:
+    """A kernel that is written for the types and shapes of each call. Thread-safe.
+
+    Attributes:
+        name: for messages and profiles.
+    """
+
+    def __init__(self, name: object, preamble: object) -> None:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise InvalidArgumentError(f"name is an identifier, got {name!r}")
+        self.name = name
+        self._preamble = text_of("preamble", preamble)
+        self._lock = threading.Lock()
+        self._kernels: dict[Device, dict[object, Kernel]] = {}
+
+    def _kernel(self, device: Device, key: object, load: Callable[[], Kernel]) -> Kernel:
+        """The kernel of a key on a device, loaded when it is first asked for."""
+        with self._lock:
+            if device not in self._kernels:
+                for closed in [one for one in self._kernels if one.is_closed]:
+                    del self._kernels[closed]
+            kernels = self._kernels.setdefault(device, {})
+            found = kernels.get(key)
+            if found is None:
+                found = kernels[key] = load()
+            return found
+
+    def close(self) -> None:
+        """Unloads its kernels, once work under way has finished; a later call loads them again."""
+        with self._lock:
+            for kernels in self._kernels.values():
+                for kernel in kernels.values():
+                    kernel.close()
+            self._kernels.clear()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+
+def text_of(what: str, value: object) -> str:
+    """A text that goes into generated code."""
+    if not isinstance(value, str):
+        raise InvalidArgumentError(f"{what} is a text, got {type(value).__name__}")
+    if "\0" in value:
+        raise InvalidArgumentError(f"{what} is a text without NUL characters, got {value!r}")
+    return value
+
+
+def expression_of(what: str, value: object) -> str:
+    """An expression: a text with something in it and no statements."""
+    text = text_of(what, value).strip()
+    if not text:
+        raise InvalidArgumentError(f"{what} is an expression, got an empty text")
+    if ";" in text:
+        raise InvalidArgumentError(f"{what} is one expression, without semicolons; got {text!r}")
+    return text
+
+
+def constant_of(what: str, value: object) -> str:
+    """A constant in an expression, given as a text or a number."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return repr(value) if value == value and abs(value) != float("inf") else _NOT_FINITE[str(value)]
+    return expression_of(what, value)
+
+
+_NOT_FINITE: Mapping[str, str] = {"inf": "(1.0 / 0.0)", "-inf": "(-1.0 / 0.0)", "nan": "(0.0 / 0.0)"}

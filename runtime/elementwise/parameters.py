@@ -1,0 +1,143 @@
+"""The parameters of a kernel, as a text such as ``"float a, T[] x, raw T y"``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final
+
+import numpy as np
+
+from ...status import InvalidArgumentError, shorten
+from .types import NAMES
+
+_TOKEN: Final = re.compile(r"[A-Za-z_]\w*|\[\s*\]|\S")
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_GENERIC: Final = re.compile(r"[A-Z]")
+# What generated code or the language itself calls something else.
+_RESERVED_TEXT: Final = """
+i attribute const uniform buffer shared coherent volatile restrict readonly writeonly layout centroid flat smooth
+noperspective patch sample invariant precise break continue do for while switch case default if else subroutine in out
+inout void true false discard return lowp mediump highp precision struct common partition active asm class union enum
+typedef template this resource goto inline noinline public static extern external interface fixed superp input output
+filter sizeof cast namespace using main vec2 vec3 vec4 ivec2 ivec3 ivec4 uvec2 uvec3 uvec4 bvec2 bvec3 bvec4 dvec2 dvec3
+dvec4 mat2 mat3 mat4
+"""
+_RESERVED: Final = frozenset(_RESERVED_TEXT.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One parameter.
+
+    Attributes:
+        dtype: ``None`` where a letter stands for the type.
+        generic: the letter, or empty.
+        is_array: it takes arrays only, no numbers.
+        is_raw: the expression indexes it by itself.
+        is_writable: raw, and not declared ``const``.
+    """
+
+    name: str
+    dtype: np.dtype[np.generic] | None
+    generic: str
+    is_array: bool
+    is_raw: bool
+    is_writable: bool
+
+    @property
+    def type_name(self) -> str:
+        return self.generic or str(self.dtype)
+
+
+def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ()) -> tuple[Declared, ...]:
+    """The parameters of a text.
+
+    Each is a type and a name. The type is a name of NumPy's or C's, or a capital letter for any type. ``TYPE name``
+    takes an array, which is broadcast, or a number; ``TYPE[] name`` an array; ``raw TYPE name``, or ``TYPE *name`` as
+    in C, an array that the expression indexes.
+
+    Args:
+        what: the name of the text, for messages.
+        known: the parameters before these.
+
+    Raises:
+        InvalidArgumentError: a wrong text; the message shows the place.
+    """
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"{what} is a text such as 'float a, float[] x', got {type(text).__name__}")
+    if not text.strip():
+        return ()
+    found: list[Declared] = []
+    start = 0
+    for part in text.split(","):
+        one = _parse_one(part, _Place(text, what, start))
+        if any(one.name == other.name for other in (*known, *found)):
+            raise _Place(text, what, start).wrong(f"the parameter {one.name} is declared twice", part, one.name)
+        found.append(one)
+        start += len(part) + 1
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A declaration within a text: what errors are located by."""
+
+    text: str
+    what: str
+    start: int
+
+    def wrong(self, message: str, part: str, token: str, at: int | None = None) -> InvalidArgumentError:
+        offset = self.start + (part.rfind(token) if at is None else at)
+        line = self.text.count("\n", 0, offset)
+        begin = self.text.rfind("\n", 0, offset) + 1
+        content = self.text.splitlines()[line].replace("\t", " ") if self.text else ""
+        caret = " " * (offset - begin) + "^" * max(1, len(token))
+        where = f"{self.what}:{line + 1}:{offset - begin + 1}"
+        return InvalidArgumentError(f"{message}\n  {content}\n  {caret}", location=where)
+
+
+def _parse_one(part: str, place: _Place) -> Declared:
+    tokens = [(match[0], match.start()) for match in _TOKEN.finditer(part)]
+    if not tokens:
+        raise place.wrong("expected a type and a name, such as float x; found nothing between the commas", part, "", 0)
+    words = [(token, at) for token, at in tokens if _WORD.fullmatch(token)]
+    marks = [(re.sub(r"\s", "", token), at) for token, at in tokens if not _WORD.fullmatch(token)]
+    for mark, at in marks:
+        if mark not in ("[]", "*"):
+            raise place.wrong(f"expected a type and a name, such as float[] x; got {mark!r}", part, mark, at)
+    if len(marks) > 1:
+        raise place.wrong("expected one [] or * at most: arrays have any number of axes", part, *marks[1])
+    qualifiers = {"raw": False, "const": False, "__global": False, "restrict": False}
+    while words and words[0][0] in qualifiers:
+        qualifiers[words.pop(0)[0]] = True
+    if not words:
+        raise place.wrong("expected a type and a name after it", part, tokens[0][0], tokens[0][1])
+    name, name_at = words.pop()
+    type_name = " ".join(word for word, _ in words)
+    if not words:
+        expected = "a name after the type" if name in NAMES or _GENERIC.fullmatch(name) else f"a type before {name}"
+        raise place.wrong(f"expected {expected}", part, name, name_at)
+    dtype = NAMES.get(type_name)
+    if dtype is None and not _GENERIC.fullmatch(type_name):
+        close = get_close_matches(type_name, NAMES, 1)
+        known_types = "types are those of NumPy (float32, int8, ...), of C, or a capital letter"
+        hint = f"did you mean {close[0]}?" if close else known_types
+        raise place.wrong(f"{shorten(type_name)!r} is no type of elements; {hint}", part, type_name, words[0][1])
+    taken = name in _RESERVED or name in NAMES or _GENERIC.fullmatch(name)
+    if taken or name.startswith(("_", "gl_")) or "__" in name:
+        raise place.wrong(f"{name} cannot be the name of a parameter: it has a meaning in kernels", part, name, name_at)
+    mark, mark_at = marks[0] if marks else ("", 0)
+    if mark and mark_at < words[-1][1]:
+        raise place.wrong(f"expected {mark} between the type and the name, or after the name", part, mark, mark_at)
+    is_pointer = mark == "*"
+    return Declared(
+        name=name,
+        dtype=dtype,
+        generic="" if dtype is not None else type_name,
+        is_array=bool(mark) or qualifiers["raw"],
+        is_raw=is_pointer or qualifiers["raw"],
+        is_writable=is_pointer and not qualifiers["const"],
+    )

@@ -1,0 +1,89 @@
+"""Types of elements: their names in C and NumPy, how GLSL stores them, and how it computes with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """A type of elements.
+
+    Attributes:
+        stored: the GLSL type in buffers.
+        computed: the GLSL type of a value. Small integers compute as 32 bits and halves as floats, as C has it; they
+            are rounded when they are stored.
+        extensions: of GLSL.
+        feature: of Vulkan, without which a device does not have the type; empty for none.
+    """
+
+    dtype: np.dtype[np.generic]
+    stored: str
+    computed: str
+    extensions: tuple[str, ...] = ()
+    feature: str = ""
+
+    def loaded(self, place: str) -> str:
+        """An expression for the value at a place of a buffer."""
+        if self.computed == "bool":
+            return f"(uint({place}) != 0u)"
+        return place if self.stored == self.computed else f"{self.computed}({place})"
+
+    def converted(self, value: str) -> str:
+        """An expression for what is stored for a value."""
+        if self.computed == "bool":
+            return f"{self.stored}(uint({value}))"
+        return value if self.stored == self.computed else f"{self.stored}({value})"
+
+
+_STORAGE_8: Final = (("GL_EXT_shader_8bit_storage",), "storageBuffer8BitAccess")
+_STORAGE_16: Final = (("GL_EXT_shader_16bit_storage",), "storageBuffer16BitAccess")
+_INT_64: Final = (("GL_EXT_shader_explicit_arithmetic_types_int64",), "shaderInt64")
+
+ELEMENTS: Final = {
+    element.dtype: element
+    for element in (
+        Element(np.dtype(np.bool_), "uint8_t", "bool", *_STORAGE_8),
+        Element(np.dtype(np.int8), "int8_t", "int", *_STORAGE_8),
+        Element(np.dtype(np.uint8), "uint8_t", "uint", *_STORAGE_8),
+        Element(np.dtype(np.int16), "int16_t", "int", *_STORAGE_16),
+        Element(np.dtype(np.uint16), "uint16_t", "uint", *_STORAGE_16),
+        Element(np.dtype(np.float16), "float16_t", "float", *_STORAGE_16),
+        Element(np.dtype(np.int32), "int", "int"),
+        Element(np.dtype(np.uint32), "uint", "uint"),
+        Element(np.dtype(np.float32), "float", "float"),
+        Element(np.dtype(np.int64), "int64_t", "int64_t", *_INT_64),
+        Element(np.dtype(np.uint64), "uint64_t", "uint64_t", *_INT_64),
+        Element(np.dtype(np.float64), "double", "double", (), "shaderFloat64"),
+    )
+}
+"""By dtype: those that shaders have."""
+
+NAMES: Final = {
+    **{str(dtype): dtype for dtype in ELEMENTS},
+    **{f"{dtype}_t": dtype for dtype in ELEMENTS if dtype.kind in "iu"},
+    "float16_t": np.dtype(np.float16),
+    "half": np.dtype(np.float16),
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+    "char": np.dtype(np.int8),
+    "uchar": np.dtype(np.uint8),
+    "unsigned char": np.dtype(np.uint8),
+    "short": np.dtype(np.int16),
+    "ushort": np.dtype(np.uint16),
+    "unsigned short": np.dtype(np.uint16),
+    "int": np.dtype(np.int32),
+    "uint": np.dtype(np.uint32),
+    "unsigned": np.dtype(np.uint32),
+    "unsigned int": np.dtype(np.uint32),
+    "long": np.dtype(np.int64),
+    "long long": np.dtype(np.int64),
+    "ulong": np.dtype(np.uint64),
+    "unsigned long": np.dtype(np.uint64),
+    "unsigned long long": np.dtype(np.uint64),
+    "size_t": np.dtype(np.uint64),
+}
+"""Names of types: NumPy's, and C's with the widths of OpenCL."""
