@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ...status import InvalidArgumentError
 from ..arrays.spec import check_shape
 from ..kernels.kernel import Kernel
 from .arguments import Argument, Arguments, Result, Value
+from .axes import common_shape
 from .geometry import geometry_of
 from .kernels import Generated, text_of
 from .parameters import parse_parameters
@@ -116,11 +115,7 @@ class ElementwiseKernel(Generated):
             if shaped or results:
                 raise InvalidArgumentError(f"{self.name}: size= is for calls whose arrays are all raw")
             return check_shape(size)
-        try:
-            shape = np.broadcast_shapes(*(value.shape for value in shaped))
-        except ValueError:
-            shapes = ", ".join(f"{value.declared.name} {value.shape}" for value in shaped)
-            raise InvalidArgumentError(f"{self.name}: these shapes do not go together: {shapes}") from None
+        shape = common_shape(self.name, shaped) if shaped else ()
         if not shaped and results:
             shape = results[0].shape
         for value in results:
@@ -133,7 +128,7 @@ class ElementwiseKernel(Generated):
             if self._outputs or not pointers:
                 raise InvalidArgumentError(f"{self.name}: no array tells how many elements there are: give size=")
             return (math.prod(pointers[0].shape),)
-        return tuple(shape)
+        return shape
 
     def _run(self, given: Arguments, outputs: list[Value], fresh: set[str], shape: tuple[int, ...], count: int) -> None:
         device = given.device

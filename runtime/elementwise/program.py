@@ -64,6 +64,14 @@ class Program:
             f"layout(std430, set = 0, binding = {at}) {access} buffer _Block{at} {{ {stored} {name}[]; }};"
         )
 
+    def block(self, members: Sequence[str]) -> None:
+        """The next binding: a structure of values."""
+        at = len(self._buffers)
+        members_text = " ".join(members)
+        self._buffers.append(
+            f"layout(std430, set = 0, binding = {at}) readonly buffer _Block{at} {{ {members_text} }};"
+        )
+
     def member(self, name: str, kind: str) -> None:
         """A push constant."""
         size = _SIZES.get(kind, 4)
@@ -76,12 +84,14 @@ class Program:
             "#version 450",
             *(f"#extension {name} : require" for name in self._extensions),
             f"layout(local_size_x = {LANES}) in;",
+            *self._types,
+            quoted("preamble", self._preamble),
             *self._buffers,
             f"layout(push_constant) uniform _Push {{ {' '.join(self._members)} }};",
             "uint _group() { return gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x; }",
-            *self._types,
+            body,
         ]
-        return "\n".join(lines) + quoted("preamble", self._preamble) + body
+        return "\n".join(lines)
 
     def load(self, device: Device, body: str, name: str) -> Kernel:
         """The kernel with this body.
@@ -126,12 +136,15 @@ class Loads:
         self.geometry = geometry
         self.modes: dict[str, Mode] = {}
         self._in_push: set[str] = set()
+        self._in_memory: list[Value] = []
         for value in self.values:
             if value.array is None:
                 size = _SIZES.get(ELEMENTS[value.dtype].computed, 4)
                 if budget >= size + 4:
                     budget -= size + 4
                     self._in_push.add(value.declared.name)
+                else:
+                    self._in_memory.append(value)
         shaped = [value for value in self.values if value.array is not None and not value.declared.is_raw]
         shaped += results
         for value, mode in zip(shaped, geometry.modes, strict=True):
@@ -149,26 +162,30 @@ class Loads:
         return (*kinds, *self._results, *modes, len(self.geometry.lengths) if self._strided else 0)
 
     def declare(self, program: Program, writable: bool = False) -> None:
-        """Declares buffers and constants; the table of the geometry comes last."""
+        """Declares buffers and constants; numbers in memory and the table of the geometry come last."""
+        members: list[str] = []
         for value in self.values:
             one, element = value.declared, program.use(ELEMENTS[value.dtype])
-            if one.name in self._in_push:
-                program.member(f"_{one.name}", "uint" if element.computed == "bool" else element.computed)
+            if value.array is None:
+                kind = "uint" if element.computed == "bool" else element.computed
+                if one.name in self._in_push:
+                    program.member(f"_{one.name}", kind)
+                else:
+                    members.append(f"{kind} _{one.name};")
             elif one.is_raw:
                 program.buffer(one.name, element.stored, "" if one.is_writable or writable else "readonly")
             else:
                 program.buffer(f"_{one.name}", element.stored, "readonly")
+        if members:
+            program.block(members)
         if self._strided:
             program.buffer("_table", "uint", "readonly")
 
     def arrays(self, device: Device) -> list[DeviceArray]:
         """The arrays in the order of `declare`."""
-        found = []
-        for value in self.values:
-            if value.array is not None:
-                found.append(value.array)
-            elif value.declared.name not in self._in_push:
-                found.append(device.asarray(np.array([value.number], value.dtype)))
+        found = [value.array for value in self.values if value.array is not None]
+        if self._in_memory:
+            found.append(device.asarray(np.frombuffer(_packed(self._in_memory), np.uint8)))
         return [*found, *([device.asarray(self.geometry.table())] if self._strided else [])]
 
     def push(self) -> dict[str, int | float | bool]:
@@ -202,11 +219,19 @@ class Loads:
             one, element = value.declared, ELEMENTS[value.dtype]
             if one.is_raw:
                 continue
-            if one.name in self._in_push:
+            if value.array is None:
                 loaded = f"bool(_{one.name})" if element.computed == "bool" else f"_{one.name}"
-            elif value.array is None:
-                loaded = element.loaded(f"_{one.name}[0]")
             else:
                 loaded = element.loaded(self.place(one.name, number))
             lines.append(f"{element.computed} {one.name} = {loaded};")
         return self.indices(number) + "\n".join(lines) + "\n"
+
+
+def _packed(values: Sequence[Value]) -> bytes:
+    """Numbers as the members of a structure: each aligned to its size."""
+    packed = b""
+    for value in values:
+        size = _SIZES.get(ELEMENTS[value.dtype].computed, 4)
+        kind = np.dtype(f"{value.dtype.kind.replace('b', 'u')}{size}")
+        packed += b"\0" * (-len(packed) % size) + np.array(value.number, kind).tobytes()
+    return packed

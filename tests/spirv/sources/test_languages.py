@@ -14,6 +14,7 @@ from pumice.spirv import tools as spirv_tools
 from pumice.spirv.reflect import reflect
 from pumice.spirv.sources import find
 from pumice.spirv.sources.compile import compile_source
+from pumice.spirv.sources.glslang import Glslang, Glslc
 from pumice.spirv.sources.language import LANGUAGES, Language, language_of, parse_language
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 
@@ -170,7 +171,8 @@ def test_assembly() -> None:
 @pytest.mark.parametrize("language", Language)
 def test_errors_have_their_place(language: Language, tmp_path: Path) -> None:
     needs(language)
-    column = {Language.GLSL: "", Language.ASSEMBLY: ":3"}.get(language, ":11")
+    column = "" if isinstance(find.find_compiler(language), (Glslang, Glslc)) else ":11"
+    column = ":3" if language is Language.ASSEMBLY else column
     for source in (WRONG[language], tmp_path / f"wrong{language.suffixes[0]}"):
         name = "<source>"
         if isinstance(source, Path):
