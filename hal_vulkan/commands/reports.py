@@ -132,7 +132,9 @@ class ReportTable:
             return slot
 
     def give_back(self, slot: ReportSlot) -> None:
-        """Takes a slot back; what it reports by now is collected."""
+        """Takes a slot back; what it reports by now is collected. The memory of a closed device is gone."""
+        if self._device.is_closed:
+            return
         self.collect()
         with self._lock:
             chunk = slot.chunk

@@ -58,5 +58,4 @@ class Accumulator:
 
     def stride(self, kernel: Kernel) -> int:
         """Bytes of a value between passes, as the last binding of a kernel declares it."""
-        element = kernel.parameters[-1].binding.element
-        return element.stride if element is not None else 0
+        return kernel.parameters[-1].stride

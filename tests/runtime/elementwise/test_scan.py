@@ -19,6 +19,7 @@ RNG = np.random.default_rng(13)
 CUMSUM = ScanKernel("T x", "T y", "a + b", name="cumsum")
 BEFORE = ScanKernel("T x", "T y", "a + b", neutral=0, exclusive=True, name="before")
 LARGEST = ScanKernel("T x", "T y", "max(a, b)")
+TYPES = [np.dtype(name) for name in ("bool", "int8", "float16", "int64")]
 X = np.arange(6, dtype=np.int32)
 
 
@@ -36,7 +37,6 @@ class TestValues:
         [
             ((1,), None),
             ((), None),
-            ((8,), 0),
             ((2048,), None),
             ((2049,), None),  # two workgroups, and the second has to know of the first
             ((70_001,), None),
@@ -45,7 +45,6 @@ class TestValues:
             ((5000, 3), 0),
             ((2, 2500, 3), 1),
             ((3, 4, 5), None),
-            ((3, 4, 5), -1),
             ((700, 3), 1),
             ((0,), None),
             ((0, 3), 1),
@@ -61,11 +60,11 @@ class TestValues:
         np.testing.assert_array_equal(result.numpy(), expected)
         np.testing.assert_array_equal(BEFORE(on_device, axis=axis).numpy(), expected - x.reshape(expected.shape))
 
-    @pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
+    @pytest.mark.parametrize("dtype", TYPES, ids=str)
     def test_types(self, device: Device, dtype: np.dtype[np.generic]) -> None:
         if ELEMENTS[dtype].feature not in ("", *device.profile.features):
             pytest.skip(f"{device.name} has no {dtype}")
-        x = (RNG.random(3000) * 2).astype(dtype)
+        x = (RNG.random(1500) * 2).astype(dtype)
         kernel, expected = LARGEST, np.maximum.accumulate(x)
         if dtype.kind in "iu":
             kernel, expected = CUMSUM, np.cumsum(x, dtype=dtype)
