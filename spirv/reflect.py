@@ -147,8 +147,10 @@ class _Reflector:
         declared: tuple[ConstantValue, ...] = ()
         if workgroup_size is not None:
             constant = module.constants[workgroup_size]
-            ids = constant.constituents
             declared = constant.value if isinstance(constant.value, tuple) else ()
+            parts = [module.constants.get(one) for one in constant.constituents]
+            if all(part is not None and part.scalar is not None for part in parts):  # not an operation on vectors
+                ids = constant.constituents
         elif function in module.local_size_ids:
             ids = module.local_size_ids[function]
         elif function in module.local_sizes:
