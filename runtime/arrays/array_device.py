@@ -48,6 +48,7 @@ class ArrayDevice(Closing):
         hal, name, uri: see ``pumice.Device``.
         staging: whether arrays are in memory that the host does not see, and copies go through staging memory.
         mark_lock: held while arrays note payloads.
+        kept: what rooms keep with the device, by its class; closed with it.
         verdicts: on work that nobody has found to be good; see verdict.py.
     """
 
@@ -57,6 +58,7 @@ class ArrayDevice(Closing):
         self.uri: str = hal_device.uri
         self.staging: bool = hal_device.staging
         self.mark_lock = threading.Lock()
+        self.kept: dict[type, Closing] = {}
         self.verdicts = Verdicts(hal_device)
         self._stream = hal_device.create_semaphore(0, "stream")
         self._stream.judged = False
@@ -189,6 +191,8 @@ class ArrayDevice(Closing):
         if not (self.hal.is_closed or self.hal.abandoned):
             for cache in list(self.hal.caches):  # views of memory in them would keep the device
                 cache.trim()
+            for kept in self.kept.values():
+                kept.close()
         self.hal.close()
 
     def __repr__(self) -> str:

@@ -89,21 +89,20 @@ class Transfer(Closing):
         self.results.append(result)
 
     def carry(
-        self, value: Placed, result: object, *, owned: bool = False, finish: Callable[[], None] | None = None
+        self, value: Placed, result: object, *, owner: Closing | None = None, finish: Callable[[], None] | None = None
     ) -> None:
         """Adds the next argument, which is on the device.
 
         Args:
             value: the argument.
             result: what the call returns for it, if the kernel writes it.
-            owned: close it with the call.
+            owner: what is closed with the call.
             finish: called once the work was submitted, to wait for it and bring ``result``.
         """
         self.arguments.append(value)
         self.results.append(result)
-        if owned:
-            assert isinstance(value, Closing)
-            self._temporaries.append(value)
+        if owner is not None:
+            self._temporaries.append(owner)
         if finish is not None:
             self._finishing.append(finish)
 

@@ -27,9 +27,8 @@ from .layout import AXES, ImageLayout
 from .sampler import Sampler
 
 if TYPE_CHECKING:
-    from ...hal_vulkan import CommandBuffer
+    from ...hal_vulkan import CombinedImageSampler, CommandBuffer, ImageView
     from ...hal_vulkan import Image as HalImage
-    from ...hal_vulkan import ImageView as HalView
     from ...hal_vulkan.images.image_view import Dim
 
 
@@ -41,6 +40,9 @@ class DeviceImage(Closing):
         hal: the HAL image behind it.
         format: of its texels.
         layout: dim, and its first level's axes.
+        shape: of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as it has them.
+        dtype: of that array.
+        nbytes: bytes of the first level's texels.
         levels: number of levels.
         sampler: what kernels read it through; ``None`` takes the default.
     """
@@ -50,13 +52,17 @@ class DeviceImage(Closing):
         "_last_use",
         "_ready",
         "device",
+        "dtype",
         "first_layer",
         "first_level",
         "format",
         "hal",
         "layout",
         "levels",
+        "nbytes",
+        "resources",
         "sampler",
+        "shape",
     )
 
     # NumPy's binary operators raise TypeError on mixed expressions instead of copying the image silently.
@@ -83,6 +89,10 @@ class DeviceImage(Closing):
         self.first_level = first_level
         self.first_layer = first_layer
         self.sampler = sampler
+        self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by what binds it, known to fit
+        self.shape = layout.shape(image_format)
+        self.dtype = image_format.dtype
+        self.nbytes = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
         self._base = base
         self._ready = 0  # payload of the device's stream at which the last write is done
         self._last_use = 0  # and the last use of any kind
@@ -95,24 +105,9 @@ class DeviceImage(Closing):
         return self.layout.dim
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as it has them."""
-        return self.layout.shape(self.format)
-
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        """Of the array that ``numpy()`` returns."""
-        return self.format.dtype
-
-    @property
     def ndim(self) -> int:
         """Number of axes of the array."""
         return len(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the first level's texels."""
-        return math.prod(self.layout.stored_shape(self.format)) * self.format.stored_dtype.itemsize
 
     # -- views ---------------------------------------------------------------------------------------
 
@@ -191,7 +186,7 @@ class DeviceImage(Closing):
         seen.sampler = sampler
         return seen
 
-    def hal_view(self, dim: str, *, arrayed: bool, single_level: bool) -> HalView:
+    def hal_view(self, dim: str, *, arrayed: bool, single_level: bool) -> ImageView:
         """The HAL view that a binding of this dim takes. For the runtime."""
         return self.hal.view(
             dim=cast("Dim", dim),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +12,6 @@ from ..arrays.array_device import ArrayDevice
 
 if TYPE_CHECKING:
     from ...hal_vulkan import Sampler as HalSampler
-    from ...hal_vulkan.images.sampler import Compare, Filter
 
 
 class Sampler(Closing):
@@ -58,16 +56,3 @@ class Sampler(Closing):
 
     def __repr__(self) -> str:
         return f"<Sampler {self.hal!r}>"
-
-
-_defaults: weakref.WeakKeyDictionary[ArrayDevice, dict[tuple[str, str | None], Sampler]] = weakref.WeakKeyDictionary()
-
-
-def default_sampler(device: ArrayDevice, filter: Filter, compare: Compare | None) -> Sampler:
-    """The sampler of images that are given without one, the same in each call."""
-    found = _defaults.setdefault(device, {})
-    sampler = found.get((filter, compare))
-    if sampler is None or sampler.is_closed:
-        sampler = Sampler(device, device.vulkan.create_sampler(filter=filter, mip_filter=filter, compare=compare))
-        found[filter, compare] = sampler
-    return sampler

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
@@ -20,7 +21,8 @@ from ..images.bound import Bound
 from ..images.host_image import HostImage
 from ..images.image import DeviceImage, as_dtype, checked_shape, new_image
 from ..images.layout import ImageLayout, declared_dim, expected_shape
-from ..images.sampler import Sampler, default_sampler
+from ..images.pool import ImagePool, Lease
+from ..images.sampler import Sampler
 from ..images.texel_array import TexelArray, texel_format
 from .parameter import BufferParameter, KernelArgument, Parameter, Prepared
 
@@ -145,18 +147,20 @@ class ImageParameter(Parameter):
             transfer.carry(value, value if self.written else None)
             return
         assert isinstance(value, HostImage)
-        image = new_image(transfer.device, value.layout, value.format)
+        kept = transfer.to_host or into is not None or not self.written
+        pool = ImagePool.of(transfer.device)
+        image = (pool.take if kept else functools.partial(new_image, transfer.device))(value.layout, value.format)
+        lease = Lease(pool, image) if kept else image
         image.sampler = value.sampler
-        array = value.array
-        if array is not None:
+        if value.array is not None:
             try:
-                image.copy_from(array)
+                image.copy_from(value.array)
             except BaseException:
-                image.close()
+                lease.close()
                 raise
         if not self.written:
-            transfer.carry(image, None, owned=True)
-        elif not (transfer.to_host or into is not None):
+            transfer.carry(image, None, owner=lease)
+        elif not kept:
             transfer.carry(image, image)
         else:
             result = into if into is not None else np.empty(value.shape, value.dtype)
@@ -164,22 +168,27 @@ class ImageParameter(Parameter):
             def finish() -> None:
                 result[...] = as_dtype(image.texels(), image.format, result.dtype).reshape(result.shape)
 
-            transfer.carry(image, result, owned=True, finish=finish)
+            transfer.carry(image, result, owner=lease, finish=finish)
 
     def bind(self, placed: object, value: Prepared, device: ArrayDevice, kernel: str) -> Bound:
         assert isinstance(placed, DeviceImage)
+        known = placed.resources.get(self)
+        if known is not None and not known.is_closed:
+            return Bound(device, placed, known, placed.layout.grid, placed.nbytes)
         _check_device(placed.device, device, "image", "asimage", self, kernel)
         image = self._image
         view = placed.hal_view(self.dim.removesuffix("_array"), arrayed=image.arrayed, single_level=image.storage)
         resource: ImageView | CombinedImageSampler = view
         if self._combined:
-            sampler = placed.sampler
-            if sampler is None:
+            if placed.sampler is not None:
+                sampler = placed.sampler.hal
+            else:
                 linear = format_features(view.device, view.format).image & LINEAR_FILTER
                 compare: Compare | None = "less_or_equal" if image.depth else None
-                sampler = default_sampler(device, "linear" if linear else "nearest", compare)
-            resource = view.with_sampler(sampler.hal)
+                sampler = ImagePool.of(device).sampler("linear" if linear else "nearest", compare)
+            resource = view.with_sampler(sampler)
         check_resource(kernel, self.label, view.device, self.binding.descriptor_type, self.binding, resource)
+        placed.resources[self] = resource
         return Bound(device, placed, resource, placed.layout.grid, placed.nbytes)
 
 

@@ -401,7 +401,10 @@ class Kernel(Closing):
                 into = given if isinstance(given, np.ndarray) and id(given) in outs else None
                 parameter.bring(transfer, value, into)
             placed = transfer.place()
-            bound, declarations = self._bound(parameters, placed, values)
+            bound: Sequence[DeviceArray | Bound] = placed  # type: ignore[assignment]  # arrays, if there are only buffers
+            declarations = parameters
+            if not self._only_buffers:
+                bound, declarations = self._bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
                     verdict = self._next_verdict()
@@ -464,8 +467,6 @@ class Kernel(Closing):
         self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
     ) -> tuple[list[DeviceArray | Bound], Sequence[Parameter]]:
         """What the pipeline binds, one a descriptor, and the parameter of each; arrays end in absent ones."""
-        if self._only_buffers:
-            return placed, parameters  # type: ignore[return-value]  # arrays
         absent = Bound(self.device, ABSENT, None, (), 0)
         bound = [
             absent if one is ABSENT else parameter.bind(one, value, self.device, self.name)

@@ -1,0 +1,104 @@
+"""What kernel calls keep on a device between them: images of arrays that are the host's, and default samplers.
+
+Making an image takes longer than copying a small array, and a kernel that is called in a loop makes the same ones
+again. A call takes an image that an earlier one gave back.
+
+Thread rule: any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from ...closing import Closing
+from ...formats.image_format import ImageFormat
+from ..arrays.array_device import ArrayDevice
+from .image import DeviceImage, new_image
+from .layout import ImageLayout
+
+if TYPE_CHECKING:
+    from ...hal_vulkan import Sampler as HalSampler
+    from ...hal_vulkan.images.sampler import Compare, Filter
+
+_MAX_KEPT: Final = 16
+_MAX_KEPT_BYTES: Final = 16 << 20
+
+
+class ImagePool(Closing):
+    """At most 16 images, of 16 MiB together, and the samplers of images that are given without one."""
+
+    def __init__(self, device: ArrayDevice) -> None:
+        self._device = device
+        self._lock = threading.Lock()
+        self._images: list[DeviceImage] = []  # the last one given back at the end
+        self._samplers: dict[tuple[str, str | None], HalSampler] = {}
+        device.hal.caches.add(self)
+
+    @classmethod
+    def of(cls, device: ArrayDevice) -> ImagePool:
+        """The device's pool."""
+        found = device.kept.get(cls)
+        if found is None:
+            found = device.kept.setdefault(cls, cls(device))
+        assert isinstance(found, ImagePool)
+        return found
+
+    def take(self, layout: ImageLayout, image_format: ImageFormat) -> DeviceImage:
+        """An image for the caller alone until ``give_back`` or ``close``."""
+        with self._lock:
+            for index, image in enumerate(self._images):
+                if image.layout == layout and image.format == image_format:
+                    return self._images.pop(index)
+        return new_image(self._device, layout, image_format)
+
+    def give_back(self, image: DeviceImage) -> None:
+        """Keeps an image; work that uses it may still be under way, as later work runs after it."""
+        image.sampler = None
+        image.resources.clear()
+        surplus = []
+        with self._lock:
+            if not self._device.is_closed and not image.is_closed:
+                self._images.append(image)
+                while len(self._images) > _MAX_KEPT or sum(one.nbytes for one in self._images) > _MAX_KEPT_BYTES:
+                    surplus.append(self._images.pop(0))
+        for one in surplus:
+            one.close()
+
+    def sampler(self, filter: Filter, compare: Compare | None) -> HalSampler:
+        """The sampler of images that are given without one, the same in each call."""
+        with self._lock:
+            found = self._samplers.get((filter, compare))
+            if found is None or found.is_closed:
+                found = self._device.vulkan.create_sampler(filter=filter, mip_filter=filter, compare=compare)
+                self._samplers[filter, compare] = found
+            return found
+
+    def trim(self) -> None:
+        """Frees the images that it keeps."""
+        with self._lock:
+            images, self._images = self._images, []
+        for one in images:
+            one.close()
+
+    def close(self) -> None:
+        """Frees all that it keeps; idempotent."""
+        self.trim()
+        with self._lock:
+            samplers, self._samplers = list(self._samplers.values()), {}
+        for one in samplers:
+            one.close()
+
+
+class Lease(Closing):
+    """An image of the pool while a call has it; closing gives it back."""
+
+    def __init__(self, pool: ImagePool, image: DeviceImage) -> None:
+        self._pool = pool
+        self._image: DeviceImage | None = image
+
+    def close(self) -> None:
+        """Gives the image back; idempotent."""
+        image, self._image = self._image, None
+        if image is not None:
+            self._pool.give_back(image)
