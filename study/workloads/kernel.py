@@ -6,6 +6,7 @@ By default Vulkan is timed: between two readings of the clock there is one nativ
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -28,6 +29,7 @@ from .kernel_settings import (
     PlantedSleep,
     bindings_in_order,
     kernel_code,
+    kernel_source,
     plan_options,
     push_values,
     specialization_values,
@@ -136,6 +138,7 @@ class KernelWorkload(Workload):
             entry_point=settings["entry_point"],
             specialization=specialization_values(settings["specialization"]),
             subgroup_size=settings["subgroup_size"],
+            source=functools.partial(kernel_source, settings, self._context),
         )
         groups = settings["groups"]
         groups = tuple(groups) if isinstance(groups, list) else groups

@@ -15,7 +15,7 @@ from ...hal_vulkan import DeviceLimits, PlanOptions, reflect
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.names import Names
 from ...runtime.kernels.parameters import parameters_of
-from ...runtime.kernels.shader_source import load_shader
+from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_value
 from ...spirv.reflection_types import BufferBlock
 from ...spirv.sources.language import parse_language
@@ -41,6 +41,16 @@ def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: in
         name = source.removeprefix(_BUILTIN)
         return shaders.spirv(name), name.rpartition("/")[2]
     return load_shader(context.folder / source, source_options(settings, context.folder), minor=minor)
+
+
+def kernel_source(settings: Mapping[str, Any], context: WorkloadContext) -> str:
+    """The text of the ``source`` of a target; ``""`` for a module."""
+    source = str(settings["source"])
+    return (
+        ""
+        if source.startswith(_BUILTIN)
+        else source_text(context.folder / source, source_options(settings, context.folder))
+    )
 
 
 def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:

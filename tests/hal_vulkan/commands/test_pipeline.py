@@ -169,6 +169,20 @@ def test_whatever_the_device_has_may_be_used(
             device.create_pipeline(code)
 
 
+def test_what_the_device_lacks_comes_before_what_the_validator_knows(device: Device) -> None:
+    if "shaderBFloat16Type" in device.plan.features:
+        pytest.skip("the device has bfloat16")
+    number = ENUMERATIONS["Capability"].BFloat16TypeKHR
+    declarations = f'OpCapability Shader\nOpCapability !{number}\nOpExtension "SPV_KHR_bfloat16"'
+    with pytest.raises(
+        UnimplementedError, match=r"BFloat16TypeKHR needs .*shaderBFloat16Type.* or its driver lacks it"
+    ):
+        device.create_executable(assemble(EMPTY.format(declarations=declarations, mode="")))
+    declarations = "OpCapability Shader\nOpCapability !60000"
+    with pytest.raises(UnimplementedError, match=r"pumice does not know SPIR-V capability Capability\(60000\)"):
+        device.create_executable(assemble(EMPTY.format(declarations=declarations, mode="")))
+
+
 def test_instruction_sets_of_extensions_need_them(device: Device) -> None:
     """glslang imports them without a declaration, and drivers without them fail with an unknown error."""
     name = "SPV_AMD_shader_trinary_minmax"
