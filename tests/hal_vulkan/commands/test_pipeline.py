@@ -22,6 +22,7 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.memory.buffer import Buffer
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
+from pumice.spirv.grammar import ENUMERATIONS
 from pumice.spirv.reflect import reflect
 from pumice.spirv.sources.glsl import compile_glsl, find_compiler
 from pumice.status import (
@@ -174,9 +175,7 @@ def test_what_the_device_lacks_comes_before_what_the_validator_knows(device: Dev
         pytest.skip("the device has bfloat16")
     number = ENUMERATIONS["Capability"].BFloat16TypeKHR
     declarations = f'OpCapability Shader\nOpCapability !{number}\nOpExtension "SPV_KHR_bfloat16"'
-    with pytest.raises(
-        UnimplementedError, match=r"BFloat16TypeKHR needs .*shaderBFloat16Type.* or its driver lacks it"
-    ):
+    with pytest.raises(UnimplementedError, match=r"BFloat16TypeKHR needs .*shaderBFloat16Type.*driver lacks it"):
         device.create_executable(assemble(EMPTY.format(declarations=declarations, mode="")))
     declarations = "OpCapability Shader\nOpCapability !60000"
     with pytest.raises(UnimplementedError, match=r"pumice does not know SPIR-V capability Capability\(60000\)"):
