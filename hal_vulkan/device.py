@@ -225,7 +225,8 @@ class Device(LogicalDevice, AnyDevice):
             lod_bias, min_lod, max_lod: of the level of detail; ``None`` is no upper bound.
             anisotropy: most samples along the steeper direction.
             compare: with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
-            border: for ``clamp_to_border``; ``integer_border`` for images that are read as ints.
+            border: for ``clamp_to_border``. It is of the type that shaders read; only for samplers that are bound alone
+                nobody knows it, so ``integer_border`` says that these are for images of ints.
             reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that a filter takes in.
             unnormalized: coordinates count texels.
 

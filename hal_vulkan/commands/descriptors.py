@@ -10,6 +10,7 @@ Thread rule: the cache locks; a ``DescriptorSet`` is immutable while pinned.
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -222,7 +223,10 @@ class DescriptorSetLayout:
     def drop_block(self, serial: int) -> None:
         """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""
         with self._lock:
-            for key in [key for key in self._sets if serial in memoryview(key).cast("Q").tolist()[3::4]]:
+            # The search for the bytes leaves few keys to look at word by word.
+            number = serial.to_bytes(8, sys.byteorder)
+            found_in = [key for key in self._sets if number in key]
+            for key in [key for key in found_in if serial in memoryview(key).cast("Q").tolist()[3::4]]:
                 found = self._sets.pop(key)
                 if found.pins:
                     found.dropped = True

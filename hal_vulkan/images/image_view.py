@@ -209,7 +209,9 @@ class CombinedImageSampler:
         self.view = view
         self.sampler = sampler
         self.serial = serial
-        self.descriptor = _DESCRIPTOR.pack(handle_value(sampler.handle), handle_value(view.handle), _GENERAL, serial)
+        self.descriptor = _DESCRIPTOR.pack(
+            handle_value(sampler.handle_for(view.scalar)), handle_value(view.handle), _GENERAL, serial
+        )
 
     @property
     def is_closed(self) -> bool:

@@ -6,7 +6,9 @@ and may be used from any thread.
 
 from __future__ import annotations
 
+import math
 import struct
+import threading
 from typing import Final, Literal, Protocol
 
 from ...closing import Closing
@@ -82,7 +84,18 @@ class Sampler(Closing):
         device.check_usable()
         self._allocator = allocator
         profile, limits, features = device.profile, device.profile.limits, device.plan.features
-        modes = (address,) * 3 if isinstance(address, str) else (*tuple(address), "clamp_to_edge", "clamp_to_edge")[:3]
+        given = (address,) * 3 if isinstance(address, str) else address
+        if not isinstance(given, (tuple, list)) or not 1 <= len(given) <= 3:
+            raise InvalidArgumentError(f"a sampler's address is one mode, or one to three, got {shown(address)}")
+        modes = (*given, "clamp_to_edge", "clamp_to_edge")[:3]
+        for what, value in (
+            ("lod_bias", lod_bias),
+            ("min_lod", min_lod),
+            ("max_lod", max_lod),
+            ("anisotropy", anisotropy),
+        ):
+            if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
+                raise InvalidArgumentError(f"a sampler's {what} is a finite number, got {shown(value)}")
         smaller = filter if min_filter is None else min_filter
         numbers = [_choice("address", one, _ADDRESSES) for one in modes]
         if "mirror_clamp_to_edge" in modes and "samplerMirrorClampToEdge" not in features:
@@ -126,39 +139,61 @@ class Sampler(Closing):
         self.compare = compare
         self.reduction = reduction
         self.unnormalized = unnormalized
-        info = new(
-            "VkSamplerCreateInfo",
-            magFilter=_choice("filter", filter, _FILTERS),
-            minFilter=_choice("min_filter", smaller, _FILTERS),
-            mipmapMode=_choice("mip_filter", mip_filter, _FILTERS),
-            addressModeU=numbers[0],
-            addressModeV=numbers[1],
-            addressModeW=numbers[2],
-            mipLodBias=lod_bias,
-            anisotropyEnable=anisotropy > 1,
-            maxAnisotropy=anisotropy,
-            compareEnable=compare is not None,
-            compareOp=0 if compare is None else _choice("compare", compare, _COMPARES),
-            minLod=min_lod,
-            maxLod=highest,
-            borderColor=2 * _choice("border", border, _BORDERS) + integer_border,
-            unnormalizedCoordinates=unnormalized,
-        )
-        reduced = None
-        number = _choice("reduction", reduction, _REDUCTIONS)
-        if number:
-            reduced = new("VkSamplerReductionModeCreateInfo", reductionMode=number)
-        if device.sampler_count >= limits.max_sampler_allocation_count:
-            raise ResourceExhaustedError(
-                f"{profile.name} has up to {limits.max_sampler_allocation_count} samplers, and so many are open; close "
-                "some, or use one in several places"
-            )
-        self.handle: CData = device.create("sampler", chain(info, reduced))
-        device.sampler_count += 1
+        self._chosen: dict[str, object] = {
+            "magFilter": _choice("filter", filter, _FILTERS),
+            "minFilter": _choice("min_filter", smaller, _FILTERS),
+            "mipmapMode": _choice("mip_filter", mip_filter, _FILTERS),
+            "addressModeU": numbers[0],
+            "addressModeV": numbers[1],
+            "addressModeW": numbers[2],
+            "mipLodBias": lod_bias,
+            "anisotropyEnable": anisotropy > 1,
+            "maxAnisotropy": anisotropy,
+            "compareEnable": compare is not None,
+            "compareOp": 0 if compare is None else _choice("compare", compare, _COMPARES),
+            "minLod": min_lod,
+            "maxLod": highest,
+            "unnormalizedCoordinates": unnormalized,
+        }
+        self._border = _choice("border", border, _BORDERS)
+        self._integer_border = integer_border
+        self._has_border = "clamp_to_border" in modes
+        self._reduction = _choice("reduction", reduction, _REDUCTIONS)
+        self._lock = threading.Lock()
+        self._twin: CData | None = None
+        self.handle: CData = self._create(integer_border)
         self.serial = allocator.new_serial()
         self.descriptor = _DESCRIPTOR.pack(handle_value(self.handle), 0, 0, self.serial)
         self.combined: dict[int, SampledView] = {}
         self._closed = False
+
+    def _create(self, integer_border: bool) -> CData:
+        device = self.device
+        most = device.profile.limits.max_sampler_allocation_count
+        if device.sampler_count >= most:
+            raise ResourceExhaustedError(
+                f"{device.profile.name} has up to {most} samplers, and so many are open; close some, or use one in "
+                "several places"
+            )
+        info = new("VkSamplerCreateInfo", borderColor=2 * self._border + integer_border, **self._chosen)
+        reduced = None
+        if self._reduction:
+            reduced = new("VkSamplerReductionModeCreateInfo", reductionMode=self._reduction)
+        handle = device.create("sampler", chain(info, reduced))
+        device.sampler_count += 1
+        return handle
+
+    def handle_for(self, scalar: str) -> CData:
+        """The VkSampler for an image that is read as ``"float"``, ``"int"`` or ``"uint"``: its border is of that type.
+
+        Another one is made where it is needed.
+        """
+        if not self._has_border or (scalar != "float") == self._integer_border:
+            return self.handle
+        with self._lock:
+            if self._twin is None:
+                self._twin = self._create(not self._integer_border)
+            return self._twin
 
     @property
     def is_closed(self) -> bool:
@@ -178,8 +213,10 @@ class Sampler(Closing):
             view.drop_sampler(self)
         self.combined.clear()
         self._allocator.forget(self.serial)
-        self.device.destroy("sampler", self.handle)
-        self.device.sampler_count -= 1
+        for handle in (self.handle, self._twin):
+            if handle is not None:
+                self.device.destroy("sampler", handle)
+                self.device.sampler_count -= 1
 
     def describe(self) -> str:
         """In words, for messages."""
@@ -189,7 +226,7 @@ class Sampler(Closing):
         return f"<{'closed ' if self.is_closed else ''}Sampler>"
 
 
-def _choice(what: str, value: str, choices: tuple[str, ...]) -> int:
-    if value not in choices:
+def _choice(what: str, value: object, choices: tuple[str, ...]) -> int:
+    if not isinstance(value, str) or value not in choices:
         raise InvalidArgumentError(f"a sampler's {what} is one of {', '.join(choices)}, got {shown(value)}")
     return choices.index(value)

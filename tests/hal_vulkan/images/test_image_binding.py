@@ -14,6 +14,7 @@ from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.images.format_features import STORAGE, STORAGE_TEXELS, UNIFORM_TEXELS, format_features
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.spirv.grammar import ENUMERATIONS, Op
 from pumice.spirv.words import pack, read_binary
 
@@ -173,6 +174,34 @@ def test_samplers_against_the_specification(device: Device, linear: bool) -> Non
                 got = _sampled(device, image.view().with_sampler(sampler), at, code)
             wanted = _expected(data, at, linear, mode, np.array(borders[border], np.float32))
             np.testing.assert_allclose(got, wanted, atol=0.02 if linear else 0, err_msg=f"{mode} {border}")
+
+
+@pytest.mark.parametrize("alone", [False, True], ids=["combined", "alone"])
+def test_borders_have_the_type_of_the_image(device: Device, alone: bool) -> None:
+    code = glsl(f"""
+        layout(local_size_x = 1) in;
+        layout(binding = 0) uniform {"utexture2D" if alone else "usampler2D"} p;
+        {"layout(binding = 1) uniform sampler s;" if alone else ""}
+        layout(binding = 2) writeonly buffer Out {{ uvec4 result; }};
+        void main() {{ result = textureLod({"usampler2D(p, s)" if alone else "p"}, vec2(2), 0); }}""")
+    with (
+        device.create_pipeline(code) as pipeline,
+        device.create_image("rgba32uint", (2, 2)) as image,
+        device.create_image("rgba32float", (2, 2)) as floats,
+        device.create_buffer(16, memory_type=HOST) as out,
+        device.create_sampler(
+            filter="nearest", address="clamp_to_border", border="opaque_white", integer_border=alone
+        ) as sampler,
+    ):
+        bound = [image.view(), sampler] if alone else [image.view().with_sampler(sampler)]
+        run(device, pipeline, [*bound, out])
+        assert struct.unpack("<4I", out.read()) == (1, 1, 1, 1)
+        at = np.full((1, 4), 2.0) * [1, 1, 0, 0]
+        got = _sampled(device, floats.view().with_sampler(sampler), at, glsl(SAMPLE))
+        np.testing.assert_array_equal(got, np.ones((1, 4)))
+        assert device.sampler_count == live_objects()["sampler"] == 2
+    device.wait_idle(20)
+    assert device.sampler_count == 0
 
 
 def _bc4(blocks: np.ndarray) -> np.ndarray:
