@@ -36,7 +36,7 @@ from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
 from ..arrays.verdict import Verdict
-from ..images.bound import ABSENT, Absent, Bound
+from ..images.bound import ABSENT, Bound
 from ..images.host_image import HostImage
 from .arguments import (
     Counts,
@@ -378,6 +378,7 @@ class Kernel(Closing):
     ) -> KernelResult:
         """Checks the arguments, moves those of the host to the device, runs, and brings the results back."""
         parameters: Sequence[Parameter] = self.parameters
+        only_buffers = self._only_buffers
         if self._array_sizes:
             parameters, arrays = take_apart(parameters, arrays, self._array_sizes, self.name)
         values, fit = prepare_arguments(parameters, arrays, self.name)
@@ -395,15 +396,17 @@ class Kernel(Closing):
         to_host = self._device_types.isdisjoint(map(type, values))
         with Transfer(self.device, self._staging, self.pipeline.offset_alignment, to_host=to_host) as transfer:
             for parameter, value, given in zip(parameters, values, arrays, strict=True):
-                if isinstance(value, Absent):
-                    transfer.carry(value, None)
-                    continue
-                into = given if isinstance(given, np.ndarray) and id(given) in outs else None
-                parameter.bring(transfer, value, into)
+                into = given if outs and id(given) in outs and isinstance(given, np.ndarray) else None
+                if only_buffers:
+                    transfer.bring(value, written=parameter.written, into=into)  # type: ignore[arg-type]  # arrays
+                elif value is ABSENT:
+                    transfer.carry(ABSENT, None)
+                else:
+                    parameter.bring(transfer, value, into)
             placed = transfer.place()
             bound: Sequence[DeviceArray | Bound] = placed  # type: ignore[assignment]  # arrays, if there are only buffers
             declarations = parameters
-            if not self._only_buffers:
+            if not only_buffers:
                 bound, declarations = self._bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
@@ -602,9 +605,8 @@ def _mark(parameters: Sequence[Parameter], placed: Sequence[Placed], values: Seq
 
 
 def _shaped(parameters: Sequence[Parameter], results: Sequence[object]) -> KernelResult:
-    written: list[ResultArray] = [
-        result  # type: ignore[misc]  # what a written parameter brings back is one
-        for parameter, result in zip(parameters, results, strict=True)
-        if parameter.written and result is not None
-    ]
+    written: list[ResultArray] = []
+    for parameter, result in zip(parameters, results, strict=True):
+        if parameter.written and result is not None:
+            written.append(result)  # type: ignore[arg-type]  # what a written parameter brings back is one
     return written[0] if len(written) == 1 else tuple(written) or None
