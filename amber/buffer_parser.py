@@ -13,12 +13,12 @@ from ..formats.image_texels import to_texels
 from ..formats.picture import decode_picture, picture_to_array
 from ..status import InvalidArgumentError, shown
 from .script import Buffer, Extent, Sampler
-from .source import Source, Statement, Token, as_number
+from .source import Source, Statement, Token
 from .types import NUMBER_NAMES, DataType, ImageFormat, Layout, Member, Number, Standard, Struct, layout_of, parse_type
-from .values import Value, pack, parse_value, series
+from .values import pack, pack_series, parse_value
 
 # Of one buffer: a forged size would take all memory.
-MAX_BUFFER_BYTES: Final = 1 << 31
+MAX_BUFFER_BYTES: Final = 1 << 30
 FRAMEBUFFER: Final = Extent(2, 250, 250)
 """An image by ``BUFFER … FORMAT`` has the size of a framebuffer, which is this unless a pipeline says otherwise."""
 
@@ -215,10 +215,10 @@ class BufferParser:
         elif statement.accept("SERIES_FROM"):
             if len(layout.segments) != 1:
                 self._source.fail(f"SERIES_FROM is for scalars; {name.text} is of {type}", statement.first.place)
-            start = self._series_value(statement, "the first value")
+            first = parse_value(self._source, statement.take("the first value"), layout.segments[0])
             statement.expect("INC_BY")
-            step = self._series_value(statement, "the increment")
-            data = pack(series(start, step, count, layout.segments[0]), layout)
+            step = parse_value(self._source, statement.take("the increment"), layout.segments[0])
+            data = pack_series(first, step, count, layout)
         elif statement.accept("FILE"):
             data = self._file(statement, layout, name)
             if len(data) % layout.size:
@@ -231,13 +231,6 @@ class BufferParser:
             raise statement.wrong("expected FILL, SERIES_FROM or FILE")
         statement.finish()
         return data
-
-    def _series_value(self, statement: Statement, what: str) -> Value:
-        token = statement.take(what)
-        value = as_number(token.text)
-        if value is None:
-            self._source.fail(f"expected {what}, a number, got {shown(token.text)}", token.place)
-        return value
 
     def _file(self, statement: Statement, layout: Layout, name: Token) -> bytes:
         read: Callable[[bytes], bytes] = bytes

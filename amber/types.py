@@ -30,6 +30,8 @@ _FORMAT: Final = re.compile(
 )
 _CHANNEL: Final = re.compile(r"([RGBAXDS])([0-9]{1,2})")
 MODES: Final = ("UNORM", "SNORM", "UINT", "SINT", "SFLOAT", "UFLOAT", "SRGB", "USCALED", "SSCALED")
+MAX_LENGTH: Final = 1 << 16
+"""Of arrays within an element; a forged length would take all memory."""
 NUMBER_NAMES: Final = (*_SCALARS, *(f"vec{n}<float>" for n in (2, 3, 4)), "mat2x2<float>")
 
 
@@ -130,7 +132,7 @@ def parse_type(text: str, structs: Mapping[str, Struct]) -> DataType | None:
     if match is not None:
         rows, of_vector, columns, matrix_rows, of_matrix, scalar, length = match.groups()
         found = _SCALARS.get(of_vector or of_matrix or scalar)
-        if found is not None:
+        if found is not None and int(length or 0) <= MAX_LENGTH:
             return Number(*found, int(rows or matrix_rows or 1), int(columns or 1), _length(length))
     return parse_format(text)
 

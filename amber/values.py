@@ -97,16 +97,21 @@ def column_of(data: Bytes, layout: Layout, index: int) -> npt.NDArray[np.generic
     return np.ndarray((count,), segment.dtype, buffer=data, offset=segment.offset, strides=(layout.size,))
 
 
-def series(start: Value, step: Value, count: int, segment: Segment) -> list[Value]:
-    """``count`` values from ``start``, each ``step`` more than the last; integers wrap."""
-    if segment.kind == "float":
-        values: list[Value] = []
-        value = float(start)
-        for _ in range(count):
-            values.append(value)
-            value += step
-        return values
-    return [wrap(int(start) + i * int(step), segment) for i in range(count)]
+def pack_series(start: Value, step: Value, count: int, layout: Layout) -> bytes:
+    """The bytes of ``count`` scalars from ``start``, each ``step`` more than the last; integers wrap."""
+    segment = layout.segments[0]
+    data = np.zeros(count * layout.size, np.uint8)
+    view = column_of(data, layout, 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if segment.kind == "float":
+            values = np.full(count, step, np.float64)
+            values[:1] = start
+            view[...] = _floats(np.add.accumulate(values), segment)  # one addition after the other
+        else:
+            mask = (1 << 64) - 1
+            bits = np.arange(count, dtype=np.uint64) * np.uint64(int(step) & mask) + np.uint64(int(start) & mask)
+            view[...] = bits.astype(f"u{segment.bits // 8}").view(segment.dtype)
+    return data.tobytes()
 
 
 def text_of(value: Value) -> str:

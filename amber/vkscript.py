@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from ..status import shown
+from .buffer_parser import MAX_BUFFER_BYTES
 from .command_parser import read_tolerances
 from .parser import NO_GRAPHICS
 from .script import (
@@ -130,7 +131,7 @@ class VkScriptParser:
                 self._source.fail(
                     "expected #!amber on the first line, or a section such as [compute shader]", Place(number + 1, 1)
                 )
-        ends = [start for _, _, start in found[1:]] + [len(self._source.lines)]
+        ends = [start for _, _, start in found[1:]] + [len(self._source.lines)] * bool(found)
         return [(name, place, start + 1, end) for (name, place, start), end in zip(found, ends, strict=True)]
 
     def _statements(self, first: int, last: int) -> list[Statement]:
@@ -203,7 +204,7 @@ class VkScriptParser:
         if line.accept("subdata"):
             self._write(line, name, "STD430")
             return
-        self._grow(name, line.integer("the size in bytes", 1, 1 << 31))
+        self._grow(name, line.integer("the size in bytes", 1, MAX_BUFFER_BYTES))
         line.finish()
 
     def _uniform(self, line: Statement) -> None:
@@ -218,6 +219,8 @@ class VkScriptParser:
         layout = self._layout(line, standard)
         offset = line.integer("the offset")
         data = pack(parse_values(line, layout), layout)
+        if offset + len(data) > MAX_BUFFER_BYTES:
+            self._source.fail(f"the buffer would have more than {MAX_BUFFER_BYTES:,} bytes", line.first.place)
         self._grow(name, offset + len(data))
         self._commands.append(Write(name, offset, data, line.first.place))
 

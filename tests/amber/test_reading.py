@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from pumice.amber.reading import parse, parse_text
 from pumice.amber.script import ExpectValues, Extent, Repeat, Run, Subgroups, Tolerance, Write
 from pumice.amber.source import ScriptError, UnsupportedScriptError
 from pumice.formats.picture import encode_picture
-from pumice.status import NotFoundError
+from pumice.status import NotFoundError, PumiceError
 
 SHADER = """#!amber
 SHADER compute s GLSL
@@ -220,6 +222,13 @@ WRONG = [
     (OLD + "ssbo 0 4\nprobe ssbo int 0 4 == 1", "6:1", r"past the buffer's end \(4 bytes\)"),
     (OLD + "ssbo 0 4\nprobe ssbo int 0 0 = 1", "6:20", "a comparison, got '='"),
     (OLD + "ssbo 0 4\nuniform ubo 0 int 0 1", "6:13", "is a storage buffer already"),
+    (OLD + "ssbo 0 subdata int 4000000000 1", "5:1", "would have more than"),
+    (
+        SHADER + "BUFFER b DATA_TYPE double SIZE 4000000000 FILL 0",
+        "7:8",
+        "32,000,000,000 bytes; 1,073,741,824 is the most",
+    ),
+    (SHADER + "BUFFER b DATA_TYPE int32[99999999] SIZE 1 FILL 0", "7:20", "expected a data type"),
     (OLD + "comptue 1 1 1", "5:1", "did you mean compute"),
     ("[compute shader\n", "1:16", "expected ]"),
     ("[tests]\n", "1:2", "expected .*, got .tests"),
@@ -256,6 +265,76 @@ def test_scripts_that_pumice_does_not_run(text: str, place: str, message: str) -
     with pytest.raises(UnsupportedScriptError, match=message) as caught:
         parse_text(text, "x.amber")
     assert caught.value.location == f"x.amber:{place}"
+
+
+WORDS = [
+    "END",
+    "DATA",
+    "SIZE",
+    "FILL",
+    "SERIES_FROM",
+    "INC_BY",
+    "BUFFER",
+    "IMAGE",
+    "R8G8_UNORM",
+    "vec3<float>[]",
+    "STRUCT",
+    "STD140",
+    "-1",
+    "0x",
+    "9e99",
+    "nan",
+    "\\",
+    '"',
+    "#",
+    "BIND",
+    "AS",
+    "storage",
+    "DESCRIPTOR_SET",
+    "EXPECT",
+    "IDX",
+    "EQ",
+    "TOLERANCE",
+    "%",
+    "REPEAT",
+    "RUN",
+    "FILE",
+    "..",
+    "\x00",
+    "int32[5]",
+    "HEIGHT",
+    "DIM_3D",
+    "probe",
+    "subdata",
+]
+
+
+def test_damaged_scripts_raise_nothing_but_pumice_errors() -> None:
+    rng = random.Random(5)
+    texts = [text for text, _, _ in WRONG] + [PIPELINE]
+    read = 0
+    for _ in range(3000):
+        lines = rng.choice(texts).splitlines()
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(lines))
+            words = lines[at].split(" ")
+            place = rng.randrange(len(words))
+            match rng.randrange(5):
+                case 0:
+                    words[place] = rng.choice(WORDS)
+                case 1:
+                    words.insert(place, rng.choice(WORDS))
+                case 2:
+                    del words[place]
+                case 3:
+                    lines.insert(at, rng.choice(lines))
+                case 4:
+                    words = words[:place]
+            lines[at] = " ".join(words)
+        with contextlib.suppress(PumiceError):
+            parse_text("\n".join(lines), "x.amber", "/nowhere")
+            read += 1
+    assert read > 100
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:
