@@ -19,7 +19,7 @@ from .source import Place, ScriptError, Source
 
 _SPIRV_MAGIC: Final = 0x07230203
 _ASSEMBLER_ERROR: Final = re.compile(r"error: ([0-9]+): ([0-9]+): (.*)", re.DOTALL)
-_GLSL_PLACE: Final = re.compile(r".*:([0-9]+)")
+_GLSL_PLACE: Final = re.compile(r"<source>:(\d+)(?::\d+)?")
 _WORD: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,8}")
 
 
@@ -86,9 +86,7 @@ def _compile(script: Script, shader: Shader, text: str, target: str, entry_point
     try:
         with _virtual_folder(script) as folder:
             folders = [folder] if folder is not None else []
-            return compile_source(
-                text, language, entry_point=entry_point, include_dirs=folders, target_env=target, register_shifts={}
-            )
+            return compile_source(text, language, entry_point=entry_point, include_dirs=folders, target_env=target)
     except InvalidArgumentError as error:
         match = _GLSL_PLACE.fullmatch(error.location or "")
         raise _error(script, shader, error.message, int(match[1]) if match else 0, 1, pointed=True) from error

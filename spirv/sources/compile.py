@@ -20,18 +20,21 @@ from types import MappingProxyType
 from typing import Final
 
 from ...files import CachedFile
-from ...status import InvalidArgumentError, shown
+from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from .. import tools as spirv_tools
-from .compiler import REGISTER_SHIFTS, Compiler, Job
+from .compiler import Compiler, Job
 from .diagnostics import compile_error
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import Language
 from .options import TARGET_ENVIRONMENTS
+from .registers import register_shifts
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TEXT_NAME: Final = "source"
 _SPIRV_MAGIC: Final = b"\x03\x02\x23\x07"
+_ERROR: Final = re.compile(r"^(?:fatal |internal )?error\b", re.MULTILINE | re.IGNORECASE)
+_MAX_MESSAGE: Final = 1000
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 _NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -48,7 +51,6 @@ def compile_source(
     target_env: str = "vulkan1.2",
     optimize: bool = False,
     debug: bool = False,
-    register_shifts: Mapping[str, int] = REGISTER_SHIFTS,
     parts: Mapping[str, str] = _NO_PARTS,
 ) -> bytes:
     """Compile a source to a SPIR-V module.
@@ -66,8 +68,6 @@ def compile_source(
             SPIR-V version (``spirv1.4``).
         optimize: run ``spirv-opt -O`` over the result.
         debug: keep the source and line numbers in the module.
-        register_shifts: of HLSL: what is added to the numbers of registers, by kind; with none, ``t0`` and ``u0`` are
-            both binding 0.
         parts: texts that the source holds under a ``#line`` with a name, by that name, to be shown in errors.
 
     Returns:
@@ -107,7 +107,6 @@ def compile_source(
         folders=folders,
         target_env=target_env,
         debug=debug,
-        register_shifts=dict(register_shifts),
     )
 
     def ingredients() -> tuple[bytes, dict[Path, bytes], object]:
@@ -119,6 +118,8 @@ def compile_source(
         return text, files, (options, text, files)
 
     text, files, key = ingredients()
+    if language is Language.HLSL:
+        job = replace(job, register_shifts=register_shifts([text, *files.values()]))
     entry = CachedFile("glsl" if language is Language.GLSL else language.value, key)
     cached = entry.load()
     if cached is not None:
@@ -154,6 +155,7 @@ def _run(
 ) -> bytes:
     """The module of a source and the files that it includes."""
     root = absolute(source) if isinstance(source, Path) else None
+    shown_name = str(source) if root is not None else "<source>"
     compiled = compiler.prepared(text.removeprefix(BYTE_ORDER_MARK), root if job.debug else None)
     with tempfile.TemporaryDirectory(prefix="pumice-source-") as temporary:
         folder = Path(temporary).resolve()
@@ -167,12 +169,14 @@ def _run(
             near = [root.parent] if root is not None else []
             job = replace(job, folders=[*near, *job.folders])
         output = folder / "out.spv"
-        result = spirv_tools.run_tool(compiler.path, compiler.command(job, name, output), cwd=folder)
+        try:
+            result = spirv_tools.run_tool(compiler.path, compiler.command(job, name, output), cwd=folder)
+        except UnknownError as crash:
+            raise UnknownError(f"{compiler.version} crashed on {shown_name}: {crash.message}") from None
         code = output.read_bytes() if output.is_file() else b""
         if result.returncode == 0 and code[:4] in (_SPIRV_MAGIC, _SPIRV_MAGIC[::-1]):
             return code
         said = "\n".join(stream.decode("utf-8", "replace") for stream in (result.stdout, result.stderr))
-        shown_name = str(source) if root is not None else "<source>"
         texts = {str(path): content for path, content in files.items()}
         texts |= {name: part.encode("utf-8", "replace") for name, part in parts.items()}
         own = [name, str(folder / name), ""] + ([str(root)] if root is not None else [])  # a copy may name its original
@@ -184,7 +188,8 @@ def _run(
         error = compile_error(placed, dict.fromkeys(own, shown_name), texts, notes)
         if error is not None:
             raise error
-        message = spirv_tools.tool_message(result)
+        start = _ERROR.search(said)  # what comes before are warnings
+        message = shorten(said[start.start() :], _MAX_MESSAGE) if start else spirv_tools.tool_message(result)
         raise InvalidArgumentError("\n".join([f"{job.language.title} does not compile: {message}", *notes]))
 
 

@@ -16,9 +16,6 @@ from .language import Language
 _SPIRV_OF_VULKAN: Final = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
 _VULKAN_OF_SPIRV: Final = {"1.3": "vulkan1.1", "1.4": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
 
-#: HLSL numbers registers of each kind from 0, where Vulkan has one row of bindings: register t0 is binding 0, u0 100.
-REGISTER_SHIFTS: Final = {"t": 0, "u": 100, "s": 200, "b": 300}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -38,7 +35,7 @@ class Job:
     folders: Sequence[Path]
     target_env: str
     debug: bool
-    register_shifts: Mapping[str, int] = field(default_factory=lambda: dict(REGISTER_SHIFTS))
+    register_shifts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def spirv_version(self) -> str:

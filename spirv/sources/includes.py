@@ -37,19 +37,19 @@ def absolute(path: str | Path) -> Path:
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
-def _bare(text: bytes) -> bytes:
+def without_comments(text: bytes) -> bytes:
     """The text without comments and line continuations."""
     return _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(BYTE_ORDER_MARK)))
 
 
 def _include_names(text: bytes) -> list[str]:
-    return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(_bare(text))]
+    return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(without_comments(text))]
 
 
 def _imported_names(text: bytes) -> list[str]:
     """The names that files of modules can have."""
     names = []
-    for quoted, module in _IMPORT.findall(_bare(text)):
+    for quoted, module in _IMPORT.findall(without_comments(text)):
         path = os.fsdecode(quoted) if quoted else module.decode().replace(".", "/")
         paths = {path} if path.endswith(".slang") else {path + ".slang", path.replace("_", "-") + ".slang"}
         names += [*sorted(paths), *(one + "-module" for one in sorted(paths))]

@@ -153,6 +153,9 @@ def test_registers_of_hlsl_are_bindings(compiler: str, monkeypatch: pytest.Monke
     (entry,) = reflect(code).entry_points
     assert (entry.name, tuple(entry.local_size)) == ("kernel", (32, 1, 1))
     assert [(b.binding, b.name) for b in entry.bindings] == [(0, "x"), (100, "y"), (300, "Constants")]
+    apart = HLSL.replace("b0", "b1 /* not t2 */").replace("u0", "u2, space1")
+    (entry,) = reflect(compile_source(apart, Language.HLSL, entry_point="kernel", defines={"WIDTH": 32})).entry_points
+    assert [(b.set, b.binding, b.name) for b in entry.bindings] == [(0, 0, "x"), (0, 1, "Constants"), (1, 2, "y")]
 
 
 def test_wgsl() -> None:
@@ -292,7 +295,7 @@ class TestFinding:
         assert f"(compiled with {name} {name} 1.2.3)" in info.value.message
         arguments = log.read_text()
         expected = {
-            "dxc": "-spirv -T cs_6_6 -E f -fspv-target-env=vulkan1.1 -fvk-t-shift 0 all -fvk-u-shift 100 all",
+            "dxc": "-spirv -T cs_6_6 -E f -fspv-target-env=vulkan1.1 -fvk-t-shift 0 all -fvk-u-shift 0 all",
             "slangc": "-lang slang -target spirv -profile spirv_1_3 -fvk-use-entrypoint-name -entry f -stage compute",
             "tint": "--format spirv -o",
             "naga": "--generate-debug-symbols source.wgsl",
