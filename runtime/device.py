@@ -72,8 +72,9 @@ def open_device(
         validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
         staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``); ``None``
             takes what suits the device.
-        robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), so that a
-            kernel with an index error reads zeros instead of other memory or crashing the driver. It costs some speed.
+        robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), and to the
+            images where the device has ``robustImageAccess``, so that a kernel with an index error reads zeros instead
+            of other memory or crashing the driver. It costs some speed.
         persistent_cache: keep compiled pipelines on disk.
         loop_guard: report loops that the driver ends before their time (docs/loop-guard.md): whoever reads a result of
             such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers that end

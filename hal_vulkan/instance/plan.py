@@ -48,7 +48,8 @@ class PlanOptions:
     """What a user may ask of the plan; ``None`` leaves the choice to the plan.
 
     Attributes:
-        robust_buffer_access: bounds-checked buffer accesses. Off by default, as it costs speed.
+        robust_buffer_access: bounds-checked accesses of buffers, and of images where a device of Vulkan 1.3 has that.
+            Off by default, as it costs speed.
         staging: upload and read back by copies through host-visible buffers. Off forces mappable memory.
         push_descriptors: write descriptors into the command buffer instead of allocating sets.
         prefer_dedicated_compute: take a family with COMPUTE and no GRAPHICS where there is one.
@@ -271,6 +272,8 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
         if "robustBufferAccess" not in profile.features:
             raise UnavailableError(f"{profile.name!r} lacks robustBufferAccess; plan without robust_buffer_access")
         enabled.add("robustBufferAccess")
+        if version >= (1, 3) and "robustImageAccess" in profile.features:
+            enabled.add("robustImageAccess")
         # Whether both hold together is a property that hardly any device has (VUID-VkDeviceCreateInfo-10247).
         enabled = {name for name in enabled if not name.endswith("UpdateAfterBind")}
     why.append(

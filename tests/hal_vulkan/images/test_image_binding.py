@@ -439,6 +439,28 @@ def test_arrays_of_descriptors(driver: Driver, push: bool) -> None:
                 assert [download(device, image, np.float32)[0] for image in ones[3:]] == list(wanted)
 
 
+def test_robust_access_keeps_within_images(driver: Driver) -> None:
+    code = glsl("""
+        layout(local_size_x = 64) in;
+        layout(binding = 0, r32ui) uniform uimage2D picture;
+        layout(binding = 1) buffer Out { uint v[]; };
+        void main() {
+          int i = int(gl_GlobalInvocationID.x);
+          v[i] = imageLoad(picture, ivec2(i * 100000 - 3200000, i)).x;
+          imageStore(picture, ivec2(4 + i, 0), uvec4(9));
+        }""")
+    with Device(driver, options=PlanOptions(robust_buffer_access=True)) as device:
+        if "robustImageAccess" not in device.plan.features:
+            pytest.skip(f"{device.profile.name} bounds no accesses of images (robustImageAccess)")
+        data = np.full((4, 4), 7, np.uint32)
+        with device.create_pipeline(code) as pipeline, device.create_buffer(256, memory_type=HOST) as out:
+            images = [picture(device, data, "r32uint") for _ in range(3)]
+            run(device, pipeline, [images[1].view(), out])
+            assert not any(out.read())
+            for image in images:
+                np.testing.assert_array_equal(download(device, image, np.uint32), data.ravel())
+
+
 def test_views_of_other_formats(device: Device) -> None:
     data = np.array([[0.5, -2.0]], np.float32)
     with device.create_image("r32float", (2, 1), mutable_format=True) as image:

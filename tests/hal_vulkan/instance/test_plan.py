@@ -39,7 +39,10 @@ def check(profile: DeviceProfile, plan: DevicePlan, options: PlanOptions) -> Non
     assert "timelineSemaphore" in plan.features
     assert ("robustBufferAccess" in plan.features) == options.robust_buffer_access
     version, enabled = profile.api_version[:2], frozenset(plan.extensions)
-    for name in plan.features - {"robustBufferAccess"}:
+    image = "robustImageAccess"
+    offers_image = image in profile.features and profile.api_version[:2] >= (1, 3)
+    assert (image in plan.features) == (options.robust_buffer_access and offers_image)
+    for name in plan.features - {"robustBufferAccess", image}:
         assert any(name in s.used and s.offered(version, enabled) for s in feature_structures()), name
         assert _NEEDS.get(name, name) in plan.features
     known = known_extensions()
