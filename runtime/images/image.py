@@ -283,18 +283,21 @@ class DeviceImage(Closing):
         Raises:
             InvalidArgumentError: another shape, or a dtype that the format cannot take.
         """
-        self._check_open()
         if isinstance(source, DeviceImage):
             same = source.format == self.format
             source = source.texels() if same else source.numpy(dtype=_between(source.format, self.format))
+        return self.fill(np.asarray(source), "copy_from")
+
+    def fill(self, array: np.ndarray, where: str) -> DeviceImage:
+        """``copy_from`` an array; ``where`` is for messages. For the runtime."""
+        self._check_open()
         if self.hal.samples > 1:
-            raise UnimplementedError("an image of several samples is not copied; write its samples in a kernel")
-        array = np.asarray(source)
+            raise UnimplementedError(f"{where}: an image of several samples is not copied; write them in a kernel")
         blocks = self.format.is_compressed and array.shape == self.layout.stored_shape(self.format)
         if blocks and array.dtype == np.uint8:
             texels = np.ascontiguousarray(array)
         else:
-            texels = to_texels(checked_shape(array, self.layout, self.format, "copy_from"), self.format, "copy_from")
+            texels = to_texels(checked_shape(array, self.layout, self.format, where), self.format, where)
         with self.device.hal.create_buffer(texels.nbytes, memory_type=UPLOAD) as staged:
             staged.write(raw_bytes(texels))
             payload = self._copy(lambda commands: self._write(commands, staged), "upload")
@@ -403,12 +406,19 @@ def as_dtype(texels: np.ndarray, image_format: ImageFormat, dtype: np.dtype[np.g
     """Texels as an array of a dtype: as stored, or the values as floats."""
     if dtype == image_format.dtype:
         return from_texels(texels, image_format)
-    if dtype.kind in "fV" and image_format.scalar == "float":
+    check_gives(image_format, dtype, "numpy")
+    if image_format.scalar == "float":
         with np.errstate(over="ignore", invalid="ignore"):  # signalling NaNs
             return values_of(texels, image_format).astype(dtype)
-    if dtype.kind in "biuf" and image_format.scalar != "float":
-        return from_texels(texels, image_format).astype(dtype)
-    raise InvalidArgumentError(f"{image_format} gives {image_format.dtype} or floats, not {dtype}")
+    return from_texels(texels, image_format).astype(dtype)
+
+
+def check_gives(image_format: ImageFormat, dtype: np.dtype[np.generic], where: str) -> None:
+    """Raises InvalidArgumentError unless texels become an array of a dtype."""
+    kinds = "fV" if image_format.scalar == "float" else "biuf"
+    if dtype != image_format.dtype and (dtype.kind not in kinds or dtype.names is not None):
+        other = "floats" if image_format.scalar == "float" else "other numbers"
+        raise InvalidArgumentError(f"{where}: {image_format} gives {image_format.dtype} or {other}, not {dtype}")
 
 
 def _between(source: ImageFormat, target: ImageFormat) -> np.dtype[np.generic] | None:

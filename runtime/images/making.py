@@ -48,7 +48,7 @@ def image_of(
     array = checked_shape(array, layout, image_format, "asimage")
     image = new_image(device, layout, image_format, levels=_levels(mips))
     try:
-        image.copy_from(array)
+        image.fill(array, "asimage")
         return image.generate_mips()
     except BaseException:
         image.close()

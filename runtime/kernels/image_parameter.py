@@ -19,7 +19,7 @@ from ..arrays.spec import ArraySpec
 from ..arrays.transfer import Transfer
 from ..images.bound import Bound
 from ..images.host_image import HostImage
-from ..images.image import DeviceImage, as_dtype, checked_shape, new_image
+from ..images.image import DeviceImage, as_dtype, check_gives, checked_shape, new_image
 from ..images.layout import ImageLayout, declared_dim, expected_shape
 from ..images.pool import ImagePool, Lease
 from ..images.sampler import Sampler
@@ -114,6 +114,8 @@ class ImageParameter(Parameter):
                     declared = ImageFormat.of_dtype(value.dtype, 4 if given == 3 else given, self._image.sampled.kind)
                 except InvalidArgumentError as error:
                     raise InvalidArgumentError(f"{where} takes {self.declared()}: {error.message}") from None
+        if self.written:
+            check_gives(declared, value.dtype, where)
         if isinstance(value, np.ndarray):
             value = checked_shape(value, layout, declared, where)
         return HostImage(value, declared, layout, sampler)
@@ -154,7 +156,7 @@ class ImageParameter(Parameter):
         image.sampler = value.sampler
         if value.array is not None:
             try:
-                image.copy_from(value.array)
+                image.fill(value.array, self.label)
             except BaseException:
                 lease.close()
                 raise

@@ -328,6 +328,11 @@ WRONG_CALLS: list[tuple[Callable[[pumice.Device], tuple[object, ...]], str]] = [
     (lambda d: (np.zeros((4, 4), np.float32), d.empty_image((4, 4), "rgba32uint")), r"view\(format='rgba32float'\)"),
     (lambda d: (np.zeros((4, 4), np.float32), (d.empty_image((4, 4), "rgba32float"), d.sampler())), "and no sampler"),
     (lambda d: ((np.zeros((4, 4), np.float32), "linear"), ...), "takes a 2d image"),
+    (
+        lambda d: (np.zeros((4, 4), np.float32), np.zeros((4, 4, 4), bool)),
+        "rgba32float gives float32 or floats",
+    ),
+    (lambda d: (np.zeros((4, 4), np.float32), pumice.empty((4, 4, 4), np.int64)), "or floats, not int64"),
 ]
 
 
