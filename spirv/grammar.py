@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .grammar_tables import BIT_MASKS, ENUMERANTS, INSTRUCTIONS, PAIRS, PARAMETERS
+from .grammar_tables import BIT_MASKS, ENUMERANTS, EXTENDED, INSTRUCTIONS, PAIRS, PARAMETERS
 
 
 class Enumeration:
@@ -86,6 +86,16 @@ _PARAMETERS: Final = {
     for kind, operands, names in _rows(PARAMETERS)
     for name in names.split()
 }
+_EXTENSIONS = {
+    (kind, getattr(Op if kind == "Op" else ENUMERATIONS[kind], name)): frozenset(extensions.split())
+    for kind, extensions, names in _rows(EXTENDED)
+    for name in names.split()
+}
+
+
+def extensions_with(number: int) -> frozenset[str]:
+    """The extensions that add an instruction of this opcode, or an enumerant of this number to any enumeration."""
+    return frozenset[str]().union(*(names for (_, value), names in _EXTENSIONS.items() if value == number))
 
 
 def opcodes_of(*groups: str) -> Iterator[int]:

@@ -581,6 +581,117 @@ TensorAddressingOperands | IdRef | TensorView DecodeFunc DecodeVectorFunc
 TensorOperands | IdRef | OutOfBoundsValueARM MakeElementAvailableARM MakeElementVisibleARM
 """
 
+# Kind, or Op for instructions | extensions, any of which adds them | names.
+EXTENDED: Final = """
+Op | SPV_GOOGLE_hlsl_functionality1 | DecorateId
+Op | SPV_KHR_terminate_invocation | TerminateInvocation
+Op | SPV_KHR_shader_ballot | SubgroupBallotKHR SubgroupFirstInvocationKHR SubgroupReadInvocationKHR
+Op | SPV_KHR_subgroup_vote | SubgroupAllKHR SubgroupAnyKHR SubgroupAllEqualKHR
+Op | SPV_KHR_relaxed_extended_instruction | ExtInstWithForwardRefsKHR
+Op | SPV_KHR_ray_tracing | TraceRayKHR ExecuteCallableKHR IgnoreIntersectionKHR TerminateRayKHR
+Op | SPV_KHR_ray_tracing SPV_KHR_ray_query | ConvertUToAccelerationStructureKHR
+Op | SPV_KHR_integer_dot_product | SDot UDot SUDot SDotAccSat UDotAccSat SUDotAccSat
+Op | SPV_KHR_ray_query | TypeRayQueryKHR RayQueryInitializeKHR RayQueryTerminateKHR RayQueryGenerateIntersectionKHR
+ RayQueryConfirmIntersectionKHR RayQueryProceedKHR RayQueryGetIntersectionTypeKHR RayQueryGetRayTMinKHR
+ RayQueryGetRayFlagsKHR RayQueryGetIntersectionTKHR RayQueryGetIntersectionInstanceCustomIndexKHR
+ RayQueryGetIntersectionInstanceIdKHR RayQueryGetIntersectionInstanceShaderBindingTableRecordOffsetKHR
+ RayQueryGetIntersectionGeometryIndexKHR RayQueryGetIntersectionPrimitiveIndexKHR
+ RayQueryGetIntersectionBarycentricsKHR RayQueryGetIntersectionFrontFaceKHR
+ RayQueryGetIntersectionCandidateAABBOpaqueKHR RayQueryGetIntersectionObjectRayDirectionKHR
+ RayQueryGetIntersectionObjectRayOriginKHR RayQueryGetWorldRayDirectionKHR RayQueryGetWorldRayOriginKHR
+ RayQueryGetIntersectionObjectToWorldKHR RayQueryGetIntersectionWorldToObjectKHR
+Op | SPV_AMD_shader_ballot | GroupIAddNonUniformAMD GroupFAddNonUniformAMD GroupFMinNonUniformAMD
+ GroupUMinNonUniformAMD GroupSMinNonUniformAMD GroupFMaxNonUniformAMD GroupUMaxNonUniformAMD GroupSMaxNonUniformAMD
+Op | SPV_AMD_shader_fragment_mask | FragmentMaskFetchAMD FragmentFetchAMD
+Op | SPV_NV_shader_image_footprint | ImageSampleFootprintNV
+Op | SPV_NV_mesh_shader | WritePackedPrimitiveIndices4x8NV
+Op | SPV_NV_ray_tracing SPV_KHR_ray_tracing | ReportIntersectionKHR
+Op | SPV_NV_ray_tracing | IgnoreIntersectionNV TerminateRayNV TraceNV ExecuteCallableNV
+Op | SPV_NV_ray_tracing_motion_blur | TraceMotionNV TraceRayMotionNV
+Op | SPV_NV_ray_tracing SPV_KHR_ray_tracing SPV_KHR_ray_query SPV_NV_displacement_micromap |
+ TypeAccelerationStructureKHR
+Op | SPV_NV_cooperative_matrix | TypeCooperativeMatrixNV CooperativeMatrixLoadNV CooperativeMatrixStoreNV
+ CooperativeMatrixMulAddNV CooperativeMatrixLengthNV
+Op | SPV_EXT_fragment_shader_interlock | BeginInvocationInterlockEXT EndInvocationInterlockEXT
+Op | SPV_EXT_demote_to_helper_invocation | IsHelperInvocationEXT
+Op | SPV_KHR_expect_assume | AssumeTrueKHR ExpectKHR
+Op | SPV_GOOGLE_decorate_string SPV_GOOGLE_hlsl_functionality1 | DecorateString MemberDecorateString
+Op | SPV_EXT_shader_atomic_float_add | AtomicFAddEXT
+ImageOperands | SPV_KHR_vulkan_memory_model | MakeTexelAvailable MakeTexelVisible NonPrivateTexel VolatileTexel
+MemorySemantics | SPV_KHR_vulkan_memory_model | OutputMemory MakeAvailable MakeVisible Volatile
+MemoryAccess | SPV_KHR_vulkan_memory_model | MakePointerAvailable MakePointerVisible NonPrivatePointer
+MemoryAccess | SPV_INTEL_memory_access_aliasing | AliasScopeINTELMask NoAliasINTELMask
+AddressingModel | SPV_EXT_physical_storage_buffer SPV_KHR_physical_storage_buffer | PhysicalStorageBuffer64
+MemoryModel | SPV_KHR_vulkan_memory_model | Vulkan
+ExecutionMode | SPV_KHR_subgroup_uniform_control_flow | SubgroupUniformControlFlowKHR
+ExecutionMode | SPV_KHR_post_depth_coverage | PostDepthCoverage
+ExecutionMode | SPV_KHR_float_controls | DenormPreserve DenormFlushToZero SignedZeroInfNanPreserve RoundingModeRTE
+ RoundingModeRTZ
+ExecutionMode | SPV_AMD_shader_early_and_late_fragment_tests | EarlyAndLateFragmentTestsAMD
+ExecutionMode | SPV_EXT_shader_stencil_export | StencilRefReplacingEXT
+ExecutionMode | SPV_AMD_shader_early_and_late_fragment_tests SPV_EXT_shader_stencil_export |
+ StencilRefUnchangedFrontAMD StencilRefGreaterFrontAMD StencilRefLessFrontAMD StencilRefUnchangedBackAMD
+ StencilRefGreaterBackAMD StencilRefLessBackAMD
+ExecutionMode | SPV_NV_mesh_shader SPV_EXT_mesh_shader | OutputLinesEXT OutputPrimitivesEXT OutputTrianglesEXT
+ExecutionMode | SPV_NV_compute_shader_derivatives SPV_KHR_compute_shader_derivatives | DerivativeGroupQuadsKHR
+ DerivativeGroupLinearKHR
+ExecutionMode | SPV_EXT_fragment_shader_interlock | PixelInterlockOrderedEXT PixelInterlockUnorderedEXT
+ SampleInterlockOrderedEXT SampleInterlockUnorderedEXT ShadingRateInterlockOrderedEXT ShadingRateInterlockUnorderedEXT
+ExecutionMode | SPV_KHR_maximal_reconvergence | MaximallyReconvergesKHR
+StorageClass | SPV_KHR_storage_buffer_storage_class SPV_KHR_variable_pointers | StorageBuffer
+StorageClass | SPV_NV_ray_tracing SPV_KHR_ray_tracing | CallableDataKHR IncomingCallableDataKHR RayPayloadKHR
+ HitAttributeKHR IncomingRayPayloadKHR ShaderRecordBufferKHR
+StorageClass | SPV_EXT_physical_storage_buffer SPV_KHR_physical_storage_buffer | PhysicalStorageBuffer
+StorageClass | SPV_EXT_mesh_shader | TaskPayloadWorkgroupEXT
+LinkageType | SPV_KHR_linkonce_odr | LinkOnceODR
+Decoration | SPV_KHR_no_integer_wrap_decoration | NoSignedWrap NoUnsignedWrap
+Decoration | SPV_QCOM_image_processing | WeightTextureQCOM BlockMatchTextureQCOM
+Decoration | SPV_QCOM_image_processing2 | BlockMatchSamplerQCOM
+Decoration | SPV_AMD_shader_explicit_vertex_parameter | ExplicitInterpAMD
+Decoration | SPV_NV_sample_mask_override_coverage | OverrideCoverageNV
+Decoration | SPV_NV_geometry_shader_passthrough | PassthroughNV
+Decoration | SPV_NV_stereo_view_rendering | SecondaryViewportRelativeNV
+Decoration | SPV_NV_mesh_shader SPV_EXT_mesh_shader | PerPrimitiveEXT
+Decoration | SPV_NV_mesh_shader | PerViewNV PerTaskNV
+Decoration | SPV_NV_fragment_shader_barycentric SPV_KHR_fragment_shader_barycentric | PerVertexKHR
+Decoration | SPV_EXT_descriptor_indexing | NonUniform
+Decoration | SPV_EXT_physical_storage_buffer SPV_KHR_physical_storage_buffer | RestrictPointer AliasedPointer
+Decoration | SPV_GOOGLE_hlsl_functionality1 | CounterBuffer UserSemantic
+Decoration | SPV_GOOGLE_user_type | UserTypeGOOGLE
+BuiltIn | SPV_KHR_shader_ballot | SubgroupEqMask SubgroupGeMask SubgroupGtMask SubgroupLeMask SubgroupLtMask
+BuiltIn | SPV_KHR_shader_draw_parameters | BaseVertex BaseInstance
+BuiltIn | SPV_KHR_shader_draw_parameters SPV_NV_mesh_shader SPV_EXT_mesh_shader | DrawIndex
+BuiltIn | SPV_KHR_fragment_shading_rate | PrimitiveShadingRateKHR ShadingRateKHR
+BuiltIn | SPV_KHR_device_group | DeviceIndex
+BuiltIn | SPV_KHR_multiview | ViewIndex
+BuiltIn | SPV_AMD_shader_explicit_vertex_parameter | BaryCoordNoPerspAMD BaryCoordNoPerspCentroidAMD
+ BaryCoordNoPerspSampleAMD BaryCoordSmoothAMD BaryCoordSmoothCentroidAMD BaryCoordSmoothSampleAMD
+ BaryCoordPullModelAMD
+BuiltIn | SPV_EXT_shader_stencil_export | FragStencilRefEXT
+BuiltIn | SPV_NV_viewport_array2 SPV_NV_mesh_shader | ViewportMaskNV
+BuiltIn | SPV_NV_stereo_view_rendering | SecondaryPositionNV SecondaryViewportMaskNV
+BuiltIn | SPV_NVX_multiview_per_view_attributes SPV_NV_mesh_shader | PositionPerViewNV ViewportMaskPerViewNV
+BuiltIn | SPV_EXT_fragment_fully_covered | FullyCoveredEXT
+BuiltIn | SPV_NV_mesh_shader | TaskCountNV PrimitiveCountNV PrimitiveIndicesNV ClipDistancePerViewNV
+ CullDistancePerViewNV LayerPerViewNV MeshViewCountNV MeshViewIndicesNV
+BuiltIn | SPV_NV_fragment_shader_barycentric SPV_KHR_fragment_shader_barycentric | BaryCoordKHR BaryCoordNoPerspKHR
+BuiltIn | SPV_EXT_fragment_invocation_density SPV_NV_shading_rate | FragSizeEXT FragInvocationCountEXT
+BuiltIn | SPV_EXT_mesh_shader | PrimitivePointIndicesEXT PrimitiveLineIndicesEXT PrimitiveTriangleIndicesEXT
+ CullPrimitiveEXT
+BuiltIn | SPV_NV_ray_tracing SPV_KHR_ray_tracing | LaunchIdKHR LaunchSizeKHR WorldRayOriginKHR WorldRayDirectionKHR
+ ObjectRayOriginKHR ObjectRayDirectionKHR RayTminKHR RayTmaxKHR InstanceCustomIndexKHR ObjectToWorldKHR
+ WorldToObjectKHR HitKindKHR IncomingRayFlagsKHR
+BuiltIn | SPV_NV_ray_tracing | HitTNV
+BuiltIn | SPV_NV_ray_tracing_motion_blur | CurrentRayTimeNV
+BuiltIn | SPV_KHR_ray_tracing | RayGeometryIndexKHR
+BuiltIn | SPV_NV_linear_swept_spheres | HitIsSphereNV HitIsLSSNV HitSpherePositionNV HitLSSPositionsNV
+ HitSphereRadiusNV HitLSSRadiiNV
+BuiltIn | SPV_NV_shader_sm_builtins | WarpsPerSMNV SMCountNV WarpIDNV SMIDNV
+BuiltIn | SPV_NV_cluster_acceleration_structure | ClusterIDNV
+BuiltIn | SPV_KHR_ray_cull_mask | CullMaskKHR
+PackedVectorFormat | SPV_KHR_integer_dot_product | PackedVectorFormat4x8Bit
+"""
+
 # Kinds whose values are sets of bits.
 BIT_MASKS: Final = """
 ImageOperands FPFastMathMode SelectionControl LoopControl FunctionControl MemorySemantics MemoryAccess

@@ -1,9 +1,9 @@
 """Whether a validator refuses a module because it breaks a rule, or because the validator is older than its words.
 
 Validators read a module before they judge it, and stop at the first number that they do not know. pumice's tables are
-newer than many an installed validator. So a complaint of that form is no verdict if the tables know every opcode,
-enumerant and operand of the module; else the number is wrong, and the complaint stands. Every other refusal is a broken
-rule.
+newer than many an installed validator. So a complaint of that form is no verdict if the number is a capability, or of
+an extension that the module declares, and if the tables know every opcode, enumerant and operand of the module. Else
+the number is damage, and the complaint stands. Every other refusal is a broken rule.
 """
 
 from __future__ import annotations
@@ -12,17 +12,16 @@ import re
 from typing import Final
 
 from .capabilities import requirements
-from .grammar import BIT_MASK_KINDS, ENUMERATIONS, LAYOUTS, Op, operand_kinds
+from .grammar import BIT_MASK_KINDS, ENUMERATIONS, LAYOUTS, Op, extensions_with, operand_kinds
 from .requirement_tables import CAPABILITIES, EXTENSIONS
 from .words import Binary, pack, read_binary
 
+# An opcode, or an enumerant of a kind, of which "mask component" is the bit that is meant.
 _UNKNOWN: Final = re.compile(
-    r"Invalid (opcode: \d+|[^:\n]* operand: \d+|OpSpecConstantOp opcode: \d+|"
-    r"instruction \w+ starting at word \d+: expected no more operands after \d+ words, but stated word count is \d+)"
+    r"Invalid (?:(opcode): (\d+)|([^:\n]+) operand: (\d+)(?: has invalid mask component (\d+))?)"
 )
 _UNKNOWN_SET: Final = re.compile(r"Invalid extended instruction import '([^']*)'")
 _UNKNOWN_CAPABILITY: Final = re.compile(r"operand of Capability: operand \w+\((\d+)\) requires one of these extensions")
-_ENUMERANT: Final = re.compile(r"Invalid ([a-z ]+) operand: (\d+)")
 # The grammars of extended instruction sets in SPIRV-Headers that Vulkan allows; all that start with "NonSemantic." too.
 _SETS: Final = frozenset(
     {
@@ -54,11 +53,12 @@ def newer_than_validator(code: bytes, message: str) -> str:
     found = _UNKNOWN.search(message)
     if found is None or not _known(binary):
         return ""
-    if named := _ENUMERANT.search(found[0]):
-        kind = "".join(word.capitalize() for word in named[1].split())
-        if kind in ENUMERATIONS:
-            return f"{named[1]} {ENUMERATIONS[kind].name(int(named[2]))}"
-    return found[0]
+    opcode, number, kind, value, component = found.groups()
+    if kind == "capability":
+        return f"capability {ENUMERATIONS['Capability'].name(int(value))}"
+    # Capabilities come first, so that the validator knows all that the module declares, and what they allow.
+    known = extensions_with(int(number or component or value))
+    return f"{opcode or kind} {number or value}" if not known.isdisjoint(_extensions(binary)) else ""
 
 
 def without_new_languages(code: bytes) -> bytes:
@@ -82,12 +82,15 @@ def _is_language(number: int) -> bool:
 def _declares_for(binary: Binary, name: str) -> bool:
     """Whether a module declares a SPIR-V extension for a capability, maybe by a later name than the validator has."""
     wanted = {one for alternative in requirements(CAPABILITIES).get(name, ()) for one in alternative.extensions}
-    for opcode, start, end in binary:
-        if opcode == Op.Extension:
-            declared = requirements(EXTENSIONS).get(binary.string(start + 1, end, "replace")[0], ())
-            if any(not wanted.isdisjoint(alternative.extensions) for alternative in declared):
-                return True
-    return False
+    return any(
+        not wanted.isdisjoint(alternative.extensions)
+        for declared in _extensions(binary)
+        for alternative in requirements(EXTENSIONS).get(declared, ())
+    )
+
+
+def _extensions(binary: Binary) -> list[str]:
+    return [binary.string(start + 1, end, "replace")[0] for opcode, start, end in binary if opcode == Op.Extension]
 
 
 def _known(binary: Binary) -> bool:

@@ -29,9 +29,13 @@ class _Enumerant(TypedDict):
     enumerant: str
     value: int | str
     parameters: NotRequired[list[_Operand]]
+    extensions: NotRequired[list[str]]
 
 
-_Instruction = TypedDict("_Instruction", {"opname": str, "class": str, "opcode": int, "operands": list[_Operand]})
+_Instruction = TypedDict(
+    "_Instruction",
+    {"opname": str, "class": str, "opcode": int, "operands": list[_Operand], "extensions": NotRequired[list[str]]},
+)
 
 
 class _Kind(TypedDict):
@@ -65,6 +69,9 @@ def grammar_tables(grammar: bytes) -> str:
             "",
             "# Kind | kinds of the operands that follow | names of the enumerants that they follow.",
             *_table("PARAMETERS", _parameter_rows(kinds)),
+            "",
+            "# Kind, or Op for instructions | extensions, any of which adds them | names.",
+            *_table("EXTENDED", _extension_rows(instructions, kinds)),
             "",
             "# Kinds whose values are sets of bits.",
             *_table("BIT_MASKS", [" ".join(one["kind"] for one in kinds if one["category"] == "BitEnum")]),
@@ -121,6 +128,20 @@ def _parameter_rows(kinds: list[_Kind]) -> list[str]:
                 groups.setdefault(_operands(one["parameters"]), []).append(one["enumerant"])
         rows += [f"{kind['kind']} | {parameters} | {' '.join(names)}" for parameters, names in groups.items()]
     return rows
+
+
+def _extension_rows(instructions: list[_Instruction], kinds: list[_Kind]) -> list[str]:
+    """Capabilities are left out: `requirement_tables.py` has what Vulkan says of them."""
+    groups: dict[str, list[str]] = {}
+    for one in instructions:
+        if one.get("extensions"):
+            key = f"Op | {' '.join(one['extensions'])}"
+            groups.setdefault(key, []).append(one["opname"].removeprefix("Op"))
+    for kind in kinds:
+        for each in _kept(kind):
+            if each.get("extensions") and kind["kind"] != "Capability":
+                groups.setdefault(f"{kind['kind']} | {' '.join(each['extensions'])}", []).append(each["enumerant"])
+    return [f"{key} | {' '.join(names)}" for key, names in groups.items()]
 
 
 def main() -> None:
