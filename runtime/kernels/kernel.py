@@ -145,6 +145,7 @@ class Kernel(Closing):
         except BaseException:
             executable.close()
             raise
+        self._takes_push = entry.push_constants is not None
         self._alignment_mask = self.pipeline.offset_alignment - 1
         local = self.pipeline.local_size
         by_size = all(p.stride and p.binding.count for p in self.parameters)
@@ -208,7 +209,8 @@ class Kernel(Closing):
                 return self._call_general(arrays, out, counts, self._push.pack(push, named))
             if array.buffer.offset & self._alignment_mask:
                 return self._call_general(arrays, out, counts, self._push.pack(push, named))
-        return self._call_arrays(arrays, counts, self._push.pack(push, named))  # type: ignore[arg-type]
+        data = self._push.pack(push, named) if self._takes_push or named or push is not None else b""
+        return self._call_arrays(arrays, counts, data)  # type: ignore[arg-type]
 
     def _call_pointing(
         self,

@@ -52,11 +52,20 @@ class PushConstants:
         """
         if self._block is None and push is None and not fields:
             return b""
-        if push is not None or any(type(value) not in (int, float) for value in fields.values()):
+        parts: list[object] = []
+        for name, value in fields.items():  # a loop of its own: comprehensions are calls
+            # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
+            if type(value) is float:
+                parts += name, _DOUBLE.pack(value)
+            elif type(value) is int:
+                parts += name, value
+            else:
+                parts.clear()
+                break
+        if push is not None or len(parts) != 2 * len(fields):
             self._check(fields)
             return pack_push(self._block, push, fields, self._kernel, self._defaults)
-        # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
-        key = tuple([(name, value if type(value) is int else _DOUBLE.pack(value)) for name, value in fields.items()])
+        key = tuple(parts)
         kept = self._kept.get(key)
         if kept is None:
             self._check(fields)
