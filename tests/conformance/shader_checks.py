@@ -18,7 +18,7 @@ from case_pool import Outcome
 
 import pumice
 from pumice.spirv.reflect import reflect
-from pumice.spirv.reflection_types import EntryPoint, ShaderModuleReflection
+from pumice.spirv.reflection_types import Binding, EntryPoint, ShaderModuleReflection
 from pumice.status import PumiceError, UnimplementedError
 
 LOADED: Final = "loads"
@@ -32,6 +32,7 @@ _KINDS: Final = {
     "separate_images": "sampled_image",
     "separate_samplers": "sampler",
 }
+_IMAGES: Final = ("images", "textures", "separate_images")
 # For modules that do not run at their defaults: values that ggml's host code sets, by name.
 _VALUES: Final = {"HSK": 64, "HSV": 64, "D_split": 4, "row_split": 1, "Br": 4, "Bc": 32, "TILE_K": 64}
 _CAUSES: Final = (
@@ -124,6 +125,14 @@ def _difference(entry: EntryPoint, told: dict[str, Any], assembly: str) -> str:
     for key, kind in _KINDS.items():
         for one in told.get(key, ()):
             theirs.setdefault((one.get("set", 0), one["binding"]), set()).add(kind)
+    for binding in entry.bindings:
+        images = [one for key in _IMAGES for one in told.get(key, ()) if _place(one) == (binding.set, binding.binding)]
+        wide = binding.image is not None and binding.image.sampled.bits == 64  # it has no name for those
+        if len(images) == 1 and not binding.image_aliases and not wide:
+            one = images[0]
+            mine, other = _image_text(binding), (one["type"], one.get("format", "").replace("_", ""))
+            if mine != other or (binding.readable and "writeonly" in one) or (binding.writable and "readonly" in one):
+                return f"set {binding.set} binding {binding.binding}: {mine}, SPIRV-Cross has {one}"
     ours = {(one.set, one.binding): one.descriptor_type_name for one in entry.bindings}
     for place in sorted(ours.keys() | theirs.keys()):
         mine, other = ours.get(place, "nothing"), theirs.get(place, {"nothing"})
@@ -133,6 +142,23 @@ def _difference(entry: EntryPoint, told: dict[str, Any], assembly: str) -> str:
         if mine not in other and not texel and mine not in ("acceleration_structure", "tensor"):
             return f"set {place[0]} binding {place[1]}: {mine}, SPIRV-Cross has {sorted(other)}"
     return ""
+
+
+def _place(told: dict[str, Any]) -> tuple[int, int]:
+    return told.get("set", 0), told["binding"]
+
+
+def _image_text(binding: Binding) -> tuple[str, str]:
+    """An image's type as GLSL has it, and its format."""
+    image = binding.image
+    if image is None:
+        return "", ""
+    base = "image" if image.storage else "texture" if binding.descriptor_type_name == "sampled_image" else "sampler"
+    dim = {"rect": "2DRect", "cube": "Cube", "buffer": "Buffer"}.get(image.dim, image.dim.upper())
+    prefix = {"float": "f16" if image.sampled.bits == 16 else "", "int": "i", "uint": "u"}[image.sampled.kind]
+    ends = "MS" * image.multisampled + "Array" * image.arrayed + "Shadow" * (image.depth and base == "sampler")
+    written = image.format if image.storage and image.format != "unknown" else ""
+    return f"{prefix}{base}{dim}{ends}", written
 
 
 def _is_used(place: tuple[int, int], assembly: str) -> bool:
