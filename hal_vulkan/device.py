@@ -191,7 +191,7 @@ class Device(LogicalDevice, AnyDevice):
             with self.create_command_buffer(one_shot=True, name="image layout") as commands:
                 commands.begin().initialize_image(image)
                 self.compute_queue.execute(commands.end())
-            if len(self.queues) > 1:  # the others start without waiting for this one
+            if self.plan.compute_queue_count > 1:  # the others start without waiting for this one
                 self.compute_queue.wait_idle()
         except BaseException:
             image.close()

@@ -273,11 +273,15 @@ class ComputePipeline(Closing):
             return BoundSets(self, tuple(flat))
         if self._only_buffers:
             device = self.device
-            for buffer, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
-                # Other resources are never bindable.
-                if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
-                    continue
+            try:
+                for buffer, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
+                    # Other resources are never bindable.
+                    if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
+                        continue
+                    self._check(buffer, set_index, binding, kind)
+            except AttributeError:  # no resource at all
                 self._check(buffer, set_index, binding, kind)
+                raise
             if self.interface.whole_words:
                 key = b"".join([b.word_descriptor() if b.size & 3 else b.descriptor for b in flat]) + self.tail
             else:

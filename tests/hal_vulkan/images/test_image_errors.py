@@ -9,6 +9,7 @@ import pytest
 from support.device_images import glsl
 from support.host_buffers import HOST
 
+from pumice import shaders
 from pumice.formats.image_format import ImageFormat
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.device import Device
@@ -339,6 +340,24 @@ def test_every_mismatch_names_the_binding(device: Device) -> None:
             pipeline.bind(good)  # type: ignore[arg-type]
     for one in (*images.values(), buffer, compares, nearest):
         one.close()
+
+
+def test_what_is_no_resource_is_named_where_buffers_are_bound(device: Device) -> None:
+    with (
+        device.create_buffer(64) as buffer,
+        device.create_image("r32float", (4, 4)) as image,
+        device.create_pipeline(shaders.spirv("mul")) as pipeline,
+    ):
+        for wrong, match in (
+            (3.5, "got float"),
+            (None, "got nothing"),
+            (image.view(), "got a 2d image"),
+            (image, "Image"),
+        ):
+            with pytest.raises(InvalidArgumentError, match=f"set 0 binding 1 takes a storage buffer, .*{match}"):
+                pipeline.bind([buffer, wrong, buffer])  # type: ignore[list-item]
+        with pytest.raises(InvalidArgumentError, match="set 0 binding 0 takes a storage buffer, got list"):
+            pipeline.bind([[buffer], buffer, buffer])
 
 
 def test_resources_of_another_device(device: Device) -> None:
