@@ -49,12 +49,13 @@ def prepare_arguments(
 
 def targets_of(out: Out, kernel: str) -> list[int]:
     """The ids of the arrays in ``out=``, which results are copied into."""
-    for one in listed(out):
+    outs = listed(out)
+    for one in outs:
         if isinstance(one, np.ndarray):
             check_out(one, one.shape, one.dtype, f"{kernel}: out=")
         elif not isinstance(one, (DeviceArray, DeviceImage, TexelArray)):
             raise InvalidArgumentError(f"{kernel}: out= takes arrays to write into, got {type(one).__name__}")
-    return [id(one) for one in listed(out)]
+    return [id(one) for one in outs]
 
 
 def listed(out: Out) -> list[ResultArray]:

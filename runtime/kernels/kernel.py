@@ -412,9 +412,10 @@ class Kernel(Closing):
                 bound, declarations = self._bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
-                    verdict = self._next_verdict()
+                    verdict = None if self._report is None else self._next_verdict()
                     payload = transfer.run(self._recorded(bound, groups, push, declarations))
-                self._hold(parameters, values, verdict, payload)
+                if verdict is not None or self.device.verdicts:
+                    self._hold(parameters, values, verdict, payload)
                 if not to_host:
                     _mark(parameters, placed, values, payload)
                 transfer.finish()

@@ -33,6 +33,8 @@ class Names:
         self._parameters = parameters
         self._push = tuple(push)
         self._kernel = kernel
+        # For calls without names, by the numbers of arguments: which is for each parameter.
+        self._plans: dict[tuple[int, int], list[int]] = {}
         found: dict[str, dict[tuple[int, int], list[int]]] = {}
         for parameter in parameters:
             binding = parameter.binding
@@ -48,9 +50,14 @@ class Names:
     ) -> tuple[tuple[KernelArgument, ...], Named]:
         """One argument a binding, and what is left for the push constants."""
         parameters, kernel = self._parameters, self._kernel
+        outs = listed(out)
+        if not named:
+            known = self._plans.get((len(arrays), len(outs)))
+            if known is not None:
+                given = [*arrays, *outs]
+                return tuple([given[index] for index in known]), named
         placed, push = self._by_name(named)
         if out is not None:
-            outs = listed(out)
             free = [p.index for p in parameters if p.written and p.index not in placed]
             if len(outs) > len(free):
                 raise InvalidArgumentError(
@@ -61,6 +68,9 @@ class Names:
         else:
             filled = {}
         rest = [p for p in parameters if p.index not in filled]
+        if not named and len(arrays) == len(rest):
+            order = {index: at for at, index in enumerate([*(p.index for p in rest), *filled])}
+            self._plans[len(arrays), len(outs)] = [order[p.index] for p in parameters]
         if len(arrays) < len(rest):
             arrays = _spread(rest, arrays)
         if len(arrays) > len(rest):
