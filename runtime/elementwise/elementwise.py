@@ -135,7 +135,7 @@ class ElementwiseKernel(Generated):
         values = given.inputs
         shaped = [value.shape for value in values if value.array is not None and not value.declared.is_raw]
         loads = Loads(values, geometry_of(shape, shaped), device.profile.limits.max_push_constants_size - 8)
-        key = (loads.key, tuple((str(value.dtype), value.declared.name in fresh) for value in outputs))
+        key = (loads.key, tuple((value.dtype, value.declared.name in fresh) for value in outputs))
 
         def load() -> Kernel:
             program = Program(self._preamble, {"operation": self._operation})

@@ -132,7 +132,7 @@ class Loads:
             results: arrays that are stored to at the same numbers.
         """
         self.values = list(values)
-        self._results = tuple((value.declared.name, str(value.dtype)) for value in results)
+        self._results = tuple((value.declared.name, value.dtype) for value in results)
         self.geometry = geometry
         self.modes: dict[str, Mode] = {}
         self._in_push: set[str] = set()
@@ -155,7 +155,7 @@ class Loads:
     def key(self) -> tuple[object, ...]:
         """What the source depends on."""
         kinds = [
-            (v.declared.name, str(v.dtype), self.modes.get(v.declared.name, ""), v.declared.name in self._in_push)
+            (v.declared.name, v.dtype, self.modes.get(v.declared.name, ""), v.declared.name in self._in_push)
             for v in self.values
         ]
         modes = [self.modes[name] for name, _ in self._results]

@@ -125,9 +125,9 @@ class ReductionKernel(Generated):
             geometry_of(axes.shape, shaped, axes.order),
             device.profile.limits.max_push_constants_size - 16,
         )
-        letters = tuple(sorted((name, str(dtype)) for name, dtype in given.dtypes.items()))
+        letters = tuple(sorted(given.dtypes.items(), key=lambda item: item[0]))
         targets = [value.array for value in outputs if value.array is not None]
-        types = tuple(str(target.dtype) for target in targets)
+        types = tuple(target.dtype for target in targets)
 
         def combine(source: Loads | None, count: int, arrays: list[DeviceArray]) -> None:
             """Combines each row: of the arguments, or of the combinations of chunks."""

@@ -131,7 +131,7 @@ class ScanKernel(Generated):
         # Results are indexed as arguments are.
         geometry = geometry_of(axes.shape, [*shaped, *[axes.shape] * len(outputs)], axes.order)
         loads = Loads(given.inputs, geometry, device.profile.limits.max_push_constants_size - 16, outputs)
-        letters = tuple(sorted((name, str(dtype)) for name, dtype in given.dtypes.items()))
+        letters = tuple(sorted(given.dtypes.items(), key=lambda item: item[0]))
 
         def kernel_of(source: Loads | None, step: str) -> Kernel:
             key = ("sums" if source is None else (source.key, letters), accumulator, step)

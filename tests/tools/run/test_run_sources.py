@@ -1,0 +1,110 @@
+"""``pumice run`` and ``info`` on sources: languages, macros, folders to include from, entry points, and wrong usage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pumice.spirv.sources.find import find_compiler
+from pumice.spirv.sources.language import Language
+from pumice.status import UnavailableError
+from pumice.tools.cli import main
+
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver")]
+
+GLSL = """#version 450
+#include "scale.h"
+layout(local_size_x = 4) in;
+layout(binding = 0) buffer X { float x[]; };
+void main() { x[gl_GlobalInvocationID.x] *= SCALE * TWICE; }
+"""
+HLSL = """#include "scale.h"
+RWStructuredBuffer<float> x : register(u0);
+[numthreads(4, 1, 1)] void first(uint3 id : SV_DispatchThreadID) { x[id.x] *= SCALE * TWICE; }
+[numthreads(4, 1, 1)] void second(uint3 id : SV_DispatchThreadID) { x[id.x] += SCALE * TWICE; }
+"""
+SLANG = HLSL.replace("[numthreads", '[shader("compute")] [numthreads')
+WGSL = """@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(4) fn first(@builtin(global_invocation_id) id: vec3<u32>) { x[id.x] *= 6.0; }
+"""
+ASSEMBLY = """OpCapability Shader
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %1 "main"
+OpExecutionMode %1 LocalSize 1 1 1
+%2 = OpTypeVoid
+%3 = OpTypeFunction %2
+%1 = OpFunction %2 None %3
+%4 = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+TEXTS = {
+    Language.GLSL: GLSL,
+    Language.HLSL: HLSL,
+    Language.SLANG: SLANG,
+    Language.WGSL: WGSL,
+    Language.ASSEMBLY: ASSEMBLY,
+}
+OPTIONS = ("-D", "SCALE=3", "--define", "TWICE=2", "-I", "inc")
+
+
+def pumice(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="pumice")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "scale.h").write_text("#ifndef SCALE\n#define SCALE 0\n#endif\n")
+    for language, text in TEXTS.items():
+        (tmp_path / f"k{language.suffixes[0]}").write_text(text)
+        (tmp_path / f"{language.value}.txt").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("language", [one for one in Language if one is not Language.ASSEMBLY])
+def test_run(language: Language) -> None:
+    try:
+        find_compiler(language)
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    options = OPTIONS if language.has_preprocessor else ()
+    entry = ("--entry", "first") if language.compiles_entry_point else ()
+    for file in ((f"k{language.suffixes[0]}",), (f"{language.value}.txt", "--language", language.value)):
+        done = pumice("run", *file, *options, *entry, "-b", "0=4xf32=1,2,3,4")
+        assert (done.exit_code, done.stdout) == (0, "binding[0]: 4xf32=6 12 18 24\n"), done.stderr
+    shown = pumice("info", f"k{language.suffixes[0]}", *options, *entry)
+    assert shown.exit_code == 0 and "storage_buffer" in shown.stdout, shown.stderr
+    if language.compiles_entry_point:
+        done = pumice("run", f"k{language.suffixes[0]}", *OPTIONS, "--entry", "second", "-b", "x=4xf32=0")
+        assert (done.exit_code, done.stdout) == (0, "binding[0]: 4xf32=6 6 6 6\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("run", "k.comp", "-I", "nowhere"), 2, "nowhere"),
+        (("run", "k.comp", "-I", "k.comp"), 2, "k.comp"),
+        (("run", "k.comp", "--language", "c"), 2, "'c'"),
+        (("run", "k.spvasm", "-D", "A"), 2, "--define: SPIR-V assembly has no preprocessor"),
+        (("info", "k.wgsl", "-I", "inc"), 2, "--include: WGSL has no preprocessor"),
+        (("run", "glsl.txt"), 1, "SPIR-V assembly (.spvasm)"),
+        (("run", "k.comp", "-I", "inc", "-b", "0=4xf32"), 1, "k.comp:5"),
+        (("info", "k.comp"), 1, "scale.h"),
+        (("info", "module.spv", "--language", "glsl"), 2, "--language is for shader sources"),
+        (("info", "module.spv", "--include", "inc"), 2, "--include is for shader sources"),
+        (("info", "module.spv", "--entry", "main"), 2, "--entry is for shader sources"),
+    ],
+)
+def test_wrong_usage(folder: Path, arguments: tuple[str, ...], status: int, message: str) -> None:
+    (folder / "module.spv").write_bytes(b"\x03\x02\x23\x07" + b"\0" * 16)
+    try:
+        find_compiler(Language.GLSL)
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    done = pumice(*arguments)
+    assert (done.exit_code, done.stdout) == (status, ""), done.stdout
+    assert message in done.stderr, done.stderr
