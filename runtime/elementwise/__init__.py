@@ -1,7 +1,7 @@
 """Kernels from expressions: elementwise, reductions and scans, written as GLSL and kept.
 
 Imports: runtime.arrays, runtime.kernels, runtime.device, spirv.sources, status.
-Read: types, parameters, arguments, geometry, program, kernels, elementwise, axes, accumulator, reduction, scan.
+Read: types, parameters, arguments, geometry, program, loads, kernels, elementwise, axes, accumulator, reduction, scan.
 """
 
 from .elementwise import ElementwiseKernel

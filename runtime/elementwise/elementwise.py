@@ -12,8 +12,9 @@ from .arguments import Argument, Arguments, Result, Value
 from .axes import common_shape
 from .geometry import geometry_of
 from .kernels import Generated, text_of
+from .loads import Loads
 from .parameters import parse_parameters
-from .program import LANES, Loads, Program, indexed, quoted, run
+from .program import LANES, Program, indexed, quoted, run
 from .types import ELEMENTS
 
 if TYPE_CHECKING:

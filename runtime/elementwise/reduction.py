@@ -15,8 +15,9 @@ from .arguments import Argument, Arguments, Result, Value
 from .axes import Axes, common_shape
 from .geometry import geometry_of
 from .kernels import Generated, constant_of, expression_of, text_of
+from .loads import Loads
 from .parameters import parse_parameters
-from .program import LANES, Loads, Program, indexed, quoted, run
+from .program import LANES, Program, indexed, quoted, run
 from .types import ELEMENTS
 
 if TYPE_CHECKING:

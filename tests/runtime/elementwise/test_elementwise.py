@@ -111,7 +111,7 @@ class TestValues:
 
     def test_past_one_dispatch(self, device: Device) -> None:
         limit = device.profile.limits.max_compute_work_group_count[0]
-        size = min(limit * 256 + 77, 1 << 25)
+        size = min(limit * 128 + 77, 1 << 25)
         x = device.asarray(np.arange(size, dtype=np.uint8))
         np.testing.assert_array_equal(SUM(x, x).numpy(), np.arange(size, dtype=np.uint8) * 2)
 

@@ -37,10 +37,10 @@ class TestValues:
         [
             ((1,), None),
             ((), None),
-            ((2048,), None),
-            ((2049,), None),  # two workgroups, and the second has to know of the first
+            ((1024,), None),
+            ((1025,), None),  # two workgroups, and the second has to know of the first
             ((70_001,), None),
-            ((4_300_000,), None),  # and workgroups that scan the totals of workgroups of totals
+            ((1_100_000,), None),  # and workgroups that scan the totals of workgroups of totals
             ((3, 5000), 1),
             ((5000, 3), 0),
             ((2, 2500, 3), 1),
@@ -64,7 +64,7 @@ class TestValues:
     def test_types(self, device: Device, dtype: np.dtype[np.generic]) -> None:
         if ELEMENTS[dtype].feature not in ("", *device.profile.features):
             pytest.skip(f"{device.name} has no {dtype}")
-        x = (RNG.random(1500) * 2).astype(dtype)
+        x = (RNG.random(1000) * 2).astype(dtype)
         kernel, expected = LARGEST, np.maximum.accumulate(x)
         if dtype.kind in "iu":
             kernel, expected = CUMSUM, np.cumsum(x, dtype=dtype)
