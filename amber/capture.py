@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +16,18 @@ from ..spirv.capabilities import requirements
 from ..spirv.reflection_types import ShaderModuleReflection
 from ..spirv.requirement_tables import CAPABILITIES
 from ..spirv.specialize import specialize
-from ..status import InvalidArgumentError, UnavailableError
+from ..status import InvalidArgumentError, UnavailableError, UnimplementedError
 from .script import (
     Binding,
     Buffer,
     Expectation,
     ExpectBuffer,
     ExpectValues,
+    Extent,
     Pipeline,
     Requirement,
     Run,
+    Sampler,
     Script,
     Shader,
     Specialization,
@@ -32,10 +35,11 @@ from .script import (
     Tolerance,
 )
 from .source import Place
-from .types import DataType, Kind, Number, layout_of
+from .types import DataType, Kind, Number, layout_of, parse_format
 
 Array = npt.NDArray[np.generic]
 
+COMBINED: Final = "combined_image_sampler"
 _NOWHERE: Final = Place(0, 0)
 _KINDS: Final[dict[str, Kind]] = {"i": "int", "u": "uint", "f": "float"}
 _VALUES_AN_EXPECTATION: Final = 16
@@ -65,10 +69,13 @@ class CapturedBuffer:
 
     Attributes:
         set, binding: where; several in a row at one place are an array of descriptors.
-        kind: ``"storage"`` or ``"uniform"``.
-        data: its contents before the run.
+        kind: of the binding, as scripts name it; ``"sampler"`` has no data.
+        data: its contents before the run; of images the bytes of their texels.
         expected: and after it, or ``None`` where nothing is expected.
         tolerance: how far floats may be off; ``None``: not a bit.
+        format: of texels, by Vulkan's name.
+        extent: what makes it an image.
+        sampler: of a sampler, or beside a combined image.
     """
 
     set: int
@@ -77,6 +84,9 @@ class CapturedBuffer:
     data: Array
     expected: Array | None = None
     tolerance: float | None = None
+    format: str = ""
+    extent: Extent | None = None
+    sampler: Sampler | None = None
 
 
 def captured_script(
@@ -122,22 +132,30 @@ def captured_script(
         declared["push_constants"] = _buffer(
             "push_constants", np.frombuffer(push, np.uint8 if len(push) % 4 else np.uint32)
         )
+    samplers: dict[str, Sampler] = {}
     bound: dict[tuple[int, int], list[str]] = {}
     for captured in buffers:
         names = bound.setdefault((captured.set, captured.binding), [])
         name = f"binding_{captured.set}_{captured.binding}" + (f"_{len(names)}" if names else "")
         names.append(name)
-        declared[name] = _buffer(name, captured.data)
+        if captured.sampler is not None:
+            samplers[f"sampler_{name}"] = dataclasses.replace(captured.sampler, name=f"sampler_{name}")
+        if captured.kind == "sampler":
+            names[-1] = f"sampler_{name}"
+            continue
+        declared[name] = _texels(name, captured) if captured.format else _buffer(name, captured.data)
         expectations += _expected(name, captured, declared)
-    kinds = {(b.set, b.binding): b.kind for b in buffers}
-    for key, names in bound.items():
-        pipeline.bindings[key] = Binding(kinds[key], tuple(names), *key, _NOWHERE)
+    for captured in buffers:
+        key = captured.set, captured.binding
+        # A script has one sampler for all images of an array.
+        beside = tuple(f"sampler_{bound[key][0]}" for _ in bound[key]) if captured.kind == COMBINED else ()
+        pipeline.bindings[key] = Binding(captured.kind, tuple(bound[key]), *key, _NOWHERE, beside)
     return Script(
         "<run>",
         tuple(_requirements(reflection)),
         {"kernel": _shader(code, glsl)},
         declared,
-        {},
+        samplers,
         {"pipeline": pipeline},
         (Run("pipeline", groups, False, _NOWHERE), *expectations),
     )
@@ -171,6 +189,13 @@ def _buffer(name: str, data: Array) -> Buffer:
     return Buffer(name, _type_of(data), "STD430", np.ascontiguousarray(data).tobytes(), _NOWHERE)
 
 
+def _texels(name: str, captured: CapturedBuffer) -> Buffer:
+    type = parse_format(captured.format)
+    if type is None:
+        raise UnimplementedError(f"scripts have no images of format {captured.format}")
+    return Buffer(name, type, "STD430", captured.data.tobytes(), _NOWHERE, captured.extent)
+
+
 def _type_of(data: Array) -> DataType:
     """The type of a buffer's elements: the array's, or unsigned integers where text would not keep every bit."""
     kind, bits = _KINDS.get(data.dtype.kind), 8 * data.dtype.itemsize
@@ -192,6 +217,10 @@ def _expected(name: str, captured: CapturedBuffer, declared: dict[str, Buffer]) 
     if expected is None:
         return []
     own = declared[name]
+    if captured.format:
+        other = f"expected_{name}"
+        declared[other] = dataclasses.replace(own, name=other, data=expected.tobytes())
+        return [ExpectBuffer(name, other, "EQ_BUFFER", 0.0, _NOWHERE)]
     layout = layout_of(own.type, own.standard)
     is_float = isinstance(own.type, Number) and own.type.kind == "float"
     if captured.tolerance is not None and is_float and not np.isnan(expected).any():

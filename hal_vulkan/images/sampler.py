@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from ...closing import Closing
 from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
@@ -47,6 +47,22 @@ class SampledView(Protocol):
         """The sampler is being destroyed."""
 
 
+class SamplerSettings(NamedTuple):
+    """What a sampler was made with; see ``Device.create_sampler``."""
+
+    filter: str
+    min_filter: str
+    address: tuple[str, ...]
+    min_lod: float
+    max_lod: float
+    anisotropy: float
+    compare: Compare | None
+    border: str
+    integer_border: bool
+    reduction: str
+    unnormalized: bool
+
+
 class Sampler(Closing):
     """A VkSampler.
 
@@ -55,6 +71,7 @@ class Sampler(Closing):
         compare: how it compares with a reference, or ``None``.
         reduction: what it makes of several texels.
         unnormalized: whether coordinates count texels.
+        settings: what it was made with.
         descriptor: what update templates read, and a serial, which makes it the key of the sampler in caches.
         combined: views bound together with it, by the serials of the descriptors.
     """
@@ -155,6 +172,19 @@ class Sampler(Closing):
             "maxLod": highest,
             "unnormalizedCoordinates": unnormalized,
         }
+        self.settings = SamplerSettings(
+            filter,
+            smaller,
+            modes,
+            min_lod,
+            highest,
+            anisotropy,
+            compare,
+            border,
+            integer_border,
+            reduction,
+            unnormalized,
+        )
         self._border = _choice("border", border, _BORDERS)
         self._integer_border = integer_border
         self._has_border = "clamp_to_border" in modes

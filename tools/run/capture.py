@@ -8,9 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from ...amber.capture import CapturedBuffer, captured_script
+from ...amber.capture import COMBINED, CapturedBuffer, captured_script
+from ...amber.script import Extent
+from ...amber.script import Sampler as ScriptSampler
+from ...amber.source import Place
 from ...amber.writer import format_script
+from ...formats.image_texels import to_texels
 from ...hal_vulkan.commands.specialization import SpecializationValue, pack_constants
+from ...runtime import DeviceImage, Sampler, TexelArray
 from ...runtime.arrays.spec import ArraySpec
 from ...runtime.device import Device
 from ...runtime.kernels.arguments import Groups, given_counts, inferred_counts
@@ -20,10 +25,11 @@ from ...status import UnimplementedError
 from ..output_files import store
 from ..reports import device_text
 from .expectations import Tolerances
-from .image_arguments import result_bytes
+from .image_arguments import ImageArgument, result_bytes
 from .kernel_arguments import Slot
 from .keys import Array, BufferArgument
 
+_DIMENSIONS: Final = {"1d": 1, "2d": 2, "3d": 3}
 _KINDS: Final = {"storage_buffer": "storage", "uniform_buffer": "uniform"}
 
 
@@ -54,10 +60,13 @@ def write_script(
         tolerances: of floats that are expected.
     """
     buffers = []
-    for slot, (_, value) in zip(slots, bound, strict=True):
-        kind = _KINDS.get(slot.binding.descriptor_type_name)
-        if kind is None or not isinstance(value, (np.ndarray, ArraySpec)):
-            raise UnimplementedError(f"--to-amber writes buffers; {slot.label} is {slot.binding.descriptor_type_name}")
+    for slot, (argument_of, value) in zip(slots, bound, strict=True):
+        kind = slot.binding.descriptor_type_name
+        if kind not in _KINDS:
+            buffers.append(_texels(slot, argument_of, value, results, wanted))
+            continue
+        if not isinstance(value, (np.ndarray, ArraySpec)):
+            raise UnimplementedError(f"--to-amber writes arrays; {slot.label} is given as {type(value).__name__}")
         data = np.zeros(value.shape, value.dtype) if isinstance(value, ArraySpec) else value
         if data.dtype.names is not None:  # a block of several types
             data = data.reshape(-1).view(np.uint8)
@@ -72,12 +81,8 @@ def write_script(
             packed = np.frombuffer(result_bytes(argument, result), np.uint8)
             expected = packed.view(data.dtype).reshape(data.shape)
             tolerance = tolerances.atol if argument.element_type.is_float else None
-        buffers.append(CapturedBuffer(slot.binding.set, slot.binding.binding, kind, data, expected, tolerance))
-    if groups is None:
-        arrays = [buffer.data for buffer in buffers]  # counts follow from shapes and sizes, which host arrays have too
-        counts = inferred_counts(kernel.parameters, arrays, kernel.pipeline.local_size, kernel.name)  # type: ignore[arg-type]
-    else:
-        counts = given_counts(groups, kernel.name)
+        buffers.append(CapturedBuffer(slot.binding.set, slot.binding.binding, _KINDS[kind], data, expected, tolerance))
+    counts = _inferred(kernel, slots, buffers, results) if groups is None else given_counts(groups, kernel.name)
     script = captured_script(
         code,
         kernel.reflection,
@@ -96,3 +101,86 @@ def write_script(
     )
     text = format_script(script, comments).encode()
     store(path, lambda file: file.write(text), where="--to-amber")
+
+
+def _inferred(
+    kernel: Kernel,
+    slots: Sequence[Slot],
+    buffers: Sequence[CapturedBuffer],
+    results: Mapping[Slot, tuple[BufferArgument, Array]],
+) -> tuple[int, int, int]:
+    """The workgroup counts that the call inferred: they follow from shapes and sizes, which host arrays have too."""
+    arrays = [results[slot][1] if slot in results else buffer.data for slot, buffer in zip(slots, buffers, strict=True)]
+    for index, buffer in enumerate(buffers):
+        if buffer.extent is not None:
+            extent = buffer.extent
+            arrays[index] = np.empty((extent.depth, extent.height, extent.width)[3 - extent.dimensions :], np.uint8)
+    return inferred_counts(kernel.parameters, arrays, kernel.pipeline.local_size, kernel.name)  # type: ignore[arg-type]
+
+
+def _texels(
+    slot: Slot,
+    argument: BufferArgument | None,
+    value: KernelArgument,
+    results: Mapping[Slot, tuple[BufferArgument, Array]],
+    wanted: Mapping[Slot, Sequence[BufferArgument]],
+) -> CapturedBuffer:
+    """An image, texels in a buffer, or a sampler."""
+    kind, place = slot.binding.descriptor_type_name, (slot.binding.set, slot.binding.binding)
+    nothing = np.zeros(0, np.uint8)
+    if isinstance(value, Sampler):
+        return CapturedBuffer(*place, "sampler", nothing, sampler=_sampler(value, slot.label))
+    if not isinstance(argument, ImageArgument) or not isinstance(value, (DeviceImage, TexelArray)):
+        raise UnimplementedError(f"--to-amber does not write {kind} bindings such as {slot.label}")
+    texels = argument.resolved_format
+    host = np.zeros(argument.shape, argument.element_type.require_dtype()) if argument.data is None else argument.data
+    data = to_texels(host, texels).reshape(-1).view(np.uint8)
+    expected = None
+    if slot in wanted:
+        one = wanted[slot][-1]
+        if isinstance(one, ImageArgument):
+            one = one.resolved(slot.binding, f"--expect {one.key.text}", texels)
+        expected = to_texels(np.asarray(one.data), texels)
+    elif slot in results:
+        expected = to_texels(results[slot][1], texels)
+    expected = None if expected is None else expected.reshape(-1).view(np.uint8)
+    name = texels.vulkan_name.upper()
+    if isinstance(value, TexelArray):
+        return CapturedBuffer(*place, kind, data, expected, format=name)
+    if value.layout.dim not in _DIMENSIONS or value.levels > 1:
+        raise UnimplementedError(
+            f"--to-amber: scripts have images of one to three dimensions, without layers, whose first level is given; "
+            f"{slot.label} is {value.layout.dim} with {value.levels} level(s)"
+        )
+    sizes = (*reversed(argument.shape[: _DIMENSIONS[value.layout.dim]]), 1, 1)[:3]
+    extent = Extent(_DIMENSIONS[value.layout.dim], *sizes)
+    sampler = None
+    if kind == COMBINED:
+        linear = "linear" if texels.scalar == "float" else "nearest"
+        edge = "clamp_to_edge"
+        default = ScriptSampler("", Place(0, 0), linear, linear, edge, edge, edge)
+        sampler = default if value.sampler is None else _sampler(value.sampler, slot.label)
+    return CapturedBuffer(*place, kind, data, expected, format=name, extent=extent, sampler=sampler)
+
+
+def _sampler(sampler: Sampler, where: str) -> ScriptSampler:
+    chosen = sampler.hal.settings
+    if chosen.anisotropy > 1 or chosen.reduction != "average":
+        raise UnimplementedError(f"--to-amber: scripts have no anisotropy and no reduction; {where} has")
+    u, v, w = [mode.replace("mirror_clamp", "mirrored_clamp") for mode in chosen.address]
+    kind = "int" if chosen.integer_border else "float"
+    return ScriptSampler(
+        "",
+        Place(0, 0),
+        chosen.filter,
+        chosen.min_filter,
+        u,
+        v,
+        w,
+        border_color=f"{kind}_{chosen.border}",
+        min_lod=chosen.min_lod,
+        max_lod=chosen.max_lod,
+        normalized=not chosen.unnormalized,
+        compare=chosen.compare is not None,
+        compare_op=chosen.compare or "never",
+    )
