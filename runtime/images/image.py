@@ -241,11 +241,11 @@ class DeviceImage(Closing):
             dtype: the image's own by default: channels as they are stored (uint8 for ``rgba8unorm``), values of packed
                 formats. A float dtype gives the values that kernels read, sRGB as linear light.
         """
-        if out is None:
-            out = np.empty(self.shape, self.dtype if dtype is None else check_dtype(dtype))
-        elif dtype is not None and np.dtype(dtype) != getattr(out, "dtype", None):
-            raise InvalidArgumentError(f"numpy: out has dtype {getattr(out, 'dtype', None)}, not {dtype}")
         check_plain(self.format, "numpy")
+        if out is None:
+            return as_dtype(self.texels(), self.format, self.dtype if dtype is None else check_dtype(dtype))
+        if dtype is not None and np.dtype(dtype) != getattr(out, "dtype", None):
+            raise InvalidArgumentError(f"numpy: out has dtype {getattr(out, 'dtype', None)}, not {dtype}")
         check_out(out, self.shape, getattr(out, "dtype", self.dtype), "out")
         out[...] = as_dtype(self.texels(), self.format, out.dtype)
         return out

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class ImageSpec(NamedTuple):
         levels: 1, how many, or 0 for all.
         data: an array, or a picture, where the text has one.
         is_picture: whether ``data`` is a picture, which is still to be brought into the format.
+        sampler: the keywords of its sampler; ``None`` takes the default.
     """
 
     text: str
@@ -51,6 +53,7 @@ class ImageSpec(NamedTuple):
     levels: int
     data: np.ndarray | None
     is_picture: bool
+    sampler: Mapping[str, Any] | None = None
 
     def resolved(
         self, declared: str, scalar: str, where: str

@@ -55,13 +55,15 @@ def _make_binding(
         image_format = ImageFormat.parse(description["format"])
         shape, init = description["shape"], description.get("init", "random")
         grid = (shape,) if isinstance(shape, int) else tuple(shape)
+        sampler = parse_sampler(description["sampler"]) if "sampler" in description else None
         if isinstance(init, str) and init.startswith("@"):
             text = f"{format_shape(grid)}x{image_format}={init}"
-            return cast("ImageSpec", _make_binding(text, dtype, folder, seed, where))
+            read = cast("ImageSpec", _make_binding(text, dtype, folder, seed, where))
+            return read._replace(sampler=sampler)
         kind = element_type_of(image_format.dtype).short_name
         whole = {"shape": [*grid, *image_format.texel_shape()], "dtype": kind, "init": init}
         data = make_array(whole, kind, folder, seed, where)
-        return ImageSpec(where, grid, image_format, 1, data, is_picture=False)
+        return ImageSpec(where, grid, image_format, 1, data, is_picture=False, sampler=sampler)
     return make_array(description, dtype, folder, seed, where)
 
 

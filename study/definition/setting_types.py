@@ -145,8 +145,8 @@ def _buffer(value: object) -> object:
     if not isinstance(value, Mapping):
         raise _unexpected("a text such as 4xf32=1,2,3,4, or a table with shape, dtype and init", value)
     for name in value:
-        if name not in ("shape", "dtype", "format", "init"):
-            hint = did_you_mean(name, ("shape", "dtype", "format", "init"))
+        if name not in ("shape", "dtype", "format", "sampler", "init"):
+            hint = did_you_mean(name, ("shape", "dtype", "format", "sampler", "init"))
             raise InvalidArgumentError(f"expected a table with shape, dtype and init, got the key {shown(name)}{hint}")
     if "shape" not in value:
         raise InvalidArgumentError("expected a shape: an int or a list of ints")
@@ -161,6 +161,12 @@ def _buffer(value: object) -> object:
     if value.get("format") is not None:
         with located("format"):
             table["format"] = ImageFormat.parse(str(value["format"])).name
+    if value.get("sampler") is not None:
+        with located("sampler"):
+            if "format" not in table:
+                raise InvalidArgumentError("expected a sampler with a format, of an image")
+            parse_sampler(str(_text(value["sampler"])))
+            table["sampler"] = value["sampler"]
     with located("init"):
         table["init"] = _init(value.get("init", "random"))
     return table

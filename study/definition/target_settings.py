@@ -101,8 +101,9 @@ _KINDS: Final = (
             Setting(
                 "bindings",
                 BINDINGS,
-                "a table `{shape, dtype, init}`, of images `{shape, format, init}`, or a text (`4xf32=1,2,3,4`, "
-                "`64x64xrgba8unorm=@cat.png`, `sampler:filter=nearest`) for each; with `name` in a table for the "
+                "a table `{shape, dtype, init}`, of images `{shape, format, init, sampler}`, or a text "
+                "(`4xf32=1,2,3,4`, `64x64xrgba8unorm=@cat.png`, `sampler:filter=nearest`) for each; with `name` in a "
+                "table for the "
                 "binding of that variable or block, and `{block = {…}}` for a block by its members",
                 [],
             ),

@@ -48,6 +48,8 @@ def _bring(device: Device, value: Given, binding: Binding, where: str) -> tuple[
     if data is None:
         data = np.zeros((*grid, *image_format.texel_shape()), image_format.dtype)
     made = image_for(device, data, image_format, image, levels=value.levels)
+    if value.sampler is not None and isinstance(made, DeviceImage):
+        made = made.with_sampler(device.sampler(**value.sampler))
     return made, data
 
 

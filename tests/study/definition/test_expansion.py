@@ -175,6 +175,7 @@ def test_devices_come_from_the_call_or_the_study() -> None:
         ),
         ("kernel", {"source": "x", "bindings": [{"block": {}, "shape": 1}]}, "bindings[0]", "name and block alone"),
         ("kernel", {"source": "x", "bindings": ["4xf31"]}, "bindings[0]", "element type"),
+        ("kernel", {"source": "x", "bindings": [{"shape": 4, "sampler": ""}]}, "bindings[0].sampler", "with a format"),
         ("kernel", {"source": "x", "bindings": ["sampler:filter"]}, "bindings[0]", "expected NAME=VALUE"),
         ("kernel", {"source": "x", "bindings": [{"shape": 4, "format": "rgb9"}]}, "bindings[0].format", "image format"),
         (

@@ -318,6 +318,18 @@ def test_images_and_samplers(context: WorkloadContext, given: dict[str, object])
         assert np.array_equal(target, 3 + 2 * runs * whole)
 
 
+def test_an_image_with_a_sampler_of_its_own(context: WorkloadContext) -> None:
+    source = IMAGES.replace("texture2D source", "sampler2D source").replace("sampler2D(source, how)", "source")
+    (context.folder / "one.comp").write_text(source.replace("place, 0", "place + 1, 0"), encoding="utf-8")
+    image = {"shape": [2, 2], "format": "r8unorm", "init": 5}
+    outside = {"filter=nearest": 5, "address=clamp_to_border,border=opaque_black": 0}
+    for sampler, expected in outside.items():
+        bindings = [{**image, "sampler": sampler}, "4x4xrgba8unorm", "1xr32float=1"]
+        with closing(kernel(context, source="one.comp", bindings=bindings)) as workload:
+            workload.first()
+            assert (workload.results()[1][..., 0] == expected).all()
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [

@@ -71,6 +71,13 @@ def test_a_picture_in_and_a_picture_out(folder: Path, source: str) -> None:
     assert np.array_equal(np.asarray(Image.open(folder / "out.png")), opaque(PICTURE))
 
 
+def test_a_jpeg_in(folder: Path) -> None:
+    Image.fromarray(PICTURE).save(folder / "in.jpg")
+    assert invert("-b", "0=@in.jpg", "-b", "1=10x14xrgba8unorm", "-o", "1=@out.png").exit_code == 0
+    decoded = np.asarray(Image.open(folder / "in.jpg"))
+    assert np.array_equal(np.asarray(Image.open(folder / "out.png")), opaque(decoded))
+
+
 def test_arrays_and_bytes_of_texels(folder: Path) -> None:
     np.save(folder / "in.npy", PICTURE)
     (folder / "in.bin").write_bytes(np.dstack([PICTURE, PICTURE[..., :1]]).tobytes())
