@@ -1,4 +1,8 @@
-"""Checks of the integer coordinates that images and texel buffers are accessed at."""
+"""Checks of the integer coordinates that images and texel buffers are accessed at.
+
+Writes to images are not checked: outside they have no effect, on every device (Vulkan specification, "Texel Output
+Validation Operations"), and kernels whose grid is larger than the image rely on it.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,8 @@ class ImageChecks:
             image_type = of[3]
             of = editor.defs[image_type]
         if not of or opcode_of(of) != Op.TypeImage or of[3] not in _AXES:
+            return []
+        if opcode_of(instruction) == Op.ImageWrite and of[3] != _BUFFER:
             return []
         declared = editor.defs[paths.type_of(coordinate)]
         kind = editor.defs[declared[2]] if opcode_of(declared) == Op.TypeVector else declared

@@ -54,9 +54,9 @@ def instrument(
     """
     if guard and sanitize is None and not any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code)):
         return None
-    editor = Editor(code)
     unwatched: tuple[str, ...] = ()
     try:
+        editor = Editor(code)
         reporter = Reporter(editor, *free_binding(editor, reserved))
         if sanitize is not None:
             unwatched = sanitize_accesses(editor, code, reporter, sanitize)
@@ -67,6 +67,6 @@ def instrument(
         reporter.finish()
     except PumiceError:
         raise
-    except (LookupError, StopIteration, ValueError) as error:
+    except (LookupError, StopIteration, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"the SPIR-V module is damaged and cannot be instrumented ({error!r})") from None
     return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places), unwatched)

@@ -42,7 +42,7 @@ class WorkgroupChecks:
 
     def watches(self, path: Path) -> bool:
         """Whether accesses of a path are checked."""
-        return path.variable in self._shadows
+        return path.variable in self._shadows and path.component is not None
 
     def choose(self, functions: list[list[Words]]) -> None:
         """Chooses the variables that are watched, and adds their bits."""
