@@ -218,6 +218,7 @@ class Executable(Closing):
                     constants=constants,
                     subgroup_size=subgroup_size,
                     instrumented=module.instrumented,
+                    sanitized=self._sanitize,
                     full_subgroups=full_subgroups,
                     varying_subgroup_size=varying_subgroup_size,
                     array_sizes=sizes,
@@ -321,6 +322,7 @@ class Executable(Closing):
                 subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
                 name=definition.debug_info.name if definition.debug_info else None,
                 instrumented=module.instrumented,
+                sanitized=self._sanitize,
             )
 
     def _interface(self, definition: PipelineDef, entry: EntryPoint) -> PipelineInterface:

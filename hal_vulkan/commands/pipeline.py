@@ -19,6 +19,7 @@ from ...status import (
     ClosedError,
     InvalidArgumentError,
     NotFoundError,
+    OutOfRangeError,
     ResourceExhaustedError,
     UnimplementedError,
 )
@@ -106,6 +107,7 @@ class ComputePipeline(Closing):
         array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
         name: str | None = None,
         instrumented: Instrumented | None = None,
+        sanitized: bool = False,
     ) -> None:
         device = self.device = context.device
         self.entry = reflection.entry_point(entry_point)
@@ -136,6 +138,13 @@ class ComputePipeline(Closing):
             for _ in range(count)
         )
         self._declared = {(binding.set, binding.binding): binding for binding in self.entry.bindings}
+        # Uniform blocks have no length that a shader could ask for.
+        blocks = {(one.set, one.binding): one.fixed_size for one in self.entry.bindings} if sanitized else {}
+        self._uniform_sizes = {
+            index: blocks[number, binding]
+            for index, (number, binding, kind) in enumerate(self._descriptor_order)
+            if kind == UNIFORM_BUFFER and (number, binding) in blocks
+        }
         self._has_arrays = any(count > 1 for key in interface.set_layouts for _, _, count in key)
         self._only_buffers = not interface.partial and all(
             kind in (STORAGE_BUFFER, UNIFORM_BUFFER) for _, _, kind in self._descriptor_order
@@ -271,6 +280,8 @@ class ComputePipeline(Closing):
             for index, buffer in enumerate(flat):
                 self._check_buffer(buffer, f"binding {index}")
             return BoundSets(self, tuple(flat))
+        for index, least in self._uniform_sizes.items():
+            self._check_uniform(flat[index], index, least)
         if self._only_buffers:
             device = self.device
             try:
@@ -303,6 +314,15 @@ class ComputePipeline(Closing):
         check_resource(
             self.name, f"set {set_index} binding {binding}", self.device, kind, self._declared.get(key), resource
         )
+
+    def _check_uniform(self, buffer: Buffer | None, index: int, least: int) -> None:
+        """Raises for a uniform buffer that is smaller than the shader's block."""
+        if buffer is not None and buffer.size < least:
+            set_index, binding, _ = self._descriptor_order[index]
+            raise OutOfRangeError(
+                f"{self.name}: the uniform block of set {set_index} binding {binding} has {least} bytes, and the "
+                f"buffer that is bound {buffer.size}: its members past the end have no value. Bind a larger one"
+            )
 
     def bind_table(self, table: Buffer | None) -> BoundSets:
         """Binds what a pipeline of an address ABI takes: the table of addresses of one with a ``table_set``, and its

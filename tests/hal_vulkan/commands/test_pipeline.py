@@ -628,3 +628,21 @@ def test_a_closed_pipeline(device: Device) -> None:
     assert pipeline.is_closed and repr(pipeline).startswith("<closed")
     with pytest.raises(ClosedError, match="pipeline main was closed"):
         pipeline.bind([device.create_buffer(4)] * 3)
+
+
+def test_a_uniform_buffer_smaller_than_its_block_is_refused_where_pipelines_are_sanitised(device: Device) -> None:
+    code = glsl(
+        "layout(local_size_x = 1) in;\nlayout(binding = 0) uniform U { vec4 a[3]; };\n"
+        "layout(binding = 1) buffer B { float b; };\nvoid main() { b = a[2].w; }"
+    )
+    with (
+        device.create_executable(code, sanitize=True) as executable,
+        device.create_buffer(16) as small,
+        device.create_buffer(48) as large,
+    ):
+        pipeline = executable.pipeline()
+        pipeline.bind([large, small]).close()
+        with pytest.raises(OutOfRangeError, match="binding 0 has 48 bytes, and the buffer that is bound 16"):
+            pipeline.bind([small, large])
+    with device.create_executable(code) as executable, device.create_buffer(16) as small:
+        executable.pipeline().bind([small, small]).close()
