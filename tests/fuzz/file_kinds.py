@@ -20,7 +20,11 @@ from click.testing import CliRunner
 from judging import FileCases, SeededCases, judged, judged_command, one_of, small_study
 from mutations import mutate, plain_base
 from numpy.lib import format as npy
+from PIL import Image
 
+from pumice.formats.image_format import FORMATS
+from pumice.formats.image_texels import to_texels
+from pumice.formats.picture import decode_picture, picture_to_array, texels_to_picture
 from pumice.runtime.parameters.files import read_parameter_file
 from pumice.runtime.parameters.index import ParameterIndex
 from pumice.runtime.values.files import ValueFiles
@@ -140,6 +144,35 @@ def _forged_npz(rng: random.Random) -> bytes:
 def open_npy(folder: Path) -> Cases:
     files = [_npy_file(array) for array in _arrays().values()]
     return FileCases(folder, files, "value.npy", _use_value, forge=_npy_header, forged=0.6)
+
+
+def open_picture(folder: Path) -> Cases:
+    """PNG and JPEG files of several modes, brought into formats that suit them and into some that do not."""
+    grey = np.arange(48, dtype=np.uint8).reshape(6, 8)
+    pictures = [
+        Image.fromarray(grey),
+        Image.fromarray(grey.astype(np.uint16) * 1000),
+        Image.fromarray(np.dstack([grey] * 3)),
+        Image.fromarray(np.dstack([grey] * 4)),
+        Image.fromarray(grey).convert("P"),
+        Image.fromarray(grey).convert("1"),
+    ]
+    files = []
+    for picture in pictures:
+        target = io.BytesIO()
+        picture.save(target, "PNG")
+        files.append(target.getvalue())
+    target = io.BytesIO()
+    pictures[2].save(target, "JPEG")
+    files.append(target.getvalue())
+
+    def use(path: Path) -> None:
+        data = path.read_bytes()
+        image_format = FORMATS[len(data) % len(FORMATS)]
+        array = picture_to_array(decode_picture(data, "fuzz"), image_format, "fuzz")
+        texels_to_picture(to_texels(array, image_format), image_format, "fuzz")
+
+    return FileCases(folder, files, "picture.png", use)
 
 
 def open_npy_parameters(folder: Path) -> Cases:

@@ -43,10 +43,10 @@ class Kind:
 
 
 KINDS: Final[Mapping[str, Kind]] = {
-    "npy": Kind("file_kinds:open_npy", 7_000, 100),
-    "npy-parameters": Kind("file_kinds:open_npy_parameters", 6_000, 60),
+    "npy": Kind("file_kinds:open_npy", 6_000, 100),
+    "npy-parameters": Kind("file_kinds:open_npy_parameters", 5_000, 60),
     "npz": Kind("file_kinds:open_npz", 5_000, 40),
-    "safetensors": Kind("file_kinds:open_safetensors", 7_000, 80),
+    "safetensors": Kind("file_kinds:open_safetensors", 6_500, 80),
     "gguf": Kind("file_kinds:open_gguf", 7_000, 100),
     "irpa": Kind("file_kinds:open_irpa", 7_000, 100),
     "vke1": Kind("program_kinds:open_vke1", 6_000, 40),
@@ -54,9 +54,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "spirv": Kind("program_kinds:open_spirv", 6_000, 40),
     "spirv-run": Kind("program_kinds:ShaderRuns", 1_500, 20),
     "glsl": Kind("text_kinds:GlslCases", 1_000, 6),
-    "value": Kind("text_kinds:open_value", 7_000, 150),
+    "value": Kind("text_kinds:open_value", 6_000, 150),
     "expression": Kind("text_kinds:open_expression", 5_000, 150),
     "axis": Kind("text_kinds:open_axis", 4_000, 80),
+    "image-text": Kind("text_kinds:open_image_text", 2_000, 100),
+    "picture": Kind("file_kinds:open_picture", 1_500, 60),
     "study": Kind("text_kinds:open_study", 3_500, 20),
     "device-uri": Kind("text_kinds:open_device_uri", 3_000, 60),
     "declaration": Kind("text_kinds:open_declaration", 3_000, 80),

@@ -13,9 +13,13 @@ from support.profiles import recorded_profiles
 from pumice import shaders
 from pumice.formats.element_type import ElementType
 from pumice.hal_vulkan.instance.uri import parse_device_uri, select_device
+from pumice.runtime.values.files import ValueFiles
 from pumice.runtime.values.format import format_value
+from pumice.runtime.values.image_text import is_image_text, parse_image_spec
 from pumice.runtime.values.parse import parse_buffer_spec, parse_scalar, parse_value, parse_values
-from pumice.spirv.sources.glsl import compile_glsl, included_files
+from pumice.runtime.values.sampler_text import parse_sampler
+from pumice.spirv.sources.glsl import compile_glsl
+from pumice.spirv.sources.includes import included_files
 from pumice.study.definition.axis import parse_axis
 from pumice.study.definition.expansion import expand
 from pumice.study.definition.expression import Expression
@@ -97,6 +101,45 @@ def open_value(folder: Path) -> Cases:
         "3xbf16=1",
     )
     return text_cases(good, TYPES, _use_value, forge=_value_text)
+
+
+# -- images ----------------------------------------------------------------------------------------
+
+_FORMATS: Final = (
+    "rgba8unorm",
+    "r32float",
+    "rg11b10float",
+    "rgb10a2uint",
+    "bc1rgbunorm",
+    "d24unorms8uint",
+    "r8",
+    "f32",
+)
+_SCALARS: Final = ("float", "int", "uint")
+
+
+def _image_text(rng: random.Random) -> str:
+    shape = "".join(f"{rng.choice(('0', '1', '2', '3', '-1', *ODD_NUMBERS[:6]))}x" for _ in range(rng.randrange(4)))
+    mips = rng.choice(("", "", ":mips", ":mips0", ":mips3", ":mips99", ":"))
+    data = rng.choice(
+        ("", "=1", "=1,2", "=@", "=@/dev/null", "=@.png", "=@picture.png", "=@picture.npy", "=@/dev/zero")
+    )
+    return shape + rng.choice(_FORMATS) + mips + data
+
+
+def open_image_text(folder: Path) -> Cases:
+    """Texts of images, as far as a device is not needed, and of samplers."""
+
+    def use(text: str) -> None:
+        if not is_image_text(text):
+            parse_sampler(text)
+            return
+        with ValueFiles() as files:
+            spec = parse_image_spec(text, files)
+        spec.resolved("rgba8" if len(text) % 2 else "", _SCALARS[len(text) % 3], "fuzz")
+
+    good = ("256x256xrgba8unorm", "2x2xr32float=1,2,3,4", "6x1x1xrg8unorm:mips2=7", "filter=nearest,address=repeat")
+    return text_cases(good, (*_FORMATS, "filter", "max_lod"), use, forge=_image_text)
 
 
 # -- studies -----------------------------------------------------------------------------------------
