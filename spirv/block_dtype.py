@@ -88,20 +88,26 @@ def element_dtype(block: BufferBlock) -> Dtype:
     return _array(array, array.array_shape[1:], array.array_strides[1:], array.array_strides[0])
 
 
-def _struct(members: Sequence[BlockMember], size: int, length: int | None) -> Dtype:
-    names = member_names(members)
-    formats = [_member(member, length) for member in members]
+def _dtype(of: Dtype, shape: tuple[int, ...]) -> Dtype:
+    """Arrays of a dtype as one, flat in its axes."""
+    base, inner = of.subdtype or (of, ())
     try:
-        if size > _MAX_ITEM_BYTES:
-            raise ValueError(f"an item of {size} bytes")
-        return np.dtype(
-            {
-                "names": list(names),
-                "formats": formats,
-                "offsets": [member.offset for member in members],
-                "itemsize": size,
-            }
-        )
+        return np.dtype((base, (*shape, *inner))) if shape or inner else base
+    except (ValueError, OverflowError) as error:
+        raise UnimplementedError(f"NumPy has no dtype for this block: {error}; give its bytes as uint8") from None
+
+
+def _struct(members: Sequence[BlockMember], size: int, length: int | None) -> Dtype:
+    formats = [_member(member, length) for member in members]
+    return _fields(list(member_names(members)), formats, [member.offset for member in members], size)
+
+
+def _fields(names: list[str], formats: list[Dtype], offsets: list[int], size: int) -> Dtype:
+    try:
+        # NumPy's own sums wrap.
+        if max([size, *(at + one.itemsize for at, one in zip(offsets, formats, strict=True))]) > _MAX_ITEM_BYTES:
+            raise ValueError(f"an item of over {_MAX_ITEM_BYTES} bytes")
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
     except (ValueError, OverflowError) as error:
         raise UnimplementedError(f"NumPy has no dtype for this block: {error}; give its bytes as uint8") from None
 
@@ -124,8 +130,7 @@ def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], pa
         lengths = (length, *lengths)
     if padded_to is not None and padded_to != found.itemsize * math.prod(lengths):
         return _padded(found, lengths, padded_to)
-    base, inner = found.subdtype or (found, ())
-    return np.dtype((base, (*lengths, *inner))) if lengths else found
+    return _dtype(found, lengths)
 
 
 def _single(member: BlockMember) -> Dtype:
@@ -137,9 +142,9 @@ def _single(member: BlockMember) -> Dtype:
         far, near = (member.components, member.columns) if member.row_major else (member.columns, member.components)
         stride = member.matrix_stride or scalar.itemsize * near
         if stride == near * scalar.itemsize:
-            return np.dtype((scalar, (far, near)))
-        return np.dtype((_padded(scalar, (near,), stride), (far,)))
-    return np.dtype((scalar, (member.components,))) if member.components > 1 else scalar
+            return _dtype(scalar, (far, near))
+        return _dtype(_padded(scalar, (near,), stride), (far,))
+    return _dtype(scalar, (member.components,)) if member.components > 1 else scalar
 
 
 def _padded(of: Dtype, shape: tuple[int, ...], size: int) -> Dtype:
@@ -149,16 +154,8 @@ def _padded(of: Dtype, shape: tuple[int, ...], size: int) -> Dtype:
         )
     if of.names is not None and not shape and of.fields is not None:
         fields = [of.fields[name] for name in of.names]
-        return np.dtype(
-            {
-                "names": list(of.names),
-                "formats": [field[0] for field in fields],
-                "offsets": [field[1] for field in fields],
-                "itemsize": size,
-            }
-        )
-    inner = np.dtype((of, shape)) if shape else of
-    return np.dtype({"names": [PADDED], "formats": [inner], "offsets": [0], "itemsize": size})
+        return _fields(list(of.names), [field[0] for field in fields], [field[1] for field in fields], size)
+    return _fields([PADDED], [_dtype(of, shape)], [0], size)
 
 
 # -- comparison --------------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ from ..status import InvalidArgumentError, shown
 from .reflection_types import ScalarType
 
 _TOKENS: Final = re.compile(
-    r"(?P<space>\s+|//[^\n]*|/\*.*?\*/|^[ \t]*#[^\n]*)|(?P<word>[A-Za-z_]\w*)|(?P<number>0[xX][0-9A-Fa-f]+|\d+)[uU]?"
-    r"|(?P<mark>[{}()\[\];,=])",
+    r"(?P<space>\s+|//[^\n]*|/\*.*?\*/|^[ \t]*#[^\n]*)|(?P<word>[A-Za-z_]\w*)"
+    r"|(?P<number>0[xX][0-9A-Fa-f]{1,15}|\d{1,18})[uU]?|(?P<mark>[{}()\[\];,=])",
     re.ASCII | re.DOTALL | re.MULTILINE,
 )
 _QUALIFIERS: Final = frozenset(

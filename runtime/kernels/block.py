@@ -11,10 +11,11 @@ import numpy as np
 from ...hal_vulkan import BlockMember
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array, scalar_dtype, tail
 from ...spirv.reflection_types import BufferBlock
-from ...status import InvalidArgumentError, NotFoundError, shorten, shown
+from ...status import InvalidArgumentError, NotFoundError, UnimplementedError, shorten, shown
 from ..arrays.array import DeviceArray
 
 _SHOWN_MEMBERS: Final = 12
+_MAX_BYTES: Final = 1 << 31
 _EXACT: Final = float(1 << 53)
 
 
@@ -76,7 +77,10 @@ def pack_argument(block: BufferBlock, value: object, where: str) -> np.ndarray:
     length = _tail_length(block, value)
     last = tail(block.members)
     stride = (last.array_stride or 0) if last is not None else 0
-    data = bytearray(block.fixed_size + length * stride)
+    size = block.fixed_size + length * stride
+    if size > _MAX_BYTES:
+        raise UnimplementedError(f"{where} is a block of {size:,} bytes; give its bytes as a uint8 array")
+    data = bytearray(size)
     pack_members(data, 0, block.members, value, where, length=length)
     if array is None:
         dtype = block_dtype(block, None if last is None else length)

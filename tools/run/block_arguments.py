@@ -31,6 +31,7 @@ from .keys import Array, BindingKey, BufferArgument
 
 _ZEROS: Final = re.compile(r"(?:([0-9]{1,9})x)?block", re.ASCII)
 _MAX_SHOWN: Final = 1024
+_MAX_BYTES: Final = 1 << 31
 _MAX_DIFFERENCES: Final = 5
 
 
@@ -111,8 +112,12 @@ class BlockArgument(BufferArgument):
         count = self.count if self.count is not None else last.array_length
         if not count:
             raise InvalidArgumentError(f"{self.key.text} is of any length; write 16xblock for 16 elements of zeros")
-        head = 0 if array is not None else block.fixed_size
-        return pack_bytes(block, bytes(head + count * last.array_strides[0]))
+        size = (0 if array is not None else block.fixed_size) + count * last.array_strides[0]
+        if size > _MAX_BYTES:
+            raise InvalidArgumentError(
+                f"{count} elements of zeros are {size:,} bytes; up to {_MAX_BYTES:,} are made here"
+            )
+        return pack_bytes(block, bytes(size))
 
     def text(self, result: Array) -> str:
         """A result as it is printed: JSON, cut where it is long."""
