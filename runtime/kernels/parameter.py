@@ -169,6 +169,11 @@ class BufferParameter(Parameter):
         elif is_block_value(value):
             array = self._packed(value, kernel)
         else:
+            if isinstance(value, (DeviceImage, Sampler, TexelArray)):
+                hint = {DeviceImage: "; give x.numpy()", TexelArray: "; give x.array"}.get(type(value), "")
+                raise InvalidArgumentError(
+                    f"{kernel}: {self.label} got {type(value).__name__}; it takes {self.declared()} as an array{hint}"
+                )
             if value is None or isinstance(value, (str, bytes)):
                 raise InvalidArgumentError(
                     f"{kernel}: {self.label} got {type(value).__name__}; it takes {self.declared()} as an array"

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pumice
-from pumice import DeviceImage, InvalidArgumentError, UnimplementedError
+from pumice import DeviceImage, InvalidArgumentError, UnimplementedError, shaders
 
 pytestmark = pytest.mark.vulkan
 
@@ -346,6 +346,22 @@ def test_what_a_kernel_does_not_take(
         target = pumice.empty((4, 4, 4), np.float32)
     with pytest.raises(pumice.PumiceError, match=match):
         kernel(source, target)
+
+
+def test_buffers_take_no_images(mapped: pumice.Device) -> None:
+    kernel = mapped.load_kernel(shaders.path("mul"))
+    array = np.ones(4, np.float32)
+    image = mapped.asimage(array)
+    for call in (lambda: kernel(image, array, pumice.empty(4)), lambda: kernel(array, array, out=image)):
+        with pytest.raises(
+            InvalidArgumentError, match=r"got DeviceImage; it takes any number of float32 .*x\.numpy\(\)"
+        ):
+            call()
+    with pytest.raises(InvalidArgumentError, match=r"got TexelArray; .* give x\.array"):
+        kernel(array, mapped.texel_buffer(array), pumice.empty(4))
+    with pytest.raises(InvalidArgumentError, match="got Sampler"):
+        kernel(array, mapped.sampler(), pumice.empty(4))
+    assert np.array_equal(image.numpy(), array)
 
 
 def test_images_of_another_device(mapped: pumice.Device) -> None:
