@@ -73,7 +73,8 @@ class StudyFiles:
 
 
 def _is_source(name: str, settings: Mapping[str, object]) -> bool:
-    return settings.get("language") is not None or language_of(PurePath(name)) is not None
+    told = settings.get("language") is not None and not name.startswith(_BUILTIN)
+    return told or language_of(PurePath(name)) is not None
 
 
 def map_files(kind: str, settings: Mapping[str, object], change: Callable[[str], str]) -> dict[str, object]:

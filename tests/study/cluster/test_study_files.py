@@ -56,6 +56,24 @@ def test_glsl_is_compiled_once_for_each_set_of_macros(tmp_path: Path) -> None:
         source({})
 
 
+def test_sources_are_compiled_with_all_that_they_name(tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "size.glsl").write_text("#define N 4\n")
+    (tmp_path / "k.txt").write_text(
+        '#version 450\n#include "size.glsl"\nlayout(local_size_x = N) in;\nvoid main() {}\n'
+    )
+    files = StudyFiles(tmp_path)
+    settings = {"source": "k.txt", "language": "glsl", "include_dirs": ["inc"], "batch": 2}
+    try:
+        taken = files.take("kernel", Point(0, "t", "d", settings=settings), 2).settings
+    except UnavailableError as error:
+        pytest.skip(f"no compiler of GLSL: {error.message}")
+    assert taken == {"batch": 2, "source": "compiled/0/k.spv"}
+    assert files.contents["compiled/0/k.spv"][:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+    builtin = {"source": "builtin:mul", "language": "glsl"}
+    assert files.take("kernel", Point(0, "t", "d", settings=builtin), 2).settings == builtin
+
+
 def test_what_is_no_file_stays(tmp_path: Path) -> None:
     def refuse(name: str) -> str:
         raise AssertionError(name)
