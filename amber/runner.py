@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from collections.abc import Iterable, Iterator
@@ -38,6 +39,7 @@ from .script import (
     Repeat,
     Run,
     Script,
+    Shader,
     Specialization,
     Write,
 )
@@ -45,6 +47,7 @@ from .shaders import compile_shader
 from .source import Place, ScriptError
 
 _MAX_FAILURES: Final = 100
+_SOURCE_LINE: Final = re.compile(r"\bsource\.\w+:([0-9]+)")  # as compilers name a text
 _PADDING: Final = 16  # of a block's last member, which scripts need not give
 # What a shader declares, by what a script binds.
 _DECLARED: Final = {
@@ -184,10 +187,17 @@ class ScriptRunner:
                 commands.begin().dispatch(pipeline, resources, run.groups, push)
             except (InvalidArgumentError, OutOfRangeError) as error:  # what is bound does not fit what is declared
                 raise self._error(error.message, run.place) from error
+            verdict = None if pipeline.report is None else pipeline.report.renew()
             payload = device.submit((commands.end(),))
+            if verdict is not None:  # what an instrumented shader reports of this run
+                verdict.payload = payload
+                device.verdicts.hold(payload, frozenset({verdict}), 0)
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True):
                 self._resources.used(binding, payload, written=used.writable)
-            device.wait(payload, self._timeout)
+            try:
+                device.finish(payload, self._timeout)
+            except PumiceError as error:
+                raise self._in_script(error, self._script.shaders[declared.shader]) from error
             if run.timed:
                 self._timings += [
                     RunTime(run.pipeline, run.place.line, timing.duration_ns) for timing in commands.timings()
@@ -277,12 +287,25 @@ class ScriptRunner:
         key = (shader.name, declared.optimizations, entry_point if shader.format == "HLSL" else "")
         found = self._executables.get(key)
         if found is None:
-            code = compile_shader(self._script, shader, declared.optimizations, entry_point)
+            code = compile_shader(
+                self._script, shader, declared.optimizations, entry_point, debug=self._device.names_lines
+            )
             found = self._executables[key] = self._device.vulkan.create_executable(code)
         return found
 
     def _error(self, message: str, place: Place) -> ScriptError:
         return ScriptError(message, location=f"{self._script.path}:{place.line}:{place.column}")
+
+    def _in_script(self, error: PumiceError, shader: Shader) -> PumiceError:
+        """What an instrumented shader reports, with the lines of its text as those of the script."""
+
+        def line(match: re.Match[str]) -> str:
+            return f"{self._script.path}:{shader.first_line + int(match[1]) - 1}"
+
+        if not shader.first_line:
+            return error
+        message, location = (_SOURCE_LINE.sub(line, text) for text in (error.message, error.location or ""))
+        return type(error)(message, code=error.code, location=location or None)
 
     def _text(self, error: PumiceError) -> str:
         """The error's text; its location loses the path, which the report begins with."""

@@ -38,10 +38,13 @@ def run(
 class Devices(Closing):
     """The devices that scripts run on, opened when a script first needs one: with bounded accesses, and without."""
 
-    def __init__(self, device: Device | str | None, *, validation: bool | None = None) -> None:
+    def __init__(
+        self, device: Device | str | None, *, validation: bool | None = None, sanitize: bool | None = None
+    ) -> None:
         self._given = device if isinstance(device, Device) else None
         self._uri = None if isinstance(device, Device) else device
         self._validation = validation
+        self._sanitize = sanitize
         self._opened: dict[bool, Device] = {}
 
     def device(self, *, robust: bool = False) -> Device:
@@ -52,7 +55,9 @@ class Devices(Closing):
             robust = False  # the script is skipped for it
         found = self._opened.get(robust)
         if found is None or found.vulkan.lost is not None:
-            found = self._opened[robust] = open_device(self._uri, validation=self._validation, robust=robust)
+            found = self._opened[robust] = open_device(
+                self._uri, validation=self._validation, robust=robust, sanitize=self._sanitize
+            )
         return found
 
     def run(self, path: str | Path | Script, timeout: float = DEFAULT_TIMEOUT) -> ScriptReport:

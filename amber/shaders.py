@@ -24,12 +24,18 @@ _WORD: Final = re.compile(r"(?:0[xX])?[0-9a-fA-F]{1,8}")
 
 
 def compile_shader(
-    script: Script, shader: Shader, optimizations: tuple[str, ...] = (), entry_point: str = "main"
+    script: Script,
+    shader: Shader,
+    optimizations: tuple[str, ...] = (),
+    entry_point: str = "main",
+    *,
+    debug: bool = False,
 ) -> bytes:
     """A SPIR-V module.
 
     Args:
         entry_point: of HLSL: the function that is compiled.
+        debug: keep line numbers in the module.
         optimizations: passes of ``spirv-opt`` to run over it.
 
     Raises:
@@ -47,7 +53,7 @@ def compile_shader(
         elif shader.format == "SPIRV-HEX":
             code = _from_hex(script, shader, shader.source)
         else:
-            code = _compile(script, shader, shader.source, target, entry_point)
+            code = _compile(script, shader, shader.source, target, entry_point, debug)
     if optimizations:
         try:
             code = spirv_tools.optimize(code, target, optimizations)
@@ -79,14 +85,16 @@ def _from_hex(script: Script, shader: Shader, text: str) -> bytes:
     return struct.pack(f"={len(words)}I", *words)
 
 
-def _compile(script: Script, shader: Shader, text: str, target: str, entry_point: str) -> bytes:
+def _compile(script: Script, shader: Shader, text: str, target: str, entry_point: str, debug: bool) -> bytes:
     # "vulkan1.1spv1.4" names both; a SPIR-V version is "spv1.4" to the other tools and "spirv1.4" to compilers.
     target = re.sub(r"^(?:vulkan1\.[0-9])?spv", "spirv", target)
     language = Language(shader.format.lower())
     try:
         with _virtual_folder(script) as folder:
             folders = [folder] if folder is not None else []
-            return compile_source(text, language, entry_point=entry_point, include_dirs=folders, target_env=target)
+            return compile_source(
+                text, language, entry_point=entry_point, include_dirs=folders, target_env=target, debug=debug
+            )
     except InvalidArgumentError as error:
         match = _GLSL_PLACE.fullmatch(error.location or "")
         raise _error(script, shader, error.message, int(match[1]) if match else 0, 1, pointed=True) from error

@@ -13,7 +13,7 @@ from pumice.amber import Outcome, ScriptReport, parse_text, run
 from pumice.amber.running import Devices
 from pumice.hal_vulkan.device import Device as HalDevice
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.runtime.device import Device
+from pumice.runtime.device import Device, open_device
 from pumice.spirv.sources.find import find_compiler
 from pumice.spirv.sources.language import Language
 from pumice.status import UnavailableError
@@ -252,3 +252,32 @@ def test_a_compiler_that_is_not_installed(devices: Devices, monkeypatch: pytest.
     monkeypatch.setenv("PUMICE_GLSLC", "/nowhere/glslc")
     report = check(devices, f"{HEAD}RUN main 1 1 1\n")
     assert report.outcome is Outcome.UNSUPPORTED and "/nowhere/glslc" in report.reason
+
+
+REPORTED = """#!amber
+SHADER compute s GLSL
+#version 450
+layout(binding = 0) buffer B { uint b[]; };
+void main() {
+  BODY
+}
+END
+BUFFER b DATA_TYPE uint32 DATA 0 100000 END
+PIPELINE compute p
+  ATTACH s
+  BIND BUFFER b AS storage DESCRIPTOR_SET 0 BINDING 0
+END
+RUN p 1 1 1
+"""
+
+
+def test_what_instrumented_shaders_report(driver: Driver) -> None:
+    loop = REPORTED.replace("BODY", "for (uint i = 0; i < b[1]; i++) b[0] += 1;")
+    with open_device(loop_guard=True) as device:
+        report = run(parse_text(loop, "x.amber"), device=device)
+        expected = [100000] if report.outcome is Outcome.PASSED else []  # a driver that cuts no loops
+        assert expected or (report.outcome is Outcome.FAILED and report.reason.startswith("6: main: ")), report.format()
+    with open_device(sanitize=True) as device:
+        report = run(parse_text(REPORTED.replace("BODY", "b[b[1]] = 1;"), "x.amber"), device=device)
+        assert report.outcome is Outcome.FAILED
+        assert report.reason.startswith("6: main: element 100000 of B.b[]"), report.format()

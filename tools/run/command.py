@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _KERNELS: Final = "Options for kernels"
 _MODULES: Final = "Options for compiled programs"
 _BOTH: Final = "Options for both"
-_FOR_SCRIPTS: Final = ("devices", "validation", "timeout")
+_FOR_SCRIPTS: Final = ("devices", "validation", "sanitize", "timeout")
 
 # Flags that ``iree-run-module --help`` of release 3.13 lists and that do not exist here, and what to do instead.
 _IREE_FLAGS: Final = {
@@ -302,7 +302,9 @@ def _run_scripts(ctx: click.Context, files: tuple[str, ...], options: dict[str, 
     if len(devices) > 1:
         raise usage_error(f"an Amber script runs on one device, got --device {len(devices)} times")
     uri = devices[0] if devices else None
-    ctx.exit(run_scripts([Path(file) for file in files], uri, options["validation"], options["timeout"]))
+    ctx.exit(
+        run_scripts([Path(file) for file in files], uri, options["validation"], options["sanitize"], options["timeout"])
+    )
 
 
 def _run_kernel(file: Path, kind: FileKind, options: dict[str, Any]) -> None:

@@ -20,12 +20,14 @@ ALL_SKIPPED: Final = 77
 """The exit status by which Automake and Meson tell a skipped test."""
 
 
-def run_scripts(paths: Sequence[Path], uri: str | None, validation: bool | None, timeout: float | None) -> int:
+def run_scripts(
+    paths: Sequence[Path], uri: str | None, validation: bool | None, sanitize: bool | None, timeout: float | None
+) -> int:
     """Runs scripts on a device, and returns the exit status."""
     outcomes: Counter[Outcome] = Counter()
     with usage():
         validation = validation_requested(validation)
-    with Devices(uri, validation=validation) as devices:
+    with Devices(uri, validation=validation, sanitize=sanitize) as devices:
         with usage("--device" if uri is not None else ""):
             note(f"running on {device_text(devices.device())}")
         for path in paths:
