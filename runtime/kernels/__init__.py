@@ -1,7 +1,8 @@
 """Compute shaders that are called like functions of arrays.
 
-Imports: runtime.arrays, hal_vulkan, spirv, status.
-Read: shader_source, block, parameter, arguments, push, names, pointers, kernel.
+Imports: runtime.arrays, runtime.images, hal_vulkan, spirv, status.
+Read: shader_source, block, parameter, image_parameter, runtime_array, parameters, arguments, push, names, pointers,
+kernel.
 """
 
 from .kernel import Kernel
