@@ -11,6 +11,7 @@ command buffer is recorded by one thread at a time.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import time
@@ -42,6 +43,7 @@ from .images.texel_buffer import TexelBuffer
 from .instance.driver import Driver, forget_drivers
 from .instance.logical_device import LogicalDevice
 from .instance.plan import PlanOptions
+from .instance.profile import DeviceType
 from .memory.allocator import Allocator
 from .memory.buffer import Buffer
 from .programs.allocator import ProgramAllocator
@@ -434,6 +436,15 @@ class Device(LogicalDevice, AnyDevice):
             queue.close_to_submissions()
         self.command_context.stop_recording()
         self.semaphore_context.drop_held(closing)
+        self._wait_idle()
+        self.semaphore_context.fail_all(closing)
+        self.semaphore_context.wait_for_waiters()
+        self.notifier.close()
+        for queue in self.queues:
+            queue.end_retirement()
+        self.allocator.when_unviewed(self._teardown)
+
+    def _wait_idle(self) -> None:
         if self.lost is None:
             with contextlib.suppress(PumiceError):
                 for queue in self.queues:
@@ -441,12 +452,6 @@ class Device(LogicalDevice, AnyDevice):
         # The queues have signalled, but the driver's threads may still be finishing the last submission. This returns
         # in finite time on a lost device, too.
         self.fn.vkDeviceWaitIdle(self.handle)
-        self.semaphore_context.fail_all(closing)
-        self.semaphore_context.wait_for_waiters()
-        self.notifier.close()
-        for queue in self.queues:
-            queue.end_retirement()
-        self.allocator.when_unviewed(self._teardown)
 
     def _teardown(self) -> None:
         self.pipeline_context.cache.save()
@@ -475,6 +480,14 @@ def _after_fork_in_child() -> None:
     for device in list(_devices):
         device.abandon(error)
     _devices.clear()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Software drivers compile and run shaders in threads of this process, which crash if its libraries go first."""
+    for device in list(_devices):
+        if device.profile.device_type is DeviceType.CPU and not (device.is_closed or device.abandoned):
+            device._wait_idle()
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,10 +1,11 @@
 """Loads the compute shaders of public projects: python tests/conformance/run_shader_corpus.py TREES [--only NAME]
 
 ``TREES`` is a folder that holds the projects' trees: checkouts, or git directories as ``owner+name/repo``. Every
-variant that a project's build makes is compiled to SPIR-V with the GLSL compiler at hand (``PUMICE_GLSLC``), reflected,
-compared with SPIRV-Cross where that is installed, and made a pipeline on the device, also with ``sanitize``. Prints for
-each project how many modules load, and the causes of the others; ``--causes`` prints a line for each. The exit status
-is 1 after a crash, a hang, or an outcome that must not be.
+variant that a project's build makes is compiled to SPIR-V with the GLSL compiler at hand (``PUMICE_GLSLC``),
+reflected, compared with SPIRV-Cross where that is installed, made a pipeline on the device, and run there with
+``sanitize``, one workgroup with zeros for everything that it takes. Prints for each project how many modules load,
+and the causes of the others; ``--causes`` prints a line for each. The exit status is 1 after a crash, a hang, or an
+outcome that must not be.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def main() -> int:
         }
         (folder / "options.json").write_text(json.dumps(settings))
         tally = run_cases(
-            "shader_checks:open_shaders", len(cases), folder=folder, processes=options.workers, hang_s=120.0
+            "shader_checks:open_shaders", len(cases), folder=folder, processes=options.workers, hang_s=240.0
         )
     causes: dict[str, Counter[str]] = {name: Counter() for name in chosen}
     for index, (name, path) in enumerate(cases):

@@ -1,7 +1,7 @@
 """What is checked of each module of a corpus of shaders, in worker processes of ``case_pool``.
 
 A module is reflected, and its reflection compared with SPIRV-Cross's; each compute entry point is made a pipeline on
-the device, as it is and with ``sanitize``; what is refused is put under its cause.
+the device, and run with ``sanitize`` and zeros for everything; what is refused is put under its cause.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from case_pool import Outcome
+from shader_zeros import run_with_zeros
 
 import pumice
+from pumice.runtime.kernels.kernel import Kernel
 from pumice.spirv.reflect import reflect
 from pumice.spirv.reflection_types import Binding, EntryPoint, ShaderModuleReflection
-from pumice.status import PumiceError, UnimplementedError
+from pumice.status import DataLossError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError
 
 LOADED: Final = "loads"
 """The result of a module that became a pipeline."""
@@ -92,13 +94,19 @@ class ShaderCases:
             names = {name for constant in reflection.specialization_constants for name in constant.names}
             values = {name: value for name, value in _VALUES.items() if name in names}
         for entry in compute:
-            for device in filter(None, (self.device, self.sanitized)):
+            try:
+                self.device.load_kernel(code, entry_point=entry.name, specialization=values).close()
+            except PumiceError as error:
+                return Outcome(project, cause_of(error), str(error))
+            if self.sanitized is not None:
                 try:
-                    device.load_kernel(code, entry_point=entry.name, specialization=values).close()
+                    kernel = self.sanitized.load_kernel(code, entry_point=entry.name, specialization=values)
                 except PumiceError as error:
-                    if device is self.sanitized:
-                        return Outcome(project, "bug", f"{path}: loads, but not with sanitize: {error}")
-                    return Outcome(project, cause_of(error), str(error))
+                    return Outcome(project, "bug", f"{path}: loads, but not with sanitize: {error}")
+                with kernel:
+                    reported = _reported(self.sanitized, kernel)
+                if reported:
+                    return Outcome("reported", LOADED, reported)
         return Outcome(project, LOADED)
 
     def _compared(self, path: Path, reflection: ShaderModuleReflection) -> str:
@@ -118,6 +126,15 @@ class ShaderCases:
         self.device.close()
         if self.sanitized is not None:
             self.sanitized.close()
+
+
+def _reported(device: pumice.Device, kernel: Kernel) -> str:
+    """What a run with zeros for everything is told: the shader's own mistake, as it is given nothing that is meant."""
+    try:
+        run_with_zeros(device, kernel)
+    except (OutOfRangeError, DataLossError, InvalidArgumentError) as error:
+        return str(error)
+    return ""
 
 
 def _difference(entry: EntryPoint, told: dict[str, Any], assembly: str) -> str:
