@@ -126,9 +126,10 @@ def _warn_of_cpu(name: str) -> None:
 
 
 class Device(ArrayDevice):
-    """A device with arrays and kernels.
+    """A device with arrays, images and kernels.
 
-    Calling sequence: ``open_device`` → ``load_kernel``, ``asarray`` → call kernels → ``close`` (or a ``with`` block).
+    Calling sequence: ``open_device`` → ``load_kernel``, ``asarray``, ``asimage`` → call kernels → ``close`` (or a
+    ``with`` block).
 
     Attributes:
         hal: the HAL device underneath, for command buffers and semaphores.

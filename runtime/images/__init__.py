@@ -1,7 +1,7 @@
 """Images on a device, samplers, and arrays as texel buffers.
 
 Imports: arrays, hal_vulkan, formats and the ground.
-Read: layout, sampler, image, making, texel_array; host_image, bound, pool.
+Read: layout, conversion, sampler, image, making, texel_array; host_image, bound, pool.
 """
 
 from .image import DeviceImage

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from ...closing import Closing
 from ...formats.image_format import ImageFormat
-from ...formats.image_texels import check_plain, from_texels, to_texels, values_of
+from ...formats.image_texels import check_plain, to_texels
 from ...hal.buffer import Buffer
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError, shown
 from ..arrays.array_device import READBACK, UPLOAD, ArrayDevice, check_timeout
 from ..arrays.spec import check_dtype, check_out, raw_bytes
+from .conversion import as_dtype, between, checked_shape
 from .layout import AXES, ImageLayout
 from .sampler import Sampler
 
@@ -285,7 +286,7 @@ class DeviceImage(Closing):
         """
         if isinstance(source, DeviceImage):
             same = source.format == self.format
-            source = source.texels() if same else source.numpy(dtype=_between(source.format, self.format))
+            source = source.texels() if same else source.numpy(dtype=between(source.format, self.format))
         return self.fill(np.asarray(source), "copy_from")
 
     def fill(self, array: np.ndarray, where: str) -> DeviceImage:
@@ -380,50 +381,6 @@ def new_image(
         mutable_format=not image_format.is_depth,
     )
     return DeviceImage(device, hal, image_format, layout, levels=hal.levels)
-
-
-def checked_shape(array: np.ndarray, layout: ImageLayout, image_format: ImageFormat, where: str) -> np.ndarray:
-    """The array in the image's shape: red, green and blue get opaque alpha, and one channel loses its axis.
-
-    Raises:
-        InvalidArgumentError: it has another shape.
-    """
-    check_dtype(array.dtype)
-    shape = layout.shape(image_format)
-    if array.shape == (*layout.grid, 3) and image_format.channels == 4:
-        integers = image_format.scalar != "float" or array.dtype == bool or array.dtype.kind == "f"
-        opaque = 1 if integers else np.iinfo(array.dtype).max
-        array = np.concatenate([array, np.full((*layout.grid, 1), opaque, array.dtype)], axis=-1)
-    elif image_format.channels == 1 and array.shape == (*layout.grid, 1):
-        array = array.reshape(layout.grid)
-    words = image_format.packed and array.dtype == image_format.stored_dtype and array.shape == layout.grid
-    if array.shape != shape and not words:
-        raise InvalidArgumentError(f"{where}: expected shape {shape} for {image_format}, got {array.shape}")
-    return array
-
-
-def as_dtype(texels: np.ndarray, image_format: ImageFormat, dtype: np.dtype[np.generic]) -> np.ndarray:
-    """Texels as an array of a dtype: as stored, or the values as floats."""
-    if dtype == image_format.dtype:
-        return from_texels(texels, image_format)
-    check_gives(image_format, dtype, "numpy")
-    if image_format.scalar == "float":
-        with np.errstate(over="ignore", invalid="ignore"):  # signalling NaNs
-            return values_of(texels, image_format).astype(dtype)
-    return from_texels(texels, image_format).astype(dtype)
-
-
-def check_gives(image_format: ImageFormat, dtype: np.dtype[np.generic], where: str) -> None:
-    """Raises InvalidArgumentError unless texels become an array of a dtype."""
-    kinds = "fV" if image_format.scalar == "float" else "biuf"
-    if dtype != image_format.dtype and (dtype.kind not in kinds or dtype.names is not None):
-        other = "floats" if image_format.scalar == "float" else "other numbers"
-        raise InvalidArgumentError(f"{where}: {image_format} gives {image_format.dtype} or {other}, not {dtype}")
-
-
-def _between(source: ImageFormat, target: ImageFormat) -> np.dtype[np.generic] | None:
-    """The dtype in which texels go from one format to another: floats as values, integers as they are."""
-    return np.dtype(np.float32) if source.scalar == target.scalar == "float" else None
 
 
 def _part(part: int | slice | None, count: int, what: str) -> tuple[int, int, bool]:

@@ -18,8 +18,9 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
 from ..arrays.transfer import Transfer
 from ..images.bound import Bound
+from ..images.conversion import as_dtype, check_gives, checked_shape
 from ..images.host_image import HostImage
-from ..images.image import DeviceImage, as_dtype, check_gives, checked_shape, new_image
+from ..images.image import DeviceImage, new_image
 from ..images.layout import ImageLayout, declared_dim, expected_shape
 from ..images.pool import ImagePool, Lease
 from ..images.sampler import Sampler
