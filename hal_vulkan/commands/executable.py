@@ -9,6 +9,7 @@ Thread rule: an executable may be used from any thread.
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from ...spirv.exponents import with_plain_exponents
 from ...spirv.grid import part_of_grid
 from ...spirv.hints import without_hints
 from ...spirv.instrument import NARROW_CAPABILITIES, Instrumented, SanitizeOptions, instrument
+from ...spirv.narrow_types import misread_type
 from ...spirv.reflect import reflect
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...spirv.repair import repair
@@ -39,6 +41,7 @@ from .resources import STORAGE_BUFFER, UNIFORM_BUFFER
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
 _TABLE_SET: Final = 3
+_log = logging.getLogger("pumice.executable")
 
 
 _NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
@@ -170,6 +173,7 @@ class Executable(Closing):
                 )
             for ordinal in range(len(source.pipelines)):
                 executable.pipeline_at(ordinal)
+            _warn_of_misreads(source)
         except PumiceError:
             executable.close()
             raise
@@ -439,6 +443,7 @@ def sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int]
         ),
         descriptors=dict(array_sizes),
     )
+from ...spirv.narrow_types import misread_type
 
 
 def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
