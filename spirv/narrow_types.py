@@ -3,7 +3,7 @@
 IREE's compiler, told of no device in particular, assumes that there is no 16-bit and no 8-bit storage. It reads bytes
 and shorts out of words, which is right. But it makes floats of halves, in registers and in memory alike: such kernels
 take two halves for one float. And where it has made vectors of bytes, shorts or bfloat16s, it loads a vector of words.
-Nothing in SPIR-V says what a buffer should have held; the names of the kernels do (``sum_dispatch_0_reduction_8x7_f16``).
+Nothing in SPIR-V says what a buffer should have held; the names of kernels do (``sum_dispatch_0_reduction_8x7_f16``).
 Seen in releases 3.0 to 3.13.
 """
 
@@ -24,7 +24,7 @@ _PACKS: Final = (58, 62)  # PackHalf2x16 and UnpackHalf2x16 of GLSL.std.450
 def misread_type(name: str, code: bytes) -> str | None:
     """The element type that a kernel of that name misreads, as compilers write types; ``None`` if it does not."""
     found = _SUFFIX.search(name)
-    types = set(found[1].split("x")) if found else set()
+    types: set[str] = set(found[1].split("x")) if found else set()
     if not types & _NARROW:
         return None
     widths, elements, shifts, packs = _storage(code)
@@ -34,7 +34,7 @@ def misread_type(name: str, code: bytes) -> str | None:
     if "f16" in types and not packs and (not shifts or (floats and "f32" not in types)):
         return "f16"
     if types <= _NARROW and any(count > 1 for _, count in elements):
-        return next(iter(sorted(types)))
+        return min(types)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,20 @@ validation_option = click.option(
     help="The Khronos validation layers, which cost time; as PUMICE_VALIDATION says without it.",
 )
 SANITIZE_HELP: Final = "Report accesses that go wrong, with the kernel, the index and the invocation; it costs time."
+
+
+def _set_loop_guard(ctx: click.Context, parameter: click.Parameter, value: bool | None) -> None:
+    if value is not None:
+        os.environ["PUMICE_LOOP_GUARD"] = str(int(value))  # for workers, too
+
+
+loop_guard_option = click.option(
+    "--loop-guard/--no-loop-guard",
+    default=None,
+    expose_value=False,
+    callback=_set_loop_guard,
+    help="Errors for loops that the driver ends before their time; on lavapipe without it.",
+)
 parameters_option = functools.partial(
     click.option,
     "--parameters",

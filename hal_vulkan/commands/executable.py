@@ -443,7 +443,6 @@ def sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int]
         ),
         descriptors=dict(array_sizes),
     )
-from ...spirv.narrow_types import misread_type
 
 
 def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
@@ -455,3 +454,21 @@ def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
         for number, ordinal in enumerate(source.pipeline_layouts[pipeline.pipeline_layout].set_layouts)
         for binding in (-1, *(one.binding for one in source.descriptor_set_layouts[ordinal].bindings))
     ]
+
+
+def _warn_of_misreads(source: ExecutableDef) -> None:
+    """Warns once of kernels that take narrow elements for wider ones."""
+    found: dict[str, str] = {}
+    for pipeline in source.pipelines:
+        name = (pipeline.debug_info.name if pipeline.debug_info else None) or pipeline.entry_point
+        kind = misread_type(name, bytes(source.shader_modules[pipeline.shader_module]))
+        if kind is not None:
+            found[name] = kind
+    if found:
+        shown = ", ".join(list(found)[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+        _log.warning(
+            "results will be wrong: %s read %s as wider elements, as the program was compiled for a device without "
+            "narrow types. Compile it for one that has them: --iree-vulkan-target=rdna3, ampere or what the device is",
+            shown,
+            " and ".join(sorted(set(found.values()))),
+        )

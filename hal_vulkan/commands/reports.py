@@ -42,14 +42,18 @@ class Verdict:
     Attributes:
         failure: what they reported, or ``None``.
         payload: that marks the end of the latest of them, for whoever counts them.
+        is_good: whether they are done, and reported nothing: the next use takes another verdict.
+        alone: a set of this one, which most results are held against.
         is_raised: whether somebody was told of the failure.
     """
 
-    __slots__ = ("failure", "is_raised", "payload")
+    __slots__ = ("alone", "failure", "is_good", "is_raised", "payload")
 
     def __init__(self) -> None:
         self.failure: PumiceError | None = None
         self.is_raised = False
+        self.is_good = False
+        self.alone = frozenset((self,))
         self.payload = 0
 
 
@@ -78,12 +82,6 @@ class ReportSlot:
     def searches_addresses(self) -> bool:
         """Whether the shader looks device addresses up in the table of live buffers."""
         return any(place.kind is ReportKind.WILD_ADDRESS for place in self.places)
-
-    def renew(self) -> Verdict:
-        """A verdict for uses from now on, if those up to now are done."""
-        self._table.collect()
-        verdict = self.verdict = Verdict()
-        return verdict
 
 
 class _Chunk:
@@ -176,17 +174,16 @@ class ReportTable:
 def _error(name: str, report: Report) -> PumiceError:
     place = report.place
     where = f"{place.file or 'line'}{':' if place.file else ' '}{place.line}" if place.line else ""
-    who = f"invocation {report.invocation}"
     if place.kind is ReportKind.LOOPS_CUT:
         what = f"the loop at {where}" if where else f"a loop of {place.name or 'it'}"
         return DataLossError(
-            f"{name}: its results are wrong, because the driver ended {what} before its time ({who}). Mesa's llvmpipe "
-            "runs 65,535 passes of all loops of an invocation together, then ends every loop and goes on. Give the "
+            f"{name}: its results are wrong, because the driver ended {what} before its time. Mesa's llvmpipe runs "
+            "65,535 passes of all loops of an invocation together, then ends every loop and goes on. Give the "
             "work to more invocations or to several dispatches, or run it on a GPU; loop_guard=False takes such "
             "results as they are",
             location=where or None,
         )
-    what = f"{name}: {access_message(report)} by {who}"
+    what = f"{name}: {access_message(report)} by invocation {report.invocation}"
     if place.kind is ReportKind.UNINITIALISED:
         return DataLossError(
             f"{what}. Its value is undefined: write it first, with a barrier between", location=where or None

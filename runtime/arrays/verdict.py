@@ -20,7 +20,11 @@ class Verdict(Protocol):
     """What arrays know of a ``Verdict`` of the Vulkan HAL, which documents it."""
 
     payload: int
+    is_good: bool
     is_raised: bool
+
+    @property
+    def alone(self) -> frozenset[Verdict]: ...
 
     @property
     def failure(self) -> PumiceError | None: ...
@@ -39,7 +43,8 @@ class Verdicts(dict[int, frozenset[Verdict]]):
     def hold(self, payload: int, verdicts: frozenset[Verdict], reached: int) -> None:
         """Holds work against verdicts; ``reached`` is a payload that is known to be reached."""
         if verdicts:
-            self[payload] = verdicts | self.get(payload, frozenset())
+            known = self.get(payload)
+            self[payload] = verdicts if known is None else verdicts | known
             if len(self) >= self._sweep_at:
                 self._sweep(reached)
                 self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
@@ -50,6 +55,8 @@ class Verdicts(dict[int, frozenset[Verdict]]):
         if verdicts is not None:
             self._device.collect_reports()
             _raise_first(verdicts)
+            for one in verdicts:
+                one.is_good = one.payload <= payload  # later uses get another one
             self.pop(payload, None)
 
     def check_all(self, reached: int) -> None:

@@ -26,6 +26,7 @@ from ...hal_vulkan import (
 )
 from ...hal_vulkan.commands.pipeline import log_unwatched
 from ...hal_vulkan.commands.recording_cache import RecordingCache
+from ...hal_vulkan.commands.reports import Verdict
 from ...hal_vulkan.commands.resources import Resource
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
 from ...spirv.block_names import Layouts, with_names
@@ -35,7 +36,7 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
-from ..arrays.verdict import Verdict
+from ..arrays.verdict import Verdict as AnyVerdict
 from ..images.bound import ABSENT, Bound
 from ..images.host_image import HostImage
 from .arguments import (
@@ -59,6 +60,7 @@ from .specialization import specialization_by_id
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 
 _MAX_RECORDINGS: Final = 64
+_NO_VERDICTS: Final[frozenset[AnyVerdict]] = frozenset()
 _OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 
 
@@ -251,8 +253,9 @@ class Kernel(Closing):
         with self._lock:
             verdict = None if self._report is None else self._next_verdict()
             payload = self.device.submit((self._recorded(arrays, groups, push),))
-        if verdict is not None or self.device.verdicts:
-            self._hold(self.parameters, arrays, verdict, payload)
+        verdicts = self.device.verdicts
+        if verdict is not None or verdicts:
+            self._hold_arrays(arrays, verdict, payload)
         written = self._written
         with self.device.mark_lock:  # another thread may have noted a later payload
             for array, parameter in zip(arrays, self.parameters, strict=True):
@@ -432,34 +435,46 @@ class Kernel(Closing):
                     timings.extend(commands.timings())
         return _shaped(parameters, transfer.results)
 
-    def _next_verdict(self) -> Verdict | None:
+    def _next_verdict(self) -> AnyVerdict | None:
         """The verdict on the call that is about to be submitted; ``None`` if it reports nothing."""
         report = self._report
         if report is None:
             return None
         verdict = report.verdict
-        if 0 < verdict.payload <= self.device.reached:
-            return report.renew()  # this call is not held against those before it
+        if verdict.is_good:
+            verdict = report.verdict = Verdict()  # this call is not held against those before it
         return verdict
 
+    def _hold_arrays(self, arrays: Sequence[DeviceArray], verdict: AnyVerdict | None, payload: int) -> None:
+        """``_hold`` for the usual case: the arrays are made by calls of this kernel that nobody has read, or known."""
+        known = self.device.verdicts
+        alone = None if verdict is None else verdict.alone
+        for array in arrays:
+            old = known.get((array if array._base is None else array._base)._ready)
+            if old is not None and old is not alone:
+                self._hold(self.parameters, arrays, verdict, payload)
+                return
+        if verdict is not None and alone is not None:
+            verdict.payload = payload
+            known.hold(payload, alone, self.device.reached)
+
     def _hold(
-        self, parameters: Sequence[Parameter], values: Sequence[object], verdict: Verdict | None, payload: int
+        self, parameters: Sequence[Parameter], values: Sequence[object], verdict: AnyVerdict | None, payload: int
     ) -> None:
         """Holds a call against its verdict, and those on the work that made what it reads."""
-        device = self.device
-        known = device.verdicts
-        found: frozenset[Verdict] = frozenset()
-        if known:
-            for parameter, value in zip(parameters, values, strict=True):
-                for one in value if isinstance(value, tuple) else (value,):
-                    old = known.get(getattr(one, "ready", 0))
-                    if old is not None:
-                        # What is only written may keep parts of what it was, until somebody was told.
-                        found |= old if parameter.binding.readable else {each for each in old if not each.is_raised}
+        known = self.device.verdicts
+        found = _NO_VERDICTS
         if verdict is not None:
             verdict.payload = payload
-            found |= {verdict}
-        known.hold(payload, found, device.reached)
+            found = verdict.alone
+        if known:
+            for parameter, value in zip(parameters, values, strict=True):
+                for one in value if type(value) is tuple else (value,):
+                    old = known.get(getattr(one, "ready", 0))
+                    if old is not None and not old <= found:
+                        # What is only written may keep parts of what it was, until somebody was told.
+                        found |= old if parameter.binding.readable else {each for each in old if not each.is_raised}
+        known.hold(payload, found, self.device.reached)
 
     def _check_absent(self, parameter: Parameter) -> None:
         """Raises where an array of bindings must have all of its elements."""

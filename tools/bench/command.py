@@ -11,7 +11,15 @@ import click
 
 from ...terminal import printable
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import SANITIZE_HELP, TIMED_DEVICE_HELP, fields_of, given_options, source_options, validation_option
+from ..options import (
+    SANITIZE_HELP,
+    TIMED_DEVICE_HELP,
+    fields_of,
+    given_options,
+    loop_guard_option,
+    source_options,
+    validation_option,
+)
 from ..streams import note, put
 
 if TYPE_CHECKING:
@@ -131,6 +139,7 @@ _PROFILED: Final = 20
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @validation_option
+@loop_guard_option
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing of the progress.")
 @click.pass_context
 @needs_study_extra()

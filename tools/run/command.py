@@ -17,6 +17,7 @@ from ..options import (
     SANITIZE_HELP,
     fields_of,
     given_options,
+    loop_guard_option,
     parameters_option,
     seconds,
     source_options,
@@ -130,6 +131,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 @_both("--time", "timed", is_flag=True, help="Measure, and report to stderr.")
 @_both("--sanitize", is_flag=True, default=None, help=SANITIZE_HELP)
 @validation_option
+@loop_guard_option
 @_module(
     "--module",
     "modules",

@@ -23,7 +23,9 @@ def program(kind: str, element: str) -> str:
     zero = f"arith.constant 0{'.0' if is_float else ''} : {element}"
     if kind == "add":
         whole = f"tensor<9x{element}>"
-        return f"func.func @f(%x: {whole}, %y: {whole}) -> {whole} {{ %z = {add} %x, %y : {whole} return %z : {whole} }}"
+        return (
+            f"func.func @f(%x: {whole}, %y: {whole}) -> {whole} {{ %z = {add} %x, %y : {whole} return %z : {whole} }}"
+        )
     left, right, out = (f"tensor<{shape}x{element}>" for shape in ("16x7", "7x16", "16x16"))
     return f"""func.func @f(%x: {left}, %y: {right}) -> {out} {{
       %c = {zero} %e = tensor.empty() : {out} %i = linalg.fill ins(%c : {element}) outs(%e : {out}) -> {out}
