@@ -1,9 +1,9 @@
 """What the loop guard costs: calls of kernels and of a program with it and without it, on a driver that cuts loops.
 
-Two processes at a time take turns, one with the guard and one without: in each round each makes a call and waits for it, in an
-order that changes. Taken is the CPU time of the process, with the driver's threads, which other work on the machine
-disturbs less than the time that passes. Where a process has its memory makes a difference that stays, so there are
-several pairs. Printed are the medians, and the median of the ratios of a round with its quartiles.
+Two processes at a time take turns, one with the guard and one without: in each round each makes a call and waits for
+it, in an order that changes. Taken is the CPU time of the process, with the driver's threads, which other work on the
+machine disturbs less than the time that passes. Where a process has its memory makes a difference that stays, so there
+are several pairs. Printed are the medians, and the median of the ratios of a round with its quartiles.
 
     python benchmarks/loop_guard.py [--pairs 8] [--rounds 25]
 """
@@ -96,9 +96,7 @@ def main() -> None:
         serve(options.serve == "on")
         return
     with pumice.open_device() as device:
-        print(
-            f"{device.name}; {options.pairs} pairs, {options.rounds} rounds each; guarded by default: {device.vulkan.plan.loop_guard}"
-        )
+        print(f"{device.name}; {options.pairs} pairs, {options.rounds} rounds each")
     names = [*(one[0] for one in KERNELS), "network layer"]
     times: dict[tuple[str, int], list[int]] = {(mode, case): [] for mode in ("on", "off") for case in range(len(names))}
     for _ in range(options.pairs):

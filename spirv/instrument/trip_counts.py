@@ -8,7 +8,6 @@ from typing import Final
 
 from ..grammar import Op, operand_kinds
 from .blocks import Flow, Loop
-from .conditions import condition_of
 from .editor import Editor, Words, opcode_of
 
 UNKNOWN: Final = math.inf
@@ -34,6 +33,7 @@ class TripCounts:
         self._editor = editor
         self._flows = flows
         self._totals: dict[int, float] = {}
+        self._instructions: dict[int, dict[int, Words]] = {}
 
     def of_function(self, number: int) -> float:
         """The passes of all loops that a call of a function runs, calls included; ``UNKNOWN`` if there is no bound."""
@@ -61,30 +61,52 @@ class TripCounts:
         return total
 
     def _passes(self, flow: Flow, loop: Loop) -> float:
-        condition = condition_of(self._editor, flow, loop)
-        if condition is None:
-            return UNKNOWN
-        made = {one[2]: one for one in condition.slice}
-        comparison = made[condition.id]
+        """The passes of a loop, by any exit that is asked in each of them."""
+        asked = [loop.header]
+        while len(targets := flow.blocks[asked[-1]].targets) == 1 and targets[0] in loop.blocks - {*asked}:
+            asked.append(targets[0])
+        return min(self._until(flow, loop, label) for label in {*asked, loop.latch} & loop.blocks)
+
+    def _until(self, flow: Flow, loop: Loop, label: int) -> float:
+        end = next((one for one in flow.blocks[label].code if opcode_of(one) == Op.BranchConditional), None)
+        if end is None or end[3] != loop.merge or end[2] == loop.merge:
+            return UNKNOWN  # the loop goes on where the condition holds
+        made = self._made(flow)
+        comparison = made.get(end[1], (0,))
         sign = _COMPARISONS.get(opcode_of(comparison), "")
-        if not sign or not condition.goes_on:
+        if not sign:
             return UNKNOWN
         left, right = comparison[3:5]
         if self._constant(left) is not None:
             left, right, sign = right, left, _MIRRORED[sign]
         bound = self._constant(right)
-        counter = made.get(left)
-        if bound is None or counter is None:
+        counter = made.get(left, (0,))
+        is_next = opcode_of(counter) == Op.IAdd  # a phi's next value, asked at the end
+        if is_next:
+            counter = made.get(counter[3], (0,))
+        is_phi = opcode_of(counter) == Op.Phi and counter in flow.blocks[loop.header].code
+        is_variable = opcode_of(counter) == Op.Load and not is_next and label != loop.latch
+        if bound is None or not (is_phi or is_variable):
             return UNKNOWN
-        starts, steps = (
-            self._phi(flow, loop, counter) if opcode_of(counter) == Op.Phi else self._variable(flow, loop, counter)
-        )
+        starts, steps = (self._phi if is_phi else self._variable)(flow, loop, counter)
         if not starts or len(steps) != 1 or None in starts or None in steps:
             return UNKNOWN
         step = next(iter(steps))
-        is_signed = Op.name(opcode_of(comparison)).startswith("S")
         assert step is not None
-        return max(_count(start, bound, step, sign, is_signed=is_signed) for start in starts if start is not None)
+        if is_next and self._step(flow, left, counter[2]) != step:
+            return UNKNOWN
+        ahead = step if is_next else 0
+        is_signed = Op.name(opcode_of(comparison)).startswith("S")
+        counts = [_count(one + ahead, bound, step, sign, is_signed=is_signed) for one in starts if one is not None]
+        return max(counts) + is_next
+
+    def _made(self, flow: Flow) -> dict[int, Words]:
+        """The instructions of a function that counters are made of, by result."""
+        if flow.id not in self._instructions:
+            code = [one for block in flow.blocks.values() for one in block.code]
+            wanted = (Op.IAdd, Op.ISub, Op.Load, Op.Phi, *_COMPARISONS)
+            self._instructions[flow.id] = {one[2]: one for one in code if opcode_of(one) in wanted}
+        return self._instructions[flow.id]
 
     def _phi(self, flow: Flow, loop: Loop, phi: Words) -> tuple[set[int | None], set[int | None]]:
         """Constants that a counter starts at, and those that are added to it; ``None`` for what is no constant."""
@@ -116,8 +138,7 @@ class TripCounts:
 
     def _step(self, flow: Flow, value: int, counter: int) -> int | None:
         """The constant that is added to a counter, a phi or a variable."""
-        code = [one for block in flow.blocks.values() for one in block.code]
-        made = {one[2]: one for one in code if opcode_of(one) in (Op.IAdd, Op.ISub, Op.Load)}
+        made = self._made(flow)
         addition = made.get(value, (0,))
         if opcode_of(addition) not in (Op.IAdd, Op.ISub):
             return None

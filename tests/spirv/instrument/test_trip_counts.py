@@ -55,6 +55,7 @@ def test_counts_hold(start: int, bound: int, step: int, sign: str, is_signed: bo
         ("for (uint i = 0; i < c; i++) f();", None),
         ("for (uint i = 10; i >= 0; i--) f();", None),
         ("while (c < 10) f();", None),
+        ("for (uint i = 0; i < 10; i++) { f(); if (c == 7) break; }", 11),
         ("for (uint i = 0; i < 10; i++) for (uint j = 0; j < c; j++) f();", None),
     ],
 )
