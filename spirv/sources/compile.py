@@ -118,13 +118,13 @@ def compile_source(
         return text, files, (options, text, files)
 
     text, files, key = ingredients()
-    if language is Language.HLSL:
-        job = replace(job, register_shifts=register_shifts([text, *files.values()]))
     entry = CachedFile("glsl" if language is Language.GLSL else language.value, key)
     cached = entry.load()
     if cached is not None:
         return cached
-    code = _run(compiler, job, text, files, source, parts)
+    # These follow from the texts, which are in the key.
+    shifts = register_shifts([text, *files.values()]) if language is Language.HLSL else {}
+    code = _run(compiler, replace(job, register_shifts=shifts), text, files, source, parts)
     if optimize:
         code = spirv_tools.optimize(code, target_env.replace("spirv", "spv"))
     # The compiler read the files after they were read here.

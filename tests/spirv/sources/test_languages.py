@@ -158,6 +158,22 @@ def test_registers_of_hlsl_are_bindings(compiler: str, monkeypatch: pytest.Monke
     assert [(b.set, b.binding, b.name) for b in entry.bindings] == [(0, 0, "x"), (0, 1, "Constants"), (1, 2, "y")]
 
 
+@pytest.mark.parametrize("language", Language)
+def test_modules_are_kept(language: Language, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs(language)
+    right = {
+        Language.GLSL: "#version 450\nvoid main() {}\n",
+        Language.HLSL: HLSL.replace("WIDTH", "1").replace("kernel", "main"),
+        Language.SLANG: WRONG[Language.SLANG].replace("missing", "1"),
+        Language.WGSL: WGSL,
+        Language.ASSEMBLY: ASSEMBLY,
+    }[language]
+    first = compile_source(right, language)
+    assert len([path for path in cache.rglob("*") if path.is_file()]) == 1
+    monkeypatch.setattr("pumice.spirv.sources.compile._run", None)
+    assert compile_source(right, language) == first
+
+
 def test_wgsl() -> None:
     needs(Language.WGSL)
     (entry,) = reflect(compile_source(WGSL, Language.WGSL)).entry_points
