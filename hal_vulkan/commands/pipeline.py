@@ -200,7 +200,8 @@ class ComputePipeline(Closing):
         if full:
             profile = device.profile.subgroup
             multiple = size or (profile.max_size if varying else profile.size)
-            if self.local_size[0] % multiple:
+            # A size that the device does not have is refused as such.
+            if self.local_size[0] % multiple and profile.min_size <= multiple <= profile.max_size:
                 raise InvalidArgumentError(
                     f"{where}: full subgroups need a workgroup size whose x is a multiple of {multiple}, got "
                     f"{self.local_size[0]}"

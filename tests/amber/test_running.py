@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.shader_tools import needs_compiler, needs_tools
 
-from pumice.amber import Outcome, ScriptReport, parse_text, run
+from pumice.amber import Outcome, ScriptReport, format_script, parse_text, run
 from pumice.amber.running import Devices
 from pumice.hal_vulkan.device import Device as HalDevice
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.runtime.device import Device, open_device
+from pumice.spirv import tools as spirv_tools
 from pumice.spirv.sources.find import find_compiler
+from pumice.spirv.sources.glsl import compile_glsl
 from pumice.spirv.sources.language import Language
 from pumice.status import UnavailableError
 
@@ -281,3 +284,86 @@ def test_what_instrumented_shaders_report(driver: Driver) -> None:
         report = run(parse_text(REPORTED.replace("BODY", "b[b[1]] = 1;"), "x.amber"), device=device)
         assert report.outcome is Outcome.FAILED
         assert report.reason.startswith("6: main: element 100000 of B.b[]"), report.format()
+
+
+COUNTED = """
+BUFFER b DATA_TYPE uint32 SIZE 64 FILL 0
+PIPELINE compute p
+  ATTACH s TYPE compute ENTRY_POINT main
+  SHADER_OPTIMIZATION s
+    eliminate-dead-code-aggressive
+    --strip-debug
+  END
+  SUBGROUP s
+    FULLY_POPULATED on
+    REQUIRED_SIZE MAX
+  END
+  BIND BUFFER b AS storage DESCRIPTOR_SET 0 BINDING 0
+END
+RUN p 2 1 1
+"""
+
+
+@needs_tools
+@pytest.mark.parametrize("format", ["SPIRV-ASM", "SPIRV-HEX", "SPIRV-BIN"])
+def test_modules_subgroups_and_optimizations(devices: Devices, tmp_path: Path, format: str) -> None:
+    size = devices.device().profile.subgroup.max_size
+    glsl = "#version 450\n#extension GL_KHR_shader_subgroup_basic : require\n"
+    glsl += f"layout(local_size_x = {size}) in; layout(binding = 0) buffer B {{ uint b[]; }};\n"
+    code = compile_glsl(glsl + "void main() { b[gl_GlobalInvocationID.x] = gl_SubgroupSize; }", target_env="vulkan1.2")
+    if format == "SPIRV-ASM":
+        text = f"SHADER multi s {format} TARGET_ENV vulkan1.2\n{spirv_tools.disassemble(code)}END\n"
+    elif format == "SPIRV-HEX":
+        words = " ".join(f"{word:#010x}" for word in struct.unpack(f"={len(code) // 4}I", code))
+        text = f"SHADER multi s {format} TARGET_ENV vulkan1.2\n{words}\nEND\n"
+    else:
+        (tmp_path / "s.spv").write_bytes(code)
+        text = f"SHADER multi s {format} TARGET_ENV vulkan1.2 FILE s.spv\n"
+    path = tmp_path / "x.amber"
+    path.write_text(f"#!amber\n{text}{COUNTED}EXPECT b IDX 0 EQ {' '.join([str(size)] * 2 * size)}\n")
+    report = devices.run(path)
+    assert report.outcome is Outcome.PASSED, report.format()
+    path.write_text(path.read_text().replace("REQUIRED_SIZE MAX", f"REQUIRED_SIZE {2 * size}"))
+    report = devices.run(path)
+    assert report.outcome is Outcome.SKIPPED and f"subgroup size {2 * size}" in report.reason
+    path.write_text(path.read_text().replace("eliminate-dead-code-aggressive", "no-such-pass"))
+    report = devices.run(path)
+    assert report.outcome is Outcome.ERROR and "no-such-pass" in report.reason
+
+
+def test_structures(devices: Devices) -> None:
+    text = """#!amber
+STRUCT inner
+  int32 a
+  vec3<float> b
+END
+STRUCT outer
+  float x
+  inner y
+  mat2x2<float> m
+  int32[3] z
+END
+SHADER compute s GLSL
+#version 450
+struct Inner { int a; vec3 b; };
+struct Outer { float x; Inner y; mat2 m; int z[3]; };
+layout(std140, binding = 0) uniform U { Outer u[2]; };
+layout(std430, binding = 1) buffer B { Outer o[2]; };
+void main() { uint i = gl_GlobalInvocationID.x; o[i] = u[i]; o[i].y.b.z += 0.5; o[i].z[2] *= 2; }
+END
+BUFFER u DATA_TYPE outer STD140 DATA
+  1  2 3 4 5  6 7 8 9  10 11 12
+  -1 -2 -3 -4 -5  -6 -7 -8 -9  -10 -11 -12
+END
+BUFFER o DATA_TYPE outer SIZE 2 FILL 0
+PIPELINE compute p
+  ATTACH s
+  BIND BUFFER u AS uniform DESCRIPTOR_SET 0 BINDING 0
+  BIND BUFFER o AS storage DESCRIPTOR_SET 0 BINDING 1
+END
+RUN p 2 1 1
+EXPECT o IDX 0 EQ 1 2 3 4 5.5 6 7 8 9 10 11 24  -1 -2 -3 -4 -4.5 -6 -7 -8 -9 -10 -11 -24
+"""
+    report = devices.run(parse_text(text, "x.amber"))
+    assert report.outcome is Outcome.PASSED, report.format()
+    assert parse_text(format_script(parse_text(text))).buffers["u"].data == parse_text(text).buffers["u"].data
