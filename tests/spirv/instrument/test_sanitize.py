@@ -14,6 +14,7 @@ import pumice
 from pumice.spirv import tools as spirv_tools
 from pumice.spirv.instrument import REPORT_BYTES, Instrumented, Report, ReportKind, SanitizeOptions, instrument
 from pumice.spirv.sources.glsl import compile_glsl
+from pumice.status import PumiceError
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
 
@@ -251,3 +252,19 @@ def test_a_wrong_access_is_reported_and_skipped(device: pumice.Device, name: str
 def test_shaders_of_the_package_stay_valid(path: Path) -> None:
     found = instrument(path.read_bytes(), guard=True, sanitize=SanitizeOptions())
     assert found is None or spirv_tools.validate(found.code, target_env="vulkan1.2") is None
+
+
+def test_damaged_modules_are_refused_or_instrumented() -> None:
+    """Nothing but a PumiceError comes of any word, as where no ``spirv-val`` is installed to refuse them first."""
+    random = np.random.default_rng(5)
+    modules = [path.read_bytes() for path in sorted(Path("shaders/examples").glob("*.spv"))]
+    refused = 0
+    for _ in range(300):
+        words = np.frombuffer(modules[random.integers(len(modules))], np.uint32).copy()
+        for at in random.integers(5, len(words), random.integers(1, 4)):
+            words[at] = words[random.integers(5, len(words))] if random.integers(2) else random.integers(1 << 16)
+        try:
+            instrument(words.tobytes(), guard=True, sanitize=SanitizeOptions())
+        except PumiceError:
+            refused += 1
+    assert refused > 30
