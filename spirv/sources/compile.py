@@ -190,6 +190,7 @@ def _run(
             raise error
         start = _ERROR.search(said)  # what comes before are warnings
         message = shorten(said[start.start() :], _MAX_MESSAGE) if start else spirv_tools.tool_message(result)
+        notes = [advice, *notes] if (advice := compiler.advice(said)) else notes
         raise InvalidArgumentError("\n".join([f"{job.language.title} does not compile: {message}", *notes]))
 
 

@@ -73,6 +73,11 @@ class Compiler(ABC):
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         """The arguments of the executable."""
 
+    def advice(self, said: str) -> str:
+        """What to do about an error without a place; empty if there is nothing to say."""
+        del said
+        return ""
+
     @abstractmethod
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
         """The errors in its messages, warnings left out."""

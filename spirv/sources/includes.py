@@ -23,6 +23,7 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _COMMENT: Final = re.compile(rb"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONTINUATION: Final = re.compile(rb"\\\r?\n")
 _INCLUDE: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
+_DIRECTIVE: Final = re.compile(rb"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 _VERSION: Final = re.compile(rb"^[ \t]*#[ \t]*version[ \t]+(\d{1,9})([ \t]+es)?[^\n]*\n", re.MULTILINE)
 _GUARD: Final = re.compile(rb"\s*#[ \t]*ifndef[ \t]+(\w+)\s*#[ \t]*define[ \t]+\1\b")
 _ONCE: Final = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
@@ -85,7 +86,7 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
     """
     bare = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), text)
     version = _VERSION.search(bare)
-    if version is None or not _INCLUDE.search(_CONTINUATION.sub(b"", bare)):
+    if version is None or not _DIRECTIVE.search(_CONTINUATION.sub(b"", bare)):
         return text
     head, rest = text[: version.end()], text[version.end() :]
     line = head.count(b"\n") + 1

@@ -45,6 +45,11 @@ class Slangc(Compiler):
         driver = Path(__file__).with_name("slang_driver.py")
         return ["-I", str(driver), str(self.library), str(output), *arguments]
 
+    def advice(self, said: str) -> str:
+        if "no exported symbols" not in said:
+            return ""
+        return 'there is no entry point: mark a function with [shader("compute")], or name one (entry_point=, --entry)'
+
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
         for match in _ERROR.finditer(said):  # as releases before 2026 write them
             yield Diagnostic(match[1], int(match[2]), None, f"{match[4]} [E{match[3]}]")

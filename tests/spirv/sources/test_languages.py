@@ -240,6 +240,11 @@ class TestArguments:
             with pytest.raises(PumiceError):
                 compile_source(source, Language.SLANG)
 
+    def test_no_entry_point(self) -> None:
+        needs(Language.SLANG)
+        with pytest.raises(InvalidArgumentError, match=r"there is no entry point: mark a function with \[shader"):
+            compile_source("int f() { return 1; }\n", Language.SLANG)
+
     def test_a_file_name_in_a_text_gets_a_hint(self) -> None:
         needs(Language.SLANG)
         with pytest.raises(InvalidArgumentError, match=r"pathlib\.Path"):
