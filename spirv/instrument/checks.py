@@ -25,7 +25,10 @@ NARROW_CAPABILITIES: Final = {
     "shaderFloat16": _CAPABILITY.Float16,
 }
 # By the bytes of the smallest type that a buffer may hold.
-_STORED: Final = {1: _CAPABILITY.StorageBuffer8BitAccess, 2: _CAPABILITY.StorageBuffer16BitAccess}
+_STORED: Final = {
+    1: (_CAPABILITY.StorageBuffer8BitAccess, _CAPABILITY.UniformAndStorageBuffer8BitAccess),
+    2: (_CAPABILITY.StorageBuffer16BitAccess, _CAPABILITY.UniformAndStorageBuffer16BitAccess),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,7 +130,7 @@ class Checks:
         if found is not None:
             return found
         editor = self.editor
-        unit = next((bytes for bytes, storage in _STORED.items() if editor.has_capability(storage)), 4)
+        unit = next((size for size, of in _STORED.items() if any(map(editor.has_capability, of))), 4)
         storage = editor.defs[variable][3]
         element = editor.u32() if unit == 4 else editor.type(Op.TypeInt, 8 * unit, 0)
         pointee = editor.words_block(stride=unit, element=element, is_uniform=storage == StorageClass.Uniform)

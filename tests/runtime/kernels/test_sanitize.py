@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.host_buffers import HOST
 from support.shader_tools import needs_compiler
 
 import pumice
+from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import DataLossError, InvalidArgumentError, OutOfRangeError
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
@@ -184,3 +186,32 @@ def test_what_is_not_checked_is_said(device: pumice.Device, caplog: pytest.LogCa
     with device.load_kernel(source, sanitize=True) as kernel:
         assert np.asarray(kernel(pumice.empty(8, np.uint32), groups=1))[:7].tolist() == list(range(7))
     assert "sanitize does not check reads of workgroup memory s, for want of room" in caplog.text
+
+
+BYTES = """#version 460
+#extension GL_EXT_shader_explicit_arithmetic_types_int8 : require
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer Block { int8_t a; int8_t b[ROOM]; };
+void main() { b[4] = a; }
+"""
+
+
+def test_blocks_of_bytes_are_compared_to_the_byte(device: pumice.Device) -> None:
+    if "uniformAndStorageBuffer8BitAccess" not in device.vulkan.plan.features:
+        pytest.skip("the device has no 8-bit storage")
+    with device.load_kernel(BYTES, defines={"ROOM": "5"}, sanitize=True) as kernel:
+        assert np.asarray(kernel(np.array([3, 0, 0, 0, 0, 0], np.int8).view(np.uint8), groups=1))[5] == 3
+    with (
+        device.vulkan.create_executable(compile_glsl(BYTES, defines={"ROOM": "9"}), sanitize=True) as executable,
+        device.vulkan.create_buffer(5, memory_type=HOST) as buffer,
+    ):
+        pipeline = executable.pipeline()
+        with device.vulkan.create_command_buffer(one_shot=True) as commands:
+            commands.begin().dispatch(pipeline, [buffer], (1, 1, 1))
+            device.vulkan.compute_queue.execute(commands.end())
+            device.vulkan.wait_idle(20)
+            assert pipeline.report is not None
+            verdict = pipeline.report.verdict
+            device.vulkan.collect_reports()
+            assert verdict.failure is not None
+            assert "byte 5 of Block.b[] (set 0, binding 0), of which 5 bytes are bound" in str(verdict.failure)

@@ -259,7 +259,7 @@ def test_damaged_modules_are_refused_or_instrumented() -> None:
     random = np.random.default_rng(5)
     modules = [path.read_bytes() for path in sorted(Path("shaders/examples").glob("*.spv"))]
     refused = 0
-    for _ in range(300):
+    for _ in range(60):
         words = np.frombuffer(modules[random.integers(len(modules))], np.uint32).copy()
         for at in random.integers(5, len(words), random.integers(1, 4)):
             words[at] = words[random.integers(5, len(words))] if random.integers(2) else random.integers(1 << 16)
@@ -267,4 +267,4 @@ def test_damaged_modules_are_refused_or_instrumented() -> None:
             instrument(words.tobytes(), guard=True, sanitize=SanitizeOptions())
         except PumiceError:
             refused += 1
-    assert refused > 30
+    assert refused > 5
