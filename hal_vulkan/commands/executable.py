@@ -13,105 +13,28 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 from ...closing import Closing
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
-from ...spirv.capabilities import lacking_hints
-from ...spirv.exponents import with_plain_exponents
 from ...spirv.grid import part_of_grid
-from ...spirv.hints import without_hints
-from ...spirv.instrument import NARROW_CAPABILITIES, Instrumented, SanitizeOptions, instrument
 from ...spirv.narrow_types import misread_type
-from ...spirv.reflect import reflect
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...spirv.repair import repair
 from ...spirv.specialize import specialize
 from ...spirv.subgroups import least_subgroup_size
-from ...spirv.validation import ensure_valid
 from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
-from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import CData, ffi, new
+from ..vulkan.functions import ffi
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
-from .pipeline_interface import PipelineInterface, check_capabilities
+from .pipeline_interface import NO_SIZES, PipelineInterface
 from .resources import STORAGE_BUFFER, UNIFORM_BUFFER
-from .specialization import PackedConstants, SpecializationValue, pack_constants
+from .shader_module import ShaderModule
+from .specialization import PackedConstants, SpecializationValue
 
 _TABLE_SET: Final = 3
 _log = logging.getLogger("pumice.executable")
-
-
-_NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
-
-
-class ShaderModule:
-    """A VkShaderModule with its reflection and its SPIR-V.
-
-    Args:
-        validate: check it with ``spirv-val``.
-        watch: instrument it, where the device asks for it.
-        sanitize: report accesses that go wrong; the code then has the values of its specialization constants.
-        array_sizes: descriptors of run-time sized arrays by (set, binding).
-        reserved: (set, binding) that the layouts of its pipelines have.
-
-    Attributes:
-        reflection, code: of the module as it was given.
-        instrumented: the module that the driver gets in its place, or ``None``.
-    """
-
-    def __init__(
-        self,
-        device: LogicalDevice,
-        code: bytes | memoryview,
-        *,
-        validate: bool = True,
-        watch: bool = True,
-        sanitize: bool = False,
-        array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
-        reserved: Sequence[tuple[int, int]] = (),
-    ) -> None:
-        self.reflection: ShaderModuleReflection = reflect(code)
-        if validate:
-            check_capabilities(device, self.reflection)  # first: what the device lacks may be new to validators too
-            ensure_valid(bytes(code), f"vulkan1.{min(device.profile.api_version[1], 4)}", device.plan.features)
-        self._device = device
-        self.code = bytes(code)
-        code = without_hints(
-            self.code,
-            frozenset(
-                lacking_hints(self.reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))
-            ),
-        )
-        code = with_plain_exponents(code, self.reflection)
-        self.instrumented: Instrumented | None = None
-        if (watch and device.plan.loop_guard) or sanitize:
-            options = sanitize_options(device, array_sizes) if sanitize else None
-            self.instrumented = instrument(
-                code, guard=watch and device.plan.loop_guard, sanitize=options, reserved=reserved
-            )
-        if self.instrumented is not None:
-            code = self.instrumented.code
-        words = ffi.new("uint32_t[]", len(code) // 4)
-        ffi.memmove(words, code, len(code))
-        info = new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words)
-        self.handle: CData = device.create("shader module", info)
-
-    def pack(self, values: Mapping[int, SpecializationValue] | None) -> PackedConstants:
-        """Values of its specialization constants; see ``pack_constants``."""
-        return pack_constants(self.reflection.specialization_constants, values)
-
-    def specialised(self, constants: PackedConstants) -> ShaderModuleReflection:
-        """Reflection of the module with these constants set, which change sizes, lengths and shared memory."""
-        return reflect(specialize(self.code, dict(constants))) if constants else self.reflection
-
-    def close(self) -> None:
-        """Destroys the module; its pipelines stay. Idempotent."""
-        if self.handle != ffi.NULL:
-            self._device.destroy("shader module", self.handle)
-            self.handle = ffi.NULL
 
 
 class Executable(Closing):
@@ -290,7 +213,7 @@ class Executable(Closing):
         self,
         module: ShaderModule,
         constants: PackedConstants,
-        array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
+        array_sizes: Mapping[tuple[int, int], int] = NO_SIZES,
         reserved: Sequence[tuple[int, int]] = (),
     ) -> Iterator[ShaderModule]:
         """The module that a pipeline is made from."""
@@ -430,19 +353,6 @@ class Executable(Closing):
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""
         return f"<{state}Executable {'VKE1' if self.source else 'SPIR-V'}, {len(self._pipelines)} pipelines>"
-
-
-def sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:
-    """What the pass is told of a device."""
-    features = device.plan.features
-    return SanitizeOptions(
-        workgroup_bytes=device.profile.limits.max_compute_shared_memory_size,
-        zero_workgroup="shaderZeroInitializeWorkgroupMemory" in features,
-        capabilities=frozenset(
-            capability for feature, capability in NARROW_CAPABILITIES.items() if feature in features
-        ),
-        descriptors=dict(array_sizes),
-    )
 
 
 def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:

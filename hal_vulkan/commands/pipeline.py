@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 from ...closing import Closing
@@ -27,17 +26,21 @@ from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, SetPins
 from .pipeline_context import PipelineCache, PipelineContext
-from .pipeline_interface import PipelineInterface, check_capabilities, check_limits, check_settled, runtime_array_sizes
+from .pipeline_interface import (
+    NO_SIZES,
+    PipelineInterface,
+    check_capabilities,
+    check_limits,
+    check_settled,
+    runtime_array_sizes,
+)
 from .reports import ReportSlot
 from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
 
 _ALLOW_VARYING_SUBGROUP_SIZE: Final = 0x1  # VkPipelineShaderStageCreateFlagBits
-_log = logging.getLogger("pumice")
 _REQUIRE_FULL_SUBGROUPS: Final = 0x2
-
-
-_NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
+_log = logging.getLogger("pumice")
 
 
 class BoundSets:
@@ -104,7 +107,7 @@ class ComputePipeline(Closing):
         subgroup_size: int | None = None,
         full_subgroups: bool = False,
         varying_subgroup_size: bool = False,
-        array_sizes: Mapping[tuple[int, int], int] = _NO_SIZES,
+        array_sizes: Mapping[tuple[int, int], int] = NO_SIZES,
         name: str | None = None,
         instrumented: Instrumented | None = None,
         sanitized: bool = False,

@@ -24,7 +24,8 @@ _WITH_TEXELS: Final = {
     "sampled_images": ", uniform texel buffers included,",
     "storage_images": ", storage texel buffers included,",
 }
-_NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
+NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
+"""No descriptors of run-time sized arrays, by (set, binding)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class PipelineInterface:
 
     @classmethod
     def from_reflection(
-        cls, entry: EntryPoint, sizes: Mapping[tuple[int, int], int] = _NO_SIZES, *, partially_bound: bool = False
+        cls, entry: EntryPoint, sizes: Mapping[tuple[int, int], int] = NO_SIZES, *, partially_bound: bool = False
     ) -> PipelineInterface:
         """The interface that a shader declares.
 

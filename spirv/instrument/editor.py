@@ -66,7 +66,6 @@ class Editor:
         self.member_names: dict[tuple[int, int], str] = {}
         self.strings: dict[int, str] = {}
         self.sets: dict[int, str] = {}
-        self.memory_model = -1
         self.memory_model = 0
         self._header = binary.words[:HEADER_WORDS]
         self._bound = binary.bound
@@ -106,8 +105,6 @@ class Editor:
                 case Op.GroupDecorate:
                     for target in instruction[2:]:
                         self.decorations.setdefault(target, []).extend(self.decorations.get(instruction[1], ()))
-                case Op.MemoryModel:
-                    self.memory_model = instruction[2]
                 case _:
                     self._define(opcode, instruction)
 
