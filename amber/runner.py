@@ -187,9 +187,9 @@ class ScriptRunner:
                 commands.begin().dispatch(pipeline, resources, run.groups, push)
             except (InvalidArgumentError, OutOfRangeError) as error:  # what is bound does not fit what is declared
                 raise self._error(error.message, run.place) from error
+            verdict = None if pipeline.report is None else pipeline.report.next_verdict()
             payload = device.submit((commands.end(),))
-            if pipeline.report is not None:  # what an instrumented shader reports of this run, alone on the device
-                verdict = pipeline.report.verdict
+            if verdict is not None:  # what an instrumented shader reports of this run
                 verdict.payload = payload
                 device.verdicts.hold(payload, verdict.alone, 0)
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True):

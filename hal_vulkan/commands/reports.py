@@ -42,17 +42,17 @@ class Verdict:
     Attributes:
         failure: what they reported, or ``None``.
         payload: that marks the end of the latest of them, for whoever counts them.
-        is_good: whether they are done, and reported nothing: the next use takes another verdict.
+        good_until: a payload up to which they are known to have reported nothing.
         alone: a set of this one, which most results are held against.
         is_raised: whether somebody was told of the failure.
     """
 
-    __slots__ = ("alone", "failure", "is_good", "is_raised", "payload")
+    __slots__ = ("alone", "failure", "good_until", "is_raised", "payload")
 
     def __init__(self) -> None:
         self.failure: PumiceError | None = None
         self.is_raised = False
-        self.is_good = False
+        self.good_until = -1
         self.alone = frozenset((self,))
         self.payload = 0
 
@@ -82,6 +82,16 @@ class ReportSlot:
     def searches_addresses(self) -> bool:
         """Whether the shader looks device addresses up in the table of live buffers."""
         return any(place.kind is ReportKind.WILD_ADDRESS for place in self.places)
+
+    def next_verdict(self) -> Verdict:
+        """The verdict on the next use, which is another one if all uses so far are known to be good.
+
+        Caller must have exclusive access until it has noted the use's payload in the verdict.
+        """
+        verdict = self.verdict
+        if verdict.payload <= verdict.good_until:
+            verdict = self.verdict = Verdict()
+        return verdict
 
 
 class _Chunk:

@@ -20,7 +20,7 @@ class Verdict(Protocol):
     """What arrays know of a ``Verdict`` of the Vulkan HAL, which documents it."""
 
     payload: int
-    is_good: bool
+    good_until: int
     is_raised: bool
 
     @property
@@ -56,7 +56,7 @@ class Verdicts(dict[int, frozenset[Verdict]]):
             self._device.collect_reports()
             _raise_first(verdicts)
             for one in verdicts:
-                one.is_good = one.payload <= payload  # later uses get another one
+                one.good_until = max(one.good_until, payload)
             self.pop(payload, None)
 
     def check_all(self, reached: int) -> None:

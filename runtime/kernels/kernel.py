@@ -26,7 +26,6 @@ from ...hal_vulkan import (
 )
 from ...hal_vulkan.commands.pipeline import log_unwatched
 from ...hal_vulkan.commands.recording_cache import RecordingCache
-from ...hal_vulkan.commands.reports import Verdict
 from ...hal_vulkan.commands.resources import Resource
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
 from ...spirv.block_names import Layouts, with_names
@@ -36,7 +35,7 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
-from ..arrays.verdict import Verdict as AnyVerdict
+from ..arrays.verdict import Verdict
 from ..images.bound import ABSENT, Bound
 from ..images.host_image import HostImage
 from .arguments import (
@@ -60,7 +59,7 @@ from .specialization import specialization_by_id
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 
 _MAX_RECORDINGS: Final = 64
-_NO_VERDICTS: Final[frozenset[AnyVerdict]] = frozenset()
+_NO_VERDICTS: Final[frozenset[Verdict]] = frozenset()
 _OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 
 
@@ -251,8 +250,10 @@ class Kernel(Closing):
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
         """The hot path: arrays whose dtype and size are known to fit."""
         with self._lock:
-            verdict = None if self._report is None else self._next_verdict()
+            verdict = None if self._report is None else self._report.next_verdict()
             payload = self.device.submit((self._recorded(arrays, groups, push),))
+            if verdict is not None:
+                verdict.payload = payload
         verdicts = self.device.verdicts
         if verdict is not None or verdicts:
             self._hold_arrays(arrays, verdict, payload)
@@ -415,8 +416,10 @@ class Kernel(Closing):
                 bound, declarations = self._bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
-                    verdict = None if self._report is None else self._next_verdict()
+                    verdict = None if self._report is None else self._report.next_verdict()
                     payload = transfer.run(self._recorded(bound, groups, push, declarations))
+                    if verdict is not None:
+                        verdict.payload = payload
                 if verdict is not None or self.device.verdicts:
                     self._hold(parameters, values, verdict, payload)
                 if not to_host:
@@ -426,8 +429,11 @@ class Kernel(Closing):
                     self.device.finish(payload)
             else:
                 with self._record_timed(bound, groups, push, declarations) as commands:
-                    verdict = self._next_verdict()
-                    payload = transfer.run(commands)
+                    with self._lock:
+                        verdict = None if self._report is None else self._report.next_verdict()
+                        payload = transfer.run(commands)
+                        if verdict is not None:
+                            verdict.payload = payload
                     self._hold(parameters, values, verdict, payload)
                     _mark(parameters, placed, values, payload)
                     transfer.finish()
@@ -435,17 +441,7 @@ class Kernel(Closing):
                     timings.extend(commands.timings())
         return _shaped(parameters, transfer.results)
 
-    def _next_verdict(self) -> AnyVerdict | None:
-        """The verdict on the call that is about to be submitted; ``None`` if it reports nothing."""
-        report = self._report
-        if report is None:
-            return None
-        verdict = report.verdict
-        if verdict.is_good:
-            verdict = report.verdict = Verdict()  # this call is not held against those before it
-        return verdict
-
-    def _hold_arrays(self, arrays: Sequence[DeviceArray], verdict: AnyVerdict | None, payload: int) -> None:
+    def _hold_arrays(self, arrays: Sequence[DeviceArray], verdict: Verdict | None, payload: int) -> None:
         """``_hold`` for the usual case: the arrays are made by calls of this kernel that nobody has read, or known."""
         known = self.device.verdicts
         alone = None if verdict is None else verdict.alone
@@ -454,19 +450,15 @@ class Kernel(Closing):
             if old is not None and old is not alone:
                 self._hold(self.parameters, arrays, verdict, payload)
                 return
-        if verdict is not None and alone is not None:
-            verdict.payload = payload
+        if alone is not None:
             known.hold(payload, alone, self.device.reached)
 
     def _hold(
-        self, parameters: Sequence[Parameter], values: Sequence[object], verdict: AnyVerdict | None, payload: int
+        self, parameters: Sequence[Parameter], values: Sequence[object], verdict: Verdict | None, payload: int
     ) -> None:
         """Holds a call against its verdict, and those on the work that made what it reads."""
         known = self.device.verdicts
-        found = _NO_VERDICTS
-        if verdict is not None:
-            verdict.payload = payload
-            found = verdict.alone
+        found = _NO_VERDICTS if verdict is None else verdict.alone
         if known:
             for parameter, value in zip(parameters, values, strict=True):
                 for one in value if type(value) is tuple else (value,):

@@ -10,6 +10,7 @@ import pytest
 from support.shader_tools import needs_compiler
 
 import pumice
+from pumice.hal_vulkan import CommandBuffer
 from pumice.status import DataLossError
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
@@ -97,6 +98,26 @@ def test_waiting_for_all_raises_once(device: pumice.Device) -> None:
         device.wait()
     with pytest.raises(DataLossError):
         cut.numpy()
+
+
+def test_another_thread_that_waits_during_a_call(device: pumice.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = device.asarray(number(7))
+    with device.load_kernel(COUNT) as kernel:
+        first = kernel(few, device.empty(8, np.uint32))
+        assert isinstance(first, pumice.DeviceArray)
+        submit = device.submit
+
+        def submit_and_wait(commands: tuple[CommandBuffer, ...]) -> int:
+            payload = submit(commands)
+            first.wait()
+            return payload
+
+        with monkeypatch.context() as patched:
+            patched.setattr(device, "submit", submit_and_wait)
+            cut = kernel(device.asarray(number(MANY)), device.empty(8, np.uint32))
+        kernel(few, device.empty(8, np.uint32))
+        with pytest.raises(DataLossError):
+            np.asarray(cut)
 
 
 def test_threads_get_the_errors_of_their_own_kernels(device: pumice.Device) -> None:
