@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from case_pool import WRONG, run_cases
-from shader_checks import LOADED
+from shader_checks import CUT, LOADED, WRONG_ACCESS
 from shader_projects import PROJECTS, Shader, shaders_of, trees_in
 
 from pumice.spirv.sources.glsl import compile_glsl
@@ -104,6 +104,8 @@ def main() -> int:
                 print(f"    {count:5} {cause}")
     for index, result, detail in tally.wrong:
         print(f"{result.upper()} {' '.join(cases[index])}\n{detail}")
+    for stage in (WRONG_ACCESS, CUT):
+        print(f"{stage} reported of a run with zeros: {tally.outcomes[stage, LOADED]}")
     total = Counter[str]()
     for counts in causes.values():
         total.update(counts)

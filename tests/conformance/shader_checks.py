@@ -26,6 +26,10 @@ from pumice.status import DataLossError, InvalidArgumentError, OutOfRangeError, 
 LOADED: Final = "loads"
 """The result of a module that became a pipeline."""
 
+CUT: Final = "loops cut"
+WRONG_ACCESS: Final = "wrong accesses"
+"""Stages of those that load, of which a run with zeros reports one or the other."""
+
 _KINDS: Final = {
     "ssbos": "storage_buffer",
     "ubos": "uniform_buffer",
@@ -105,8 +109,9 @@ class ShaderCases:
                     return Outcome(project, "bug", f"{path}: loads, but not with sanitize: {error}")
                 with kernel:
                     reported = _reported(self.sanitized, kernel)
-                if reported:
-                    return Outcome("reported", LOADED, reported)
+                if reported is not None:
+                    stage = CUT if isinstance(reported, DataLossError) else WRONG_ACCESS
+                    return Outcome(stage, LOADED, str(reported))
         return Outcome(project, LOADED)
 
     def _compared(self, path: Path, reflection: ShaderModuleReflection) -> str:
@@ -128,13 +133,13 @@ class ShaderCases:
             self.sanitized.close()
 
 
-def _reported(device: pumice.Device, kernel: Kernel) -> str:
+def _reported(device: pumice.Device, kernel: Kernel) -> PumiceError | None:
     """What a run with zeros for everything is told: the shader's own mistake, as it is given nothing that is meant."""
     try:
         run_with_zeros(device, kernel)
     except (OutOfRangeError, DataLossError, InvalidArgumentError) as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 def _difference(entry: EntryPoint, told: dict[str, Any], assembly: str) -> str:
