@@ -3,8 +3,8 @@
 - An id or a name that the module has sets every constant of the id.
 - One that it lacks is ignored with a note in the log if the source declares it: compilers drop constants that no code
   uses. The source is the file that was compiled, or text in the module's debug information.
-- An id that a module without a source lacks is ignored with a note too, as Vulkan does: programs pass one list of
-  values to many variants of a shader.
+- An id (of 32 bits) that a module without a source lacks is ignored with a note too, as Vulkan does: programs pass one
+  list of values to many variants of a shader.
 - Anything else is an error that lists what exists.
 - Constants of one id may have different defaults, and without a value each keeps its own. That is rarely meant, so a
   warning names them.
@@ -51,7 +51,8 @@ def find_constant(
         return found[0]
     known = ", ".join(map(str, constants)) or "none"
     text = source() or embedded_source(code)
-    if not declares(text, key) if text else isinstance(key, str):
+    is_id = isinstance(key, int) and 0 <= key < 1 << 32
+    if not (declares(text, key) if text else is_id):
         name = shown(key) if isinstance(key, str) else key
         raise NotFoundError(f"the shader has no specialization constant {name}; it has: {known}")
     _log.warning(
