@@ -33,21 +33,28 @@ class Verdict(Protocol):
 class Verdicts(dict[int, frozenset[Verdict]]):
     """The verdicts on work by its payload, until somebody has found that they are good.
 
+    Attributes:
+        sweep_at: so many of them are swept.
+
     Thread rule: any thread.
     """
 
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device
-        self._sweep_at = _MIN_SWEEP
+        self.sweep_at = _MIN_SWEEP
 
     def hold(self, payload: int, verdicts: frozenset[Verdict], reached: int) -> None:
         """Holds work against verdicts; ``reached`` is a payload that is known to be reached."""
         if verdicts:
             known = self.get(payload)
             self[payload] = verdicts if known is None else verdicts | known
-            if len(self) >= self._sweep_at:
-                self._sweep(reached)
-                self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
+            if len(self) >= self.sweep_at:
+                self.sweep(reached)
+
+    def sweep(self, reached: int) -> None:
+        """Drops what is good of work up to a payload, which is done. For whoever adds, at ``sweep_at`` of them."""
+        self._sweep(reached)
+        self.sweep_at = max(_MIN_SWEEP, 2 * len(self))
 
     def check(self, payload: int) -> None:
         """Raises the failure of the work of a payload, which is done."""
@@ -68,12 +75,16 @@ class Verdicts(dict[int, frozenset[Verdict]]):
         """Drops those of work up to a payload, which is done, that are good; returns the others."""
         self._device.collect_reports()
         failed: list[Verdict] = []
+        good: frozenset[Verdict] | None = None
         for payload, verdicts in list(self.items()):
             if payload <= reached:
-                bad = [one for one in verdicts if one.failure is not None]
-                failed += bad
-                if not bad:
-                    self.pop(payload, None)
+                if verdicts is not good:
+                    bad = [one for one in verdicts if one.failure is not None]
+                    failed += bad
+                    if bad:
+                        continue
+                    good = verdicts
+                self.pop(payload, None)
         return failed
 
 

@@ -451,7 +451,10 @@ class Kernel(Closing):
                 self._hold(self.parameters, arrays, verdict, payload)
                 return
         if alone is not None:
-            known.hold(payload, alone, self.device.reached)
+            held = known.get(payload)
+            known[payload] = alone if held is None else held | alone
+            if len(known) >= known.sweep_at:
+                known.sweep(self.device.reached)
 
     def _hold(
         self, parameters: Sequence[Parameter], values: Sequence[object], verdict: Verdict | None, payload: int
