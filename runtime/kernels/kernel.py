@@ -9,33 +9,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, NoReturn, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from ...closing import Closing
 from ...hal_vulkan import (
-    Buffer,
-    CommandBuffer,
     ComputePipeline,
     DispatchTiming,
-    SetPins,
     ShaderModuleReflection,
     SpecializationValue,
-    check_groups,
 )
 from ...hal_vulkan.commands.pipeline import log_unwatched
-from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...hal_vulkan.commands.resources import Resource
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
 from ...spirv.block_names import Layouts, with_names
-from ...status import ClosedError, InvalidArgumentError, NotFoundError, shown
+from ...status import InvalidArgumentError, NotFoundError, shown
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
-from ..arrays.verdict import Verdict
 from ..images.bound import ABSENT, Bound
 from ..images.host_image import HostImage
 from .arguments import (
@@ -44,7 +38,6 @@ from .arguments import (
     Out,
     declared,
     given_counts,
-    inferred_counts,
     prepare_arguments,
     targets_of,
 )
@@ -53,13 +46,13 @@ from .parameter import BufferParameter, KernelArgument, Parameter, Prepared, Res
 from .parameters import parameters_of
 from .pointers import Pointers
 from .push import Defaults, Push, PushConstants, PushValue
+from .recorder import DispatchRecorder
 from .runtime_array import RuntimeArrayParameter, take_apart
 from .specialization import specialization_by_id
+from .verdicts import hold, hold_arrays
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 
-_MAX_RECORDINGS: Final = 64
-_NO_VERDICTS: Final[frozenset[Verdict]] = frozenset()
 _OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 
 
@@ -108,7 +101,7 @@ class Kernel(Closing):
             source: gives the text that the module was compiled from, where there is one.
         """
         self.device = device
-        self._vulkan = vulkan = device.vulkan
+        vulkan = device.vulkan
         executable = vulkan.create_executable(code, sanitize=sanitize)
         try:
             self.reflection: ShaderModuleReflection = executable.reflections[0]
@@ -148,16 +141,10 @@ class Kernel(Closing):
             raise
         self._takes_push = entry.push_constants is not None
         self._alignment_mask = self.pipeline.offset_alignment - 1
-        local = self.pipeline.local_size
-        by_size = all(p.stride and p.binding.count for p in self.parameters)
-        self._groups_by_shape = local[1] != 1 or local[2] != 1 or not by_size
-        # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
-        self._pushes = self.pipeline.push_template is not None
-        self._counts: dict[int, Counts] = {}
         self._lock = threading.Lock()
         self._staging = StagingPool(device)
-        self._recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
-            _MAX_RECORDINGS, CommandBuffer.close
+        self._recorder = DispatchRecorder(
+            device, self.pipeline, self.parameters, self.name, only_buffers=self._only_buffers
         )
 
     # -- calls ---------------------------------------------------------------------------------------
@@ -251,12 +238,12 @@ class Kernel(Closing):
         """The hot path: arrays whose dtype and size are known to fit."""
         with self._lock:
             verdict = None if self._report is None else self._report.next_verdict()
-            payload = self.device.submit((self._recorded(arrays, groups, push),))
+            payload = self.device.submit((self._recorder.recorded(arrays, groups, push),))
             if verdict is not None:
                 verdict.payload = payload
         verdicts = self.device.verdicts
         if verdict is not None or verdicts:
-            self._hold_arrays(arrays, verdict, payload)
+            hold_arrays(verdicts, self.parameters, arrays, verdict, payload, self.device.reached)
         written = self._written
         with self.device.mark_lock:  # another thread may have noted a later payload
             for array, parameter in zip(arrays, self.parameters, strict=True):
@@ -268,108 +255,6 @@ class Kernel(Closing):
         if len(written) == 1:
             return arrays[written[0]]
         return tuple(arrays[i] for i in written) or None
-
-    def _recorded(
-        self,
-        arrays: Sequence[DeviceArray | Bound],
-        groups: Counts | None,
-        push: bytes,
-        parameters: Sequence[Parameter] | None = None,
-    ) -> CommandBuffer:
-        """The commands for these resources, groups and push constants, recorded the first time they are asked for.
-
-        Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
-        """
-        if self._only_buffers:
-            device = self.device
-            for array in arrays:
-                buffer: Buffer = array.buffer  # type: ignore[assignment]
-                if buffer._closed or (buffer.parent is not None and buffer.is_closed) or array.device is not device:
-                    self._refuse(array)
-            ranges = b"".join([array.buffer.descriptor for array in arrays])  # type: ignore[union-attr]
-        else:
-            for array in arrays:
-                if isinstance(array, DeviceArray) and (array.is_closed or array.device is not self.device):
-                    self._refuse(array)
-            ranges = b"".join([a.buffer.descriptor if isinstance(a, DeviceArray) else a.descriptor for a in arrays])
-        key: tuple[object, ...] = (ranges, groups, push)
-        if groups is None and self._groups_by_shape:
-            key = (*key, *[array.shape for array in arrays])
-        recordings = self._recordings
-        found = recordings.get(key)
-        if found is not None:
-            return found
-        pipeline = self.pipeline
-        if pipeline.is_closed:
-            raise ClosedError(f"kernel {self.name} was closed")
-        counts = self._checked_counts(arrays, groups, parameters)
-        self._check_push(push)
-        # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
-        buffers = cast("list[Resource | None]", [array.buffer for array in arrays])
-        sets: SetPins = ()
-        ranges += pipeline.tail
-        infos = ranges if self._pushes else None
-        if infos is None:
-            sets = pipeline.pin_sets(buffers, ranges)
-        commands = recordings.evict() or self._vulkan.create_command_buffer(name=self.name)
-        try:
-            commands.record_dispatch(pipeline, sets, infos, counts, push)
-        except BaseException:
-            commands.close()
-            raise
-        return recordings.keep(key, commands)
-
-    def _refuse(self, array: DeviceArray | Bound) -> NoReturn:
-        """Raises for an array that is closed, or on another device."""
-        if isinstance(array, DeviceArray):
-            array._check_open()
-        raise InvalidArgumentError(
-            f"{self.name} runs on {self.device.name}; an array is on {array.device.name}: copy it with "
-            "device.asarray(x)"
-        )
-
-    def _record_timed(
-        self,
-        arrays: Sequence[DeviceArray | Bound],
-        groups: Counts | None,
-        push: bytes,
-        parameters: Sequence[Parameter],
-    ) -> CommandBuffer:
-        if self.pipeline.is_closed:
-            raise ClosedError(f"kernel {self.name} was closed")
-        counts = self._checked_counts(arrays, groups, parameters)
-        commands = self._vulkan.create_command_buffer(name=self.name, timing=True)
-        try:
-            commands.begin().dispatch(self.pipeline, cast("list[Resource]", [a.buffer for a in arrays]), counts, push)
-            commands.end()
-        except BaseException:
-            commands.close()
-            raise
-        return commands
-
-    def _checked_counts(
-        self,
-        arrays: Sequence[DeviceArray | Bound],
-        groups: Counts | None,
-        parameters: Sequence[Parameter] | None = None,
-    ) -> Counts:
-        """Workgroup counts, checked against the device's limits; cached where they follow from one array's size."""
-        nbytes = -1
-        if groups is None and not self._groups_by_shape and len(self._written) == 1:
-            nbytes = arrays[self._written[0]].nbytes
-            found = self._counts.get(nbytes)
-            if found is not None:
-                return found
-        counts = groups or inferred_counts(parameters or self.parameters, arrays, self.pipeline.local_size, self.name)
-        check_groups(self.pipeline, counts)
-        if nbytes >= 0 and len(self._counts) < 256:
-            self._counts[nbytes] = counts
-        return counts
-
-    def _check_push(self, push: bytes) -> None:
-        size = self.pipeline.interface.push_constant_bytes
-        if len(push) != size:
-            raise InvalidArgumentError(f"{self.name} takes {size} bytes of push constants, got {len(push)}")
 
     # -- any arguments -------------------------------------------------------------------------------
 
@@ -417,59 +302,29 @@ class Kernel(Closing):
             if timings is None:
                 with self._lock:
                     verdict = None if self._report is None else self._report.next_verdict()
-                    payload = transfer.run(self._recorded(bound, groups, push, declarations))
+                    payload = transfer.run(self._recorder.recorded(bound, groups, push, declarations))
                     if verdict is not None:
                         verdict.payload = payload
                 if verdict is not None or self.device.verdicts:
-                    self._hold(parameters, values, verdict, payload)
+                    hold(self.device.verdicts, parameters, values, verdict, payload, self.device.reached)
                 if not to_host:
                     _mark(parameters, placed, values, payload)
                 transfer.finish()
                 if to_host and payload in self.device.verdicts:
                     self.device.finish(payload)
             else:
-                with self._record_timed(bound, groups, push, declarations) as commands:
+                with self._recorder.timed(bound, groups, push, declarations) as commands:
                     with self._lock:
                         verdict = None if self._report is None else self._report.next_verdict()
                         payload = transfer.run(commands)
                         if verdict is not None:
                             verdict.payload = payload
-                    self._hold(parameters, values, verdict, payload)
+                    hold(self.device.verdicts, parameters, values, verdict, payload, self.device.reached)
                     _mark(parameters, placed, values, payload)
                     transfer.finish()
                     self.device.finish(payload)
                     timings.extend(commands.timings())
         return _shaped(parameters, transfer.results)
-
-    def _hold_arrays(self, arrays: Sequence[DeviceArray], verdict: Verdict | None, payload: int) -> None:
-        """``_hold`` for the usual case: the arrays are made by calls of this kernel that nobody has read, or known."""
-        known = self.device.verdicts
-        alone = None if verdict is None else verdict.alone
-        for array in arrays:
-            old = known.get((array if array._base is None else array._base)._ready)
-            if old is not None and old is not alone:
-                self._hold(self.parameters, arrays, verdict, payload)
-                return
-        if alone is not None:
-            held = known.get(payload)
-            known[payload] = alone if held is None else held | alone
-            if len(known) >= known.sweep_at:
-                known.sweep(self.device.reached)
-
-    def _hold(
-        self, parameters: Sequence[Parameter], values: Sequence[object], verdict: Verdict | None, payload: int
-    ) -> None:
-        """Holds a call against its verdict, and those on the work that made what it reads."""
-        known = self.device.verdicts
-        found = _NO_VERDICTS if verdict is None else verdict.alone
-        if known:
-            for parameter, value in zip(parameters, values, strict=True):
-                for one in value if type(value) is tuple else (value,):
-                    old = known.get(getattr(one, "ready", 0))
-                    if old is not None and not old <= found:
-                        # What is only written may keep parts of what it was, until somebody was told.
-                        found |= old if parameter.binding.readable else {each for each in old if not each.is_raised}
-        known.hold(payload, found, self.device.reached)
 
     def _check_absent(self, parameter: Parameter) -> None:
         """Raises where an array of bindings must have all of its elements."""
@@ -526,11 +381,11 @@ class Kernel(Closing):
             elif not fit:
                 parameter.check(value, self.name)
         bound, declarations = self._bound(parameters, cast("list[Placed]", values), values)
-        counts = self._checked_counts(bound, None if groups is None else given_counts(groups, self.name), declarations)
+        counts = self._recorder.counts(bound, None if groups is None else given_counts(groups, self.name), declarations)
         if self._has_pointers:
             self._pointers.collect(None, given, push, named)
         data = self._push.pack(push, named)
-        self._check_push(data)
+        self._recorder.check_push(data)
         buffers = cast("tuple[Resource | None, ...]", tuple([one.buffer for one in bound]))
         return PreparedDispatch(self.pipeline, buffers, counts, data)
 
@@ -596,13 +451,13 @@ class Kernel(Closing):
         """Unloads the kernel once work under way has finished; idempotent."""
         with self._lock:
             self._executable.close()
-            self._recordings.drop()
+            self._recorder.close()
         self._staging.close()
 
     def __del__(self) -> None:
         # For convenience only. The garbage collector may run under any lock, so the kernel is closed in the device's
         # next call.
-        if hasattr(self, "_recordings") and not self.pipeline.is_closed:
+        if hasattr(self, "_recorder") and not self.pipeline.is_closed:
             self.device.hal.dropped.append(self)
 
     def __repr__(self) -> str:

@@ -717,7 +717,7 @@ def test_equal_bits_are_one_push_constant(device: pumice.Device) -> None:
     for _ in range(100):
         result = saxpy(one, zero, a=float("nan"))
     assert np.isnan(result.numpy()).all()
-    assert len(saxpy._push._kept) == len(saxpy._recordings) == 1
+    assert len(saxpy._push._kept) == len(saxpy._recorder.recordings) == 1
 
 
 def test_shared_memory_sized_by_a_specialization_constant(device: pumice.Device) -> None:
