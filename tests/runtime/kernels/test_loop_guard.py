@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Iterator
 
@@ -109,7 +110,8 @@ def test_another_thread_that_waits_during_a_call(device: pumice.Device, monkeypa
 
         def submit_and_wait(commands: tuple[CommandBuffer, ...]) -> int:
             payload = submit(commands)
-            first.wait()
+            with contextlib.suppress(DataLossError):  # the cut may be known by now, and is that of both calls
+                first.wait()
             return payload
 
         with monkeypatch.context() as patched:
