@@ -3,7 +3,7 @@
 llvmpipe, the software driver of Mesa, gives the invocations that it runs together (a SIMD vector of them) one counter
 for all their loops. It starts at 65,535, and each pass of any loop takes one from it. Once it is used up, a loop ends
 after the pass under way, whatever its condition says, and every later loop after its first pass. Source: Mesa,
-``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c, versions 9 to 25.
+``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c; seen with version 22.3.
 
 So nothing has to be counted. Behind each outermost loop stands a *sentinel*, a loop of three passes whose bounds come
 from memory, so that no compiler knows them: if it made fewer, the counter was used up, and loops before it were cut. A
