@@ -11,13 +11,10 @@ command buffer is recorded by one thread at a time.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
 import time
-import weakref
 from collections.abc import Container, Mapping
-from typing import Literal
+from typing import Literal, Unpack
 
 from ..formats.image_format import ImageFormat
 from ..hal.clock import ClockCalibration
@@ -27,7 +24,7 @@ from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
 from ..hal.queue import TimedQueue as AnyTimedQueue
 from ..hal.semaphore import Semaphore
 from ..hal.timeouts import deadline_after
-from ..status import CancelledError, FailedPreconditionError, PumiceError
+from ..status import CancelledError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
 from .commands.executable import Executable
@@ -38,12 +35,12 @@ from .commands.specialization import SpecializationValue
 from .images.format_features import ImageUsage
 from .images.image import Image
 from .images.image_view import Dim
-from .images.sampler import Address, Border, Compare, Filter, Reduction, Sampler
+from .images.sampler import Sampler, SamplerOptions
 from .images.texel_buffer import TexelBuffer
-from .instance.driver import Driver, forget_drivers
+from .instance.driver import Driver
 from .instance.logical_device import LogicalDevice
 from .instance.plan import PlanOptions
-from .instance.profile import DeviceType
+from .instance.process import open_devices
 from .memory.allocator import Allocator
 from .memory.buffer import Buffer
 from .programs.allocator import ProgramAllocator
@@ -57,7 +54,6 @@ from .sync.context import SemaphoreContext
 from .sync.semaphore import ProgramSemaphore, TimelineSemaphore
 from .sync.timeline import wait_timeline
 from .vulkan.functions import ffi
-from .vulkan.live_objects import forget_objects
 from .vulkan.results import pending_validation, raise_pending_validation
 
 
@@ -110,7 +106,7 @@ class Device(LogicalDevice, AnyDevice):
             self.transfer_queue = next(
                 (q for q in self.queues if q.family == self.plan.transfer_family), self.queues[0]
             )
-            _devices.add(self)
+            open_devices.add(self)
         except BaseException:
             self.destroy_native()
             raise
@@ -200,59 +196,15 @@ class Device(LogicalDevice, AnyDevice):
             raise
         return image
 
-    def create_sampler(
-        self,
-        *,
-        filter: Filter = "linear",
-        min_filter: Filter | None = None,
-        mip_filter: Filter = "nearest",
-        address: Address | tuple[Address, ...] = "clamp_to_edge",
-        lod_bias: float = 0.0,
-        min_lod: float = 0.0,
-        max_lod: float | None = None,
-        anisotropy: float = 1.0,
-        compare: Compare | None = None,
-        border: Border = "transparent_black",
-        integer_border: bool = False,
-        reduction: Reduction = "average",
-        unnormalized: bool = False,
-    ) -> Sampler:
-        """A sampler.
-
-        Args:
-            filter: ``"nearest"`` or ``"linear"`` between texels; ``min_filter`` where the image appears smaller.
-            mip_filter: between mip levels.
-            address: outside the image, one for all dimensions or one each: ``"repeat"``, ``"mirrored_repeat"``,
-                ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
-            lod_bias, min_lod, max_lod: of the level of detail; ``None`` is no upper bound.
-            anisotropy: most samples along the steeper direction.
-            compare: with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
-            border: for ``clamp_to_border``. It is of the type that shaders read; only for samplers that are bound alone
-                nobody knows it, so ``integer_border`` says that these are for images of ints.
-            reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that a filter takes in.
-            unnormalized: coordinates count texels.
+    def create_sampler(self, **options: Unpack[SamplerOptions]) -> Sampler:
+        """A sampler; ``SamplerOptions`` says what may be chosen.
 
         Raises:
             InvalidArgumentError: an unknown choice, or choices that exclude each other.
             OutOfRangeError: past a limit of the device.
             UnimplementedError: the device lacks it; the message says what it has.
         """
-        return Sampler(
-            self.allocator,
-            filter=filter,
-            min_filter=min_filter,
-            mip_filter=mip_filter,
-            address=address,
-            lod_bias=lod_bias,
-            min_lod=min_lod,
-            max_lod=max_lod,
-            anisotropy=anisotropy,
-            compare=compare,
-            border=border,
-            integer_border=integer_border,
-            reduction=reduction,
-            unnormalized=unnormalized,
-        )
+        return Sampler(self.allocator, **options)
 
     def texel_buffer(self, buffer: Buffer, format: ImageFormat | str) -> TexelBuffer:
         """A buffer as texels of a format, for bindings of texel buffers. It is closed with the buffer.
@@ -436,7 +388,7 @@ class Device(LogicalDevice, AnyDevice):
             queue.close_to_submissions()
         self.command_context.stop_recording()
         self.semaphore_context.drop_held(closing)
-        self._wait_idle()
+        self.finish_work()
         self.semaphore_context.fail_all(closing)
         self.semaphore_context.wait_for_waiters()
         self.notifier.close()
@@ -444,7 +396,8 @@ class Device(LogicalDevice, AnyDevice):
             queue.end_retirement()
         self.allocator.when_unviewed(self._teardown)
 
-    def _wait_idle(self) -> None:
+    def finish_work(self) -> None:
+        """Returns when no thread of the driver has work left. For ``close``, and for the end of the process."""
         if self.lost is None:
             with contextlib.suppress(PumiceError):
                 for queue in self.queues:
@@ -459,36 +412,3 @@ class Device(LogicalDevice, AnyDevice):
         self.destroy_native()
         if pending_validation:
             raise_pending_validation()
-
-
-_devices: weakref.WeakSet[Device] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    """A child has the parent's handles but none of the driver's threads: a call blocks forever or corrupts the driver.
-
-    Every device of the parent therefore refuses work there, waits fail at once, closing makes no native call, and a new
-    driver and devices can be opened.
-    """
-    error = FailedPreconditionError(
-        "this device was opened before the process was forked, and Vulkan does not survive a fork. Open a device in "
-        "the child, or start processes with multiprocessing's 'spawn' method"
-    )
-    # The threads that held these locks do not exist here.
-    forget_objects()
-    forget_drivers()
-    for device in list(_devices):
-        device.abandon(error)
-    _devices.clear()
-
-
-@atexit.register
-def _at_exit() -> None:
-    """Software drivers compile and run shaders in threads of this process, which crash if its libraries go first."""
-    for device in list(_devices):
-        if device.profile.device_type is DeviceType.CPU and not (device.is_closed or device.abandoned):
-            device._wait_idle()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -76,9 +76,9 @@ def open_device(
             images where the device has ``robustImageAccess``, so that a kernel with an index error reads zeros instead
             of other memory or crashing the driver. It costs some speed.
         persistent_cache: keep compiled pipelines on disk.
-        loop_guard: report loops that the driver ends before their time (docs/loop-guard.md): whoever reads a result of
-            such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers that end
-            loops: Mesa's lavapipe.
+        loop_guard: report loops that the driver ends before their time (docs/trusting-results.md): whoever reads a
+            result of such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers
+            that end loops: Mesa's lavapipe.
         sanitize: report accesses of kernels and programs that go wrong, and leave them out
             (docs/trusting-results.md): past the end of a buffer, an array or an image, through null and wild device
             addresses, and reads of workgroup memory that nothing has written. For tests: it costs time. ``None`` reads

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol, TypedDict
 
 from ...closing import Closing
 from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
@@ -40,6 +40,38 @@ _NO_CLAMP: Final = 1000.0  # VK_LOD_CLAMP_NONE
 _DESCRIPTOR: Final = struct.Struct("=QQQQ")
 
 
+class SamplerOptions(TypedDict, total=False):
+    """What a sampler is made with.
+
+    Attributes:
+        filter: ``"nearest"`` or ``"linear"`` between texels; ``min_filter`` where the image appears smaller.
+        mip_filter: between mip levels.
+        address: outside the image, one for all dimensions or one each: ``"repeat"``, ``"mirrored_repeat"``,
+            ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
+        lod_bias, min_lod, max_lod: of the level of detail; ``None`` is no upper bound.
+        anisotropy: most samples along the steeper direction.
+        compare: with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
+        border: for ``clamp_to_border``. It is of the type that shaders read; only for samplers that are bound alone
+            nobody knows it, so ``integer_border`` says that these are for images of ints.
+        reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that a filter takes in.
+        unnormalized: coordinates count texels.
+    """
+
+    filter: Filter
+    min_filter: Filter | None
+    mip_filter: Filter
+    address: Address | tuple[Address, ...]
+    lod_bias: float
+    min_lod: float
+    max_lod: float | None
+    anisotropy: float
+    compare: Compare | None
+    border: Border
+    integer_border: bool
+    reduction: Reduction
+    unnormalized: bool
+
+
 class SampledView(Protocol):
     """A view that is bound together with samplers."""
 
@@ -48,7 +80,7 @@ class SampledView(Protocol):
 
 
 class SamplerSettings(NamedTuple):
-    """What a sampler was made with; see ``Device.create_sampler``."""
+    """What a sampler was made with; see ``SamplerOptions``."""
 
     filter: str
     min_filter: str
@@ -96,7 +128,7 @@ class Sampler(Closing):
         reduction: Reduction = "average",
         unnormalized: bool = False,
     ) -> None:
-        """See ``Device.create_sampler``."""
+        """See ``Device.create_sampler`` and ``SamplerOptions``."""
         device = self.device = allocator.device
         device.check_usable()
         self._allocator = allocator

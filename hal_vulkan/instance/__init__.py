@@ -2,7 +2,7 @@
 
 Imports: `vulkan` and the ground files at the root.
 
-Read: `profile` with `json_reader`, `physical_device`, `plan`, `uri`, `driver`, `logical_device`.
+Read: `profile` with `json_reader`, `physical_device`, `features`, `plan`, `uri`, `driver`, `logical_device`; `process`.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class ArrayDevice(Closing):
         Raises:
             DeadlineExceededError: the time passed first.
             DeviceLostError: the device was lost.
-            DataLossError: the driver cut a kernel's loops, and nobody was told yet (docs/loop-guard.md).
+            DataLossError: the driver cut a kernel's loops, and nobody was told yet (docs/trusting-results.md).
         """
         check_timeout(timeout)
         if payload is None:
