@@ -15,6 +15,8 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from ..formats.image_format import ImageFormat as TexelFormat
+
 Kind: TypeAlias = Literal["int", "uint", "float"]
 Standard: TypeAlias = Literal["STD140", "STD430"]
 
@@ -25,11 +27,11 @@ _SCALARS: Final[dict[str, tuple[Kind, int]]] = {
     "double": ("float", 64),
 }
 _NUMBER: Final = re.compile(r"(?:vec([234])<(\w+)>|mat([234])x([234])<(\w+)>|(\w+?))(?:\[([0-9]{0,9})\])?")
-_FORMAT: Final = re.compile(
-    r"((?:[RGBAXDS][0-9]{1,2})+)_([A-Z]+)(?:_(S8)_(UINT))?(?:_PACK(8|16|32))?|(X8)_(D24)_(UNORM)_PACK32()"
-)
-_CHANNEL: Final = re.compile(r"([RGBAXDS])([0-9]{1,2})")
-MODES: Final = ("UNORM", "SNORM", "UINT", "SINT", "SFLOAT", "UFLOAT", "SRGB", "USCALED", "SSCALED")
+_PACK: Final = re.compile(r"_PACK(8|16|32)$")
+_MODES: Final = {
+    **{kind: kind.upper() for kind in ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "ufloat")},
+    "float": "SFLOAT",
+}
 MAX_LENGTH: Final = 1 << 16
 """Of arrays within an element; a forged length would take all memory."""
 NUMBER_NAMES: Final = (*_SCALARS, *(f"vec{n}<float>" for n in (2, 3, 4)), "mat2x2<float>")
@@ -143,30 +145,18 @@ def _length(text: str | None) -> int | None:
 
 @functools.cache
 def parse_format(name: str) -> ImageFormat | None:
-    """The image format of a name, or ``None``."""
-    match = _FORMAT.fullmatch(name)
-    if match is None:
+    """The image format of a name, or ``None``; compressed ones and shared exponents have no channels of their own."""
+    if not name.isupper() or not TexelFormat.is_name(name):
         return None
-    parts: list[tuple[str, int, str]] = []
-    if match[6]:
-        parts, packed = [("X", 8, "UNORM"), ("D", 24, "UNORM")], 32
-    else:
-        channels, mode, stencil, _, pack = match.groups()[:5]
-        if mode not in MODES:
-            return None
-        parts = [(channel[1], int(channel[2]), mode) for channel in _CHANNEL.finditer(channels)]
-        if stencil:
-            parts.append(("S", 8, "UINT"))
-        packed = int(pack or 0)
-    total = sum(bits for _, bits, _ in parts)
-    if (packed and total != packed) or (not packed and any(bits not in (8, 16, 24, 32, 64) for _, bits, _ in parts)):
+    found = TexelFormat.parse(name)
+    if found.vulkan_name.upper() != name or found.is_compressed or any(channel == "e" for channel, _ in found.fields):
         return None
-    channels_found = []
+    channels = []
     shift = 0
-    for channel_name, bits, mode in reversed(parts) if packed else parts:
-        channels_found.append(Channel(channel_name, bits, mode, shift))
+    for channel, bits in found.fields:
+        channels.append(Channel(channel.upper(), bits, "UINT" if channel == "s" else _MODES[found.kind], shift))
         shift += bits
-    return ImageFormat(name, tuple(channels_found), packed)
+    return ImageFormat(name, tuple(channels), shift if _PACK.search(name) else 0)
 
 
 def format_of(number: Number) -> str:
