@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Final
 
@@ -53,10 +53,10 @@ class BufferParser:
         self.buffers: dict[str, Buffer] = {}
         self.samplers: dict[str, Sampler] = {}
 
-    def new_name(self, statement: Statement, what: str, known: object) -> Token:
+    def new_name(self, statement: Statement, what: str, known: Container[str]) -> Token:
         """Takes the name of a new thing."""
         token = statement.take(f"the name of the {what}")
-        if token.text in known:  # type: ignore[operator]
+        if token.text in known:
             self._source.fail(f"there is a {what} {shown(token.text)} already; give this one another name", token.place)
         return token
 
@@ -97,10 +97,9 @@ class BufferParser:
         given: dict[str, int] = {}
         while (option := line.accept("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE")) is not None:
             value = line.integer(f"the {option}")
-            is_number = isinstance(type, Number)
-            if option == "ARRAY_STRIDE" and not (is_number and type.length is not None):  # type: ignore[union-attr]
+            if option == "ARRAY_STRIDE" and not (isinstance(type, Number) and type.length is not None):
                 self._source.fail(f"ARRAY_STRIDE is for arrays; {name.text} is {type}", name.place)
-            if option == "MATRIX_STRIDE" and not (is_number and type.columns > 1):  # type: ignore[union-attr]
+            if option == "MATRIX_STRIDE" and not (isinstance(type, Number) and type.columns > 1):
                 self._source.fail(f"MATRIX_STRIDE is for matrices; {name.text} is {type}", name.place)
             given[option.lower()] = value
         line.finish()

@@ -120,7 +120,7 @@ def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]
     if not isinstance(buffer.type, ImageFormat):
         return {
             name: column_of(data, layout, i).astype(np.float64)
-            for i, name in zip(range(len(layout.segments)), "RGBA")  # noqa: B905
+            for i, name in zip(range(len(layout.segments)), "RGBA", strict=False)
         }
     found: dict[str, npt.NDArray[np.float64]] = {}
     for index, channel in enumerate(buffer.type.channels):

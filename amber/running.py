@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from ..closing import Closing
 from ..runtime.device import Device, open_device
@@ -14,7 +15,8 @@ from .runner import ScriptRunner, located_text
 from .script import Script
 from .source import UnsupportedScriptError
 
-DEFAULT_TIMEOUT = 60.0
+DEFAULT_TIMEOUT: Final = 60.0
+"""Seconds that a run of a pipeline may take."""
 
 
 def run(

@@ -187,14 +187,6 @@ class ImageFormat:
             "channels"
         )
 
-    @classmethod
-    def of_vk(cls, vk: int) -> ImageFormat:
-        """The format of a ``VkFormat`` value; InvalidArgumentError if it is none of these."""
-        for one in FORMATS:
-            if one.vk == vk:
-                return one
-        raise InvalidArgumentError(f"VkFormat {vk} is none of the formats known here")
-
     def __str__(self) -> str:
         return self.name
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Argument: TypeAlias = "np.ndarray | DeviceArray | np.generic | Sequence[object] | int | float | bool"
 Result: TypeAlias = "np.ndarray | DeviceArray"
 
-_MAX_ELEMENTS = (1 << 31) - 1
+_MAX_ELEMENTS: Final = (1 << 31) - 1
 _lock = threading.Lock()
 _shared: Device | None = None
 
@@ -121,8 +121,8 @@ class Arguments:
             return
         if dtype is None:
             # A number of Python takes the type of the arrays; alone it is one of 32 bits, as devices compute with.
-            kinds = {bool: np.bool_, int: np.int32, float: np.float32}
-            dtype = np.dtype(kinds[type(value)])
+            plain = np.bool_ if isinstance(value, bool) else np.int32 if isinstance(value, int) else np.float32
+            dtype = np.dtype(plain)
             self.dtypes.setdefault(one.generic, dtype)
         elif self.dtypes.setdefault(one.generic, dtype) != dtype:
             raise InvalidArgumentError(
@@ -157,7 +157,8 @@ def check_element(kernel: str, name: str, dtype: np.dtype[np.generic], device: D
     element = ELEMENTS.get(dtype)
     if element is None:
         raise InvalidArgumentError(
-            f"{kernel}: {name} got dtype {dtype}; expected one of {', '.join(map(str, ELEMENTS))}"
+            f"{kernel}: {name} got dtype {dtype}; expected one of {', '.join(map(str, ELEMENTS))}. "
+            "Convert with .astype()"
         )
     if element.feature and element.feature not in device.profile.features:
         raise UnimplementedError(f"{kernel}: {name} is {dtype}, which needs {element.feature}; {device.name} lacks it")

@@ -13,7 +13,7 @@ from .parameter import KernelArgument, Parameter, Prepared
 
 
 class RuntimeArrayParameter(Parameter):
-    """A run-time sized array of bindings. A call takes its list apart: each item is an argument of ``element``.
+    """A run-time sized array of bindings. A call takes its list apart, and each item goes through ``element``.
 
     Attributes:
         element: the parameter of an item.
@@ -43,13 +43,13 @@ class RuntimeArrayParameter(Parameter):
         return list(value)
 
     def prepare(self, value: KernelArgument, kernel: str) -> Prepared:
-        raise NotImplementedError("its items are prepared")
+        return self.element.prepare(value, kernel)
 
     def check(self, value: Prepared, kernel: str) -> None:
-        raise NotImplementedError("its items are checked")
+        self.element.check(value, kernel)
 
     def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
-        raise NotImplementedError("its items are brought")
+        self.element.bring(transfer, value, into)
 
 
 def take_apart(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,6 +15,11 @@ from pumice import Device, ElementwiseKernel, InvalidArgumentError, PumiceError
 from pumice.runtime.elementwise.types import ELEMENTS
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver"), needs_glsl]
+
+
+class Number(enum.IntEnum):
+    SEVEN = 7
+
 
 RNG = np.random.default_rng(7)
 AXPY = ElementwiseKernel("float a, float[] x, float[] y", "float[] z", "z = a * x + y", "axpy")
@@ -93,6 +99,7 @@ class TestValues:
         np.testing.assert_array_equal(AXPY(2, x, y=x, device=device), 3 * x)
         np.testing.assert_array_equal(AXPY(np.float64(0.5), x, x, device=device), 1.5 * x)
         np.testing.assert_array_equal(SUM(x, 1, device=device), x + 1)
+        np.testing.assert_array_equal(SUM(x, Number.SEVEN, device=device), x + 7)
         np.testing.assert_array_equal(SUM(np.int64(3), np.arange(3), device=device), np.arange(3) + 3)
         flags = ElementwiseKernel("bool on, int8 d, float x", "float y", "y = on ? x + d : x")
         with contextlib.closing(flags):
