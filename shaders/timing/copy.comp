@@ -6,7 +6,7 @@
 // Needs: Shader capability only.
 #version 450
 
-layout(local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
+layout(local_size_x = 64, local_size_x_id = 0, local_size_y = 1, local_size_z = 1) in;
 layout(constant_id = 0) const uint local_size = 64;
 
 layout(std430, set = 0, binding = 0) restrict readonly buffer Source {

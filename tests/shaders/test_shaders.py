@@ -17,6 +17,7 @@ from support.shader_tools import needs_compiler, needs_tools
 from pumice import shaders
 from pumice.shaders import build
 from pumice.spirv import tools as spirv_tools
+from pumice.spirv.reflect import reflect
 from pumice.spirv.sources import glsl
 from pumice.status import NotFoundError
 
@@ -120,6 +121,10 @@ class TestBuilt:
         assert all(size <= limit for size, limit in zip(found.local_size, MIN_LOCAL_SIZE, strict=True))
         assert 4 * len(found.push_offsets) <= MIN_PUSH_BYTES
         assert "float64" not in spirv_tools.disassemble(shaders.spirv(name))
+
+    def test_no_constant_has_two_defaults(self, name: str) -> None:
+        constants = reflect(shaders.spirv(name)).specialization_constants
+        assert [constant for constant in constants if len(constant.defaults) > 1] == []
 
     @needs_compiler
     @needs_tools
