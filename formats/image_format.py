@@ -17,7 +17,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ..status import InvalidArgumentError, shorten, shown
+from ..status import InvalidArgumentError, close_to, shorten, shown
 
 Kind = Literal["unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "float", "ufloat"]
 
@@ -140,10 +140,12 @@ class ImageFormat:
         found = _by_name().get(_plain(name).removeprefix("vkformat"))
         if found is None:
             rare = ("scaled", "pack32")
-            known = ", ".join(one.name for one in FORMATS if not one.is_compressed and not one.name.endswith(rare))
+            known = [one.name for one in FORMATS if not one.is_compressed and not one.name.endswith(rare)]
+            close = close_to(_plain(name), known)
+            guess = f"; did you mean {' or '.join(close)}?" if close else "."
             raise InvalidArgumentError(
-                f"expected an image format, got {shown(name)}; known are {known}, and the compressed bc1rgbunorm to "
-                "bc7rgbasrgb, etc2rgb8unorm to eacrg11snorm and astc4x4unorm to astc12x12float"
+                f"expected an image format, got {shown(name)}{guess} Known are {', '.join(known)}, and the compressed "
+                "bc1rgbunorm to bc7rgbasrgb, etc2rgb8unorm to eacrg11snorm and astc4x4unorm to astc12x12float"
             )
         return found
 

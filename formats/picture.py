@@ -56,6 +56,10 @@ def decode_picture(data: bytes, where: str) -> np.ndarray:
                 grey = picture.mode in ("1", "L") and "transparency" not in picture.info
                 alpha = picture.mode in ("LA", "RGBA", "PA") or "transparency" in picture.info
                 return np.array(picture.convert("L" if grey else "RGBA" if alpha else "RGB"))
+    except pillow.UnidentifiedImageError:
+        kind = "a damaged one" if data[1:4] == b"PNG" or data[:2] == b"\xff\xd8" else "neither"
+        found = f"{kind}, of {len(data)} bytes" if data else "an empty file"
+        raise InvalidArgumentError(f"{where}: expected a PNG or JPEG picture; this is {found}") from None
     except Exception as error:  # Pillow raises whatever a damaged file makes its decoders run into
         raise InvalidArgumentError(f"{where}: expected a PNG or JPEG picture: {shorten(str(error))}") from None
 

@@ -302,12 +302,13 @@ class Device(ArrayDevice):
 
         Args:
             a: an array; one of this device is used in place.
-            format: a name; ``None`` follows from the dtype, and from a last axis of 2 to 4 channels.
+            format: a name, whose texels are stored in the array's dtype, or of which it holds the bits, as bytes
+                (``uint8``) or words of a texel; ``None`` follows from the dtype, and from a last axis of 2 to 4
+                channels.
         """
+        named = None if format is None else ImageFormat.parse(format)
         array = self.asarray(a)
-        return TexelArray(
-            array, texel_format(array.dtype, array.shape, None) if format is None else ImageFormat.parse(format)
-        )
+        return TexelArray(array, named or texel_format(array.dtype, array.shape, None))
 
     # -- kernels -------------------------------------------------------------------------------------
 

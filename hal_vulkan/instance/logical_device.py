@@ -10,7 +10,6 @@ Thread rule: every method may be called from any thread.
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from ...status import DeviceLostError, InvalidArgumentError, PumiceError, Unavai
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
+from ..vulkan.switches import switch
 from .driver import Driver, shared_driver
 from .features import FeatureChain
 from .plan import DevicePlan, PlanOptions, plan_device
@@ -97,12 +97,12 @@ class LogicalDevice(AnyDevice):
         self.kind = self.profile.device_type.name.lower()
         self.uri = f"vulkan://GPU-{self.profile.device_uuid}"
         options = options or PlanOptions()
-        if options.staging is None and os.environ.get("PUMICE_STAGING"):  # the path of discrete GPUs, on any device
-            options = replace(options, staging=os.environ["PUMICE_STAGING"] != "0")
-        if options.loop_guard is None and os.environ.get("PUMICE_LOOP_GUARD"):
-            options = replace(options, loop_guard=os.environ["PUMICE_LOOP_GUARD"] != "0")
-        if options.sanitize is None and os.environ.get("PUMICE_SANITIZE"):
-            options = replace(options, sanitize=os.environ["PUMICE_SANITIZE"] != "0")
+        if options.staging is None:  # the path of discrete GPUs, on any device
+            options = replace(options, staging=switch("PUMICE_STAGING"))
+        if options.loop_guard is None:
+            options = replace(options, loop_guard=switch("PUMICE_LOOP_GUARD"))
+        if options.sanitize is None:
+            options = replace(options, sanitize=switch("PUMICE_SANITIZE"))
         self.plan: DevicePlan = plan_device(self.profile, options)
         self.staging = self.plan.staging
         self.device_addresses = "bufferDeviceAddress" in self.plan.features

@@ -8,12 +8,12 @@ the latest. Warnings go to ``logging``.
 from __future__ import annotations
 
 import logging
-import os
 from typing import Any, Final
 
-from ...status import InternalError, InvalidArgumentError
+from ...status import InternalError
 from .functions import CData, InstanceFunctions, ffi, new, text
 from .results import check, pending_validation
+from .switches import switch
 
 LAYER = "VK_LAYER_KHRONOS_validation"
 
@@ -22,8 +22,6 @@ _SEVERITY_ERROR = 0x1000
 _TYPE_ALL = 0x7
 
 _VARIABLE: Final = "PUMICE_VALIDATION"
-_ON: Final = ("1", "true", "on", "yes")
-_OFF: Final = ("0", "false", "off", "no")
 
 _log = logging.getLogger("pumice.validation")
 
@@ -38,16 +36,7 @@ def validation_requested(argument: bool | None) -> bool:
     """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``, where unset or empty means off."""
     if argument is not None:
         return argument
-    value = os.environ.get(_VARIABLE, "")
-    word = value.strip().lower()
-    if word in _ON:
-        return True
-    if not value or word in _OFF:
-        return False
-    raise InvalidArgumentError(
-        f"the environment variable {_VARIABLE} is {value[:80]!r}; expected one of {', '.join(_ON)} to turn the "
-        f"validation layers on, or one of {', '.join(_OFF)}"
-    )
+    return bool(switch(_VARIABLE))
 
 
 class DebugMessenger:

@@ -23,8 +23,12 @@ _EXTENSIONS: Final = ("GL_GOOGLE_cpp_style_line_directive",)
 
 
 def quoted(name: str, text: str) -> str:
-    """A user's text within generated code, with places of its own in messages."""
-    return f'\n#line 1 "{name}"\n{text}\n#line 1 "generated"\n'
+    """A user's text within generated code, with places of its own in messages.
+
+    What it lacks at its end, such as a bracket, is found missing in what follows, whose place is "after" its last line.
+    """
+    last = text.count("\n") + 1
+    return f'\n#line 1 "{name}"\n{text}\n#line {last} "after {name}"\n'
 
 
 def indexed(text: str, sizes: Mapping[str, str]) -> str:
@@ -96,6 +100,7 @@ class Program:
         """
         minor = min(device.profile.api_version[1], 3)
         parts = {"preamble": self._preamble, **self._parts}
+        parts |= {f"after {part}": text for part, text in parts.items()}
         code = compile_source(self.text(body), Language.GLSL, target_env=f"vulkan1.{minor}", parts=parts)
         return Kernel(device, code, name=name)
 

@@ -21,6 +21,12 @@ class TexelArray(Closing):
     __slots__ = ("array", "format")
 
     def __init__(self, array: DeviceArray, image_format: ImageFormat) -> None:
+        is_bits = array.dtype.kind == "u" and array.dtype.itemsize in (1, image_format.texel_bytes)
+        if array.dtype != image_format.stored_dtype and not is_bits:
+            raise InvalidArgumentError(
+                f"texel_buffer: {image_format} is stored as {image_format.stored_dtype}, got {array.dtype}; convert "
+                "with .astype(), or give the bits as they are by .view(np.uint8)"
+            )
         if not array.nbytes or array.nbytes % image_format.texel_bytes:
             raise InvalidArgumentError(
                 f"texel_buffer: {array.nbytes} bytes are no whole texels of {image_format}, which have "

@@ -219,7 +219,7 @@ def _only_dtype(block: BufferBlock) -> np.dtype[np.generic] | None:
 
 def _declared(block: BufferBlock) -> str:
     element = block.element
-    if element is None or element.struct:
+    if element is None or element.struct or (len(scalars_of(block.members)) > 1 and element.array != "runtime"):
         array = only_array(block.members)
         if array is None:
             return f"a block of {block.fixed_size} bytes {{{describe(block.members)}}}"
@@ -251,7 +251,8 @@ def misfit(
     if tail(block.members) is not None:
         needed = f"{head} bytes and {stride} each" if head else f"{stride} bytes each"
         rest = -1 if rest < 0 or (stride and rest % stride) else rest
-    sizes = f"{nbytes} bytes; the shader declares {declared}, {needed}" if rest < 0 else ""
+    described = declared if declared.startswith("a block of ") else f"{declared}, {needed}"
+    sizes = f"{nbytes} bytes; the shader declares {described}" if rest < 0 else ""
     if dtype == np.uint8:  # bytes
         return sizes
     if dtype.names is not None:

@@ -68,7 +68,8 @@ class Pointers:
         for array in uses:
             if not isinstance(array, DeviceArray):
                 raise InvalidArgumentError(
-                    f"{self._kernel}: uses= takes a list of the arrays on the device whose addresses the call passes"
+                    f"{self._kernel}: uses= takes a list of the arrays on the device whose addresses the call passes; "
+                    f"got {type(array).__name__}"
                 )
             self._check_device(array)
             found.append(array)

@@ -21,6 +21,7 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
         data = bytes(source)
         if data[:4] not in _SPIRV_MAGIC and (language is not None or b"#version" in data):
             return _compiled(data.decode("utf-8", errors="replace"), language, options, minor), "kernel"
+        _check_no_options("the given module", options)
         return data, "kernel"
     if not isinstance(source, (str, Path)):
         raise InvalidArgumentError(
@@ -44,8 +45,21 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
     with reading_errors(path):
         data = path.read_bytes()
     if path.suffix != ".spv" and data[:4] not in _SPIRV_MAGIC:
-        raise InvalidArgumentError(f"{path} is no kernel: expected SPIR-V (.spv) or {described_languages()}")
+        raise InvalidArgumentError(
+            f"{path} is no kernel: expected SPIR-V (.spv) or {described_languages()}; for a source of another name, "
+            "say its language (language=, --language)"
+        )
+    _check_no_options(str(path), options)
     return data, path.stem
+
+
+def _check_no_options(name: str, options: SourceOptions) -> None:
+    """Raises for options that only a compiler can follow."""
+    given = [word for word in ("defines", "include_dirs") if getattr(options, word)]
+    if given:
+        raise InvalidArgumentError(
+            f"{' and '.join(given)} are for sources; {name} is SPIR-V, which is compiled already"
+        )
 
 
 def _compiled(source: str | Path, language: Language | None, options: SourceOptions, minor: int) -> bytes:

@@ -38,6 +38,13 @@ _MAX_MESSAGE: Final = 1000
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 _NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What sources of a language have and those of others have not.
+_MARKS: Final = (
+    (re.compile(rb"^\s*#version\b", re.MULTILINE), (Language.GLSL,)),
+    (re.compile(rb"\[\s*numthreads\b"), (Language.HLSL, Language.SLANG)),
+    (re.compile(rb"@compute\b"), (Language.WGSL,)),
+    (re.compile(rb"^\s*OpCapability\b", re.MULTILINE), (Language.ASSEMBLY,)),
+)
 
 
 def compile_source(
@@ -184,18 +191,28 @@ def _run(
         found = compiler.diagnostics(said)
         # Relative names are relative to the folder of the compile.
         placed = [one if one.file in texts else replace(one, file=str(absolute(folder / one.file))) for one in found]
-        notes = _notes(compiler, text, texts)
+        notes = _notes(compiler, job.language, text, texts)
         error = compile_error(placed, dict.fromkeys(own, shown_name), texts, notes)
         if error is not None:
             raise error
         start = _ERROR.search(said)  # what comes before are warnings
         message = shorten(said[start.start() :], _MAX_MESSAGE) if start else spirv_tools.tool_message(result)
+        message = "\n".join(line for line in message.splitlines() if line.strip())
         notes = [advice, *notes] if (advice := compiler.advice(said)) else notes
-        raise InvalidArgumentError("\n".join([f"{job.language.title} does not compile: {message}", *notes]))
+        where = shown_name if root is not None else None
+        raise InvalidArgumentError(
+            "\n".join([f"{job.language.title} does not compile: {message}", *notes]), location=where
+        )
 
 
-def _notes(compiler: Compiler, source: bytes, texts: Mapping[str, bytes]) -> list[str]:
+def _notes(compiler: Compiler, language: Language, source: bytes, texts: Mapping[str, bytes]) -> list[str]:
     notes = [f"(compiled with {compiler.version})"]
+    notes += [
+        f"the source looks like {' or '.join(one.title for one in others)}; if it is, say so: language "
+        f"{' or '.join(one.value for one in others)} (language=, --language)"
+        for mark, others in _MARKS
+        if mark.search(source) and language not in others
+    ]
     if b"\n" not in source and source.endswith((b".comp", b".glsl", b".hlsl", b".slang", b".wgsl", b".spvasm")):
         notes.append("the source looks like a file name: pass a file as a pathlib.Path")
     marked = [name for name, text in texts.items() if text.startswith(BYTE_ORDER_MARK) and text is not source]

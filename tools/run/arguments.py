@@ -22,7 +22,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from ...formats.element_type import ElementType
-from ...formats.picture import array_to_picture, encode_picture
+from ...formats.picture import array_to_picture, encode_picture, is_picture
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.image_text import is_image_text, parse_image_spec
 from ...runtime.values.parse import BufferSpec, parse_buffer_spec
@@ -104,6 +104,8 @@ def store_array(
 ) -> None:
     """Writes an array to an ``.npy`` file, a picture to a ``.png`` file, or the data to another file; see `store`."""
     content = b""
+    if is_picture(path) and path.suffix.lower() != ".png":
+        raise usage_error(f"{where}: pictures are written as PNG: expected a name in .png, got {path.name}")
     if path.suffix.lower() == ".png" and array is not None:
         if append:
             raise usage_error(f"{where}: a PNG holds one picture; write it to a file of its own with @")

@@ -150,6 +150,10 @@ class TestWrong:
         with pytest.raises(InvalidArgumentError, match="'missing' : undeclared identifier") as info:
             ReductionKernel("T x", "T y", **texts)(X, device=device)
         assert info.value.location == f"{part}:1"
+        texts[part] = "y = (1 +\n(2" if part in ("post_map_expr", "output_statement") else "(1 +\n(2"
+        with pytest.raises(InvalidArgumentError, match="syntax error") as info:
+            ReductionKernel("T x", "T y", **texts)(X, device=device)
+        assert info.value.location == f"after {part}:2"
 
     def test_arguments(self, device: Device) -> None:
         for axis in (1, -2):

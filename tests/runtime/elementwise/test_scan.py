@@ -138,6 +138,10 @@ class TestWrong:
         with pytest.raises(InvalidArgumentError, match="'missing' : undeclared identifier") as info:
             ScanKernel("T x", "T y", **texts)(X, device=device)  # type: ignore[arg-type]
         assert info.value.location == f"{part}:1"
+        texts[part] = "y = (1 +\n(2" if part in ("post_map_expr", "output_statement") else "(1 +\n(2"
+        with pytest.raises(InvalidArgumentError, match="syntax error") as info:
+            ScanKernel("T x", "T y", **texts)(X, device=device)  # type: ignore[arg-type]
+        assert info.value.location == f"after {part}:2"
 
     def test_arguments(self, device: Device) -> None:
         with pytest.raises(OutOfRangeError, match=r"cumsum: there is no axis 1 in shape \(6,\)"):

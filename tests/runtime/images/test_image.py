@@ -247,7 +247,7 @@ WRONG_IMAGES: list[tuple[Callable[[pumice.Device], object], str]] = [
     (lambda d: d.asimage(np.zeros((4, 4, 3, 4), np.uint8), dim="cube"), "6 square layers"),
     (lambda d: d.asimage(np.zeros((6, 4, 5), np.uint8), dim="cube"), "6 square layers"),
     (lambda d: d.asimage(np.zeros((4, 4), np.uint8), dim="4d"), "dim is one of 1d, "),
-    (lambda d: d.asimage(np.zeros((4, 4), np.uint8), "rgba9"), "expected an image format, got 'rgba9'; known are"),
+    (lambda d: d.asimage(np.zeros((4, 4), np.uint8), "rgba9"), "expected an image format, got 'rgba9'. Known are"),
     (lambda d: d.asimage(np.zeros((4, 4, 4), np.uint16), "rgba8unorm"), "takes no uint16; give uint8 for the bits"),
     (lambda d: d.asimage(np.zeros((4, 4, 4), np.uint8), "rgba32float"), r"a / np\.float32\(255\)"),
     (lambda d: d.asimage(np.full((4, 4), 300), "r8uint"), "holds 0 to 255, got 300 to 300"),
@@ -272,6 +272,9 @@ WRONG_IMAGES: list[tuple[Callable[[pumice.Device], object], str]] = [
     (lambda d: d.sampler(min_lod=3, max_lod=1), "max_lod is at least min_lod"),
     (lambda d: d.sampler(unnormalized=True, address="repeat"), "unnormalized coordinates"),
     (lambda d: d.texel_buffer(np.zeros(3, np.uint8), "rgba8unorm"), "no whole texels of rgba8unorm"),
+    (lambda d: d.texel_buffer(np.zeros(4, np.float32), "r8unorm"), "r8unorm is stored as uint8, got float32"),
+    (lambda d: d.empty_image((4, 4), "rgba8norm"), "got 'rgba8norm'; did you mean rgba8unorm or rgba8snorm"),
+    (lambda d: d.texel_buffer("abc", "r8unorm"), "r8unorm is stored as uint8, got <U3"),
     (lambda d: d.texel_buffer(np.zeros(3, np.complex64)), "no image format has texels"),
 ]
 

@@ -801,6 +801,10 @@ def test_sources_of_the_wrong_type(device: pumice.Device) -> None:
             device.load_kernel(bad)  # type: ignore[arg-type]
     mul_glsl = shaders.source_path("mul").read_bytes()
     np.testing.assert_array_equal(device.load_kernel(mul_glsl)([2.0], [3.0], pumice.empty(1)), [6])
+    for keywords in ({"defines": {"A": 1}}, {"include_dirs": ["parts"]}):  # which only a compiler could follow
+        for module in (shaders.path("mul"), shaders.spirv("mul")):
+            with pytest.raises(pumice.InvalidArgumentError, match="for sources; .* is SPIR-V"):
+                device.load_kernel(module, **keywords)  # type: ignore[arg-type]
     for keywords in ({"specialization": 5}, {"defines": ["A"]}, {"defines": {"A": None}}, {"subgroup_size": "x"}):
         with pytest.raises(pumice.InvalidArgumentError):
             device.load_kernel(mul_glsl, **keywords)  # type: ignore[arg-type]

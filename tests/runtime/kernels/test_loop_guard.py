@@ -166,6 +166,13 @@ def test_it_can_be_switched(monkeypatch: pytest.MonkeyPatch) -> None:
         assert device.vulkan.plan.loop_guard
 
 
+@pytest.mark.parametrize("variable", ["PUMICE_LOOP_GUARD", "PUMICE_SANITIZE", "PUMICE_STAGING"])
+def test_what_is_neither_on_nor_off_is_refused(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "maybe")
+    with pytest.raises(pumice.InvalidArgumentError, match=f"{variable} is 'maybe'; expected one of 1, true"):
+        pumice.open_device()
+
+
 def test_kernels_without_long_loops_are_left_alone(device: pumice.Device) -> None:
     short = COUNT.replace("i < most", "i < 1000")
     long = COUNT.replace("i < most", "i < 70000")

@@ -245,6 +245,19 @@ class TestArguments:
         with pytest.raises(InvalidArgumentError, match=r"there is no entry point: mark a function with \[shader"):
             compile_source("int f() { return 1; }\n", Language.SLANG)
 
+    def test_a_source_of_another_language_gets_a_hint(self, tmp_path: Path) -> None:
+        needs(Language.SLANG)
+        with pytest.raises(InvalidArgumentError, match=r"looks like GLSL; if it is, say so: language glsl"):
+            compile_source("#version 450\nlayout(local_size_x = 1) in;\nvoid main() {}\n", Language.SLANG)
+        path = tmp_path / "k.comp"
+        path.write_text("[numthreads(1, 1, 1)] void main() {}\n")
+        with pytest.raises(InvalidArgumentError, match=r"looks like HLSL or Slang"):
+            compile_source(path, Language.GLSL)
+        path.write_text("#version 450\nlayout(local_size_x = 1) in;\n")
+        with pytest.raises(InvalidArgumentError, match=r"(?i)entry point") as info:
+            compile_source(path, Language.GLSL)
+        assert info.value.location == str(path)
+
     def test_a_file_name_in_a_text_gets_a_hint(self) -> None:
         needs(Language.SLANG)
         with pytest.raises(InvalidArgumentError, match=r"pathlib\.Path"):

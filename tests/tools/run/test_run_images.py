@@ -166,6 +166,9 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "1=filter=linear"), "is a storage_image"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--sampler", "filter"), "expected BINDING=VALUE"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "-o", "1=@x/y.png"), "there is no folder x"),
+    (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "-o", "1=@y.jpg"), "expected a name in .png, got y.jpg"),
+    (("-b", "0=@empty.png", "-b", "1=4x4xrgba8unorm"), "PNG or JPEG picture; this is an empty file"),
+    (("-b", "0=@text.png", "-b", "1=4x4xrgba8unorm"), "PNG or JPEG picture; this is neither, of 5 bytes"),
     (("-b", "0=@in.png", "-b", "1=4x4xrgba8unorm", "--expect", "0=@in.png"), "the kernel only reads"),
 ]
 
@@ -173,6 +176,8 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
 @pytest.mark.parametrize(("arguments", "expected"), WRONG, ids=[expected for _, expected in WRONG])
 def test_wrong_arguments(folder: Path, arguments: tuple[str, ...], expected: str) -> None:
     (folder / "bad.png").write_bytes((folder / "in.png").read_bytes()[:60])
+    (folder / "empty.png").write_bytes(b"")
+    (folder / "text.png").write_bytes(b"a cat")
     np.save(folder / "in.npy", PICTURE)
     result = invert(*arguments)
     assert result.exit_code in (1, 2)

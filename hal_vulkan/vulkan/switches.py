@@ -1,0 +1,31 @@
+"""Environment variables that turn something on or off."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from ...status import InvalidArgumentError, shown
+
+_ON: Final = ("1", "true", "on", "yes")
+_OFF: Final = ("0", "false", "off", "no")
+
+
+def switch(variable: str) -> bool | None:
+    """What an environment variable says; ``None`` where it is unset or empty.
+
+    Raises:
+        InvalidArgumentError: it says neither on nor off.
+    """
+    value = os.environ.get(variable, "")
+    word = value.strip().lower()
+    if word in _ON:
+        return True
+    if word in _OFF:
+        return False
+    if not value:
+        return None
+    raise InvalidArgumentError(
+        f"the environment variable {variable} is {shown(value)}; expected one of {', '.join(_ON)} to turn it on, or "
+        f"one of {', '.join(_OFF)}"
+    )
