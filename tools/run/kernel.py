@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -157,6 +157,16 @@ def run_kernel(options: KernelRun) -> None:
                     glsl=_glsl_source(options.file, sources, device),
                     tolerances=tolerances,
                 )
+    _put_results(results, targets)
+    differences = _differences(results, wanted, tolerances)
+    if differences:
+        raise ExpectationError("\n".join(differences))
+
+
+def _put_results(
+    results: Mapping[Slot, tuple[BufferArgument, Array]], targets: Mapping[Slot, list[OutputArgument]]
+) -> None:
+    """Prints results, and stores those that go to files."""
     printed = Outputs()
     for slot, (argument, result) in results.items():
         for target in targets.get(slot, [OutputArgument(argument.key, None)]):
@@ -169,6 +179,14 @@ def run_kernel(options: KernelRun) -> None:
                 stored = result_picture(argument, result, where) if is_png else result
                 store_array(target.path, stored, functools.partial(result_bytes, argument, result), where=where)
     printed.finish()
+
+
+def _differences(
+    results: Mapping[Slot, tuple[BufferArgument, Array]],
+    wanted: Mapping[Slot, Sequence[BufferArgument]],
+    tolerances: Tolerances,
+) -> list[str]:
+    """How results differ from what is expected."""
     differences: list[str] = []
     for slot, several in wanted.items():
         argument, result = results[slot]
@@ -183,8 +201,7 @@ def run_kernel(options: KernelRun) -> None:
             if isinstance(argument, BlockArgument):
                 raise usage_error(f"{where}: the binding is a block of several types; write it as JSON")
             differences.append(difference(slot.label, result, argument.element_type, one, tolerances))
-    if any(differences):
-        raise ExpectationError("\n".join(filter(None, differences)))
+    return list(filter(None, differences))
 
 
 def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[str, str] | None:
