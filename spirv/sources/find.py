@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -32,12 +32,14 @@ class _Known:
         commands: the compilers on PATH, in the order of preference.
         others: compilers that are no commands.
         component: what to install.
+        last: commands that are taken where there is no other compiler.
     """
 
     variable: str
     commands: dict[str, _Opened]
     others: Sequence[Callable[[], Compiler | None]]
     component: Component
+    last: dict[str, _Opened] = field(default_factory=dict)
 
 
 _GLSLANG: Final[dict[str, _Opened]] = {"glslangValidator": glslang.identify, "glslang": glslang.identify}
@@ -46,7 +48,7 @@ _DXC: Final[dict[str, _Opened]] = {"dxc": dxc.from_executable}
 _WGSL: Final[dict[str, _Opened]] = {"naga": wgsl.from_executable, "tint": wgsl.from_executable}
 _KNOWN: Final = {
     Language.GLSL: _Known("PUMICE_GLSLC", {**_GLSLANG, "glslc": glslang.identify}, (), "glslang"),
-    Language.HLSL: _Known("PUMICE_HLSLC", {**_DXC, **_SLANG}, (slang.from_wheel,), "hlsl"),
+    Language.HLSL: _Known("PUMICE_HLSLC", {**_DXC, **_SLANG}, (slang.from_wheel,), "hlsl", _GLSLANG),
     Language.SLANG: _Known("PUMICE_SLANGC", _SLANG, (slang.from_wheel,), "slang"),
     Language.WGSL: _Known("PUMICE_WGSLC", _WGSL, (wgsl.from_node,), "wgsl"),
 }
@@ -64,16 +66,23 @@ def find_compiler(language: Language) -> Compiler:
     override = os.environ.get(known.variable)
     if override:
         return _named(language, known, override)
-    for command, opened in known.commands.items():
-        if found := shutil.which(command):
-            return _checked(language, known, Path(found).absolute(), opened)
-    compiler = next(filter(None, (other() for other in known.others)), None)
-    if compiler is None and language is Language.HLSL and (found := shutil.which("glslangValidator")):
-        return _checked(language, known, Path(found).absolute(), glslang.identify)
+    compiler = (
+        _on_path(language, known, known.commands)
+        or next(filter(None, (other() for other in known.others)), None)
+        or _on_path(language, known, known.last)
+    )
     if compiler is None:
-        commands = ", ".join(known.commands)
+        commands = ", ".join({**known.commands, **known.last})
         raise UnavailableError(f"no {language.title} compiler ({commands}) was found on PATH. {_hint(known)}")
     return compiler
+
+
+def _on_path(language: Language, known: _Known, commands: Mapping[str, _Opened]) -> Compiler | None:
+    """The first of some commands that is installed."""
+    for command, opened in commands.items():
+        if found := shutil.which(command):
+            return _checked(language, known, Path(found).absolute(), opened)
+    return None
 
 
 def _named(language: Language, known: _Known, override: str) -> Compiler:
@@ -84,7 +93,7 @@ def _named(language: Language, known: _Known, override: str) -> Compiler:
     if found is None:
         raise UnavailableError(f"{known.variable} is {shown(override)}, which is not an executable. {_hint(known)}")
     path = Path(found).absolute()
-    every = {**known.commands, **(_GLSLANG if language is Language.HLSL else {})}
+    every = {**known.commands, **known.last}
     opened = next((opened for command, opened in every.items() if path.stem.startswith(command)), None)
     return _checked(language, known, path, opened or next(reversed(every.values())))
 

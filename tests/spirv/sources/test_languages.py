@@ -300,6 +300,15 @@ class TestFinding:
             find.find_compiler(language)
 
     @posix
+    @pytest.mark.parametrize("name", ["glslangValidator", "glslang"])
+    def test_glslang_is_the_last_of_hlsl(self, empty: Path, name: str) -> None:
+        for command, said in ((name, "Glslang Version: 11:15.1.0"), ("dxc", "libdxcompiler.so: 1.8")):
+            script = empty / command
+            script.write_text(f"#!{shutil.which('sh', path=os.defpath)}\necho '{said}'\n")
+            script.chmod(0o755)
+            assert find.find_compiler(Language.HLSL).path == script
+
+    @posix
     @pytest.mark.parametrize(
         ("name", "language", "said", "location"),
         [
