@@ -24,8 +24,9 @@ _DECORATIONS: Final = {
 # The second is for instructions of such sets alone.
 _DEBUG: Final = frozenset({"SPV_KHR_non_semantic_info", "SPV_KHR_relaxed_extended_instruction"})
 _EXPECT: Final = "SPV_KHR_expect_assume"
-_RENAMED: Final = {"SPV_EXT_physical_storage_buffer": "SPV_KHR_physical_storage_buffer"}
 
+#: Extensions by a name that devices of Vulkan 1.2 do not have, with their later one.
+RENAMED: Final = {"SPV_EXT_physical_storage_buffer": "SPV_KHR_physical_storage_buffer"}
 #: Extensions and capabilities that a device need not have.
 HINT_EXTENSIONS: Final = frozenset({*_DECORATIONS, *_DEBUG, _EXPECT})
 HINT_CAPABILITIES: Final = frozenset({"ExpectAssumeKHR"})
@@ -44,7 +45,7 @@ def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
     SPV_EXT_physical_storage_buffer becomes SPV_KHR_physical_storage_buffer, its later name, under which alone devices
     of Vulkan 1.2 have it.
     """
-    if not extensions and not any(name.encode() in code for name in _RENAMED):
+    if not extensions and not any(name.encode() in code for name in RENAMED):
         return code
     binary = read_binary(code)
     words = binary.words
@@ -61,8 +62,8 @@ def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
                 name = binary.string(start + 1, end, "replace")[0]
                 if name in extensions:
                     continue
-                if name in _RENAMED:
-                    instruction = encode(opcode, *string_words(_RENAMED[name]))
+                if name in RENAMED:
+                    instruction = encode(opcode, *string_words(RENAMED[name]))
             case Op.Capability if expect and instruction[1] == _EXPECT_ASSUME:
                 continue
             case Op.ExtInstImport if debug and binary.string(start + 2, end, "replace")[0].startswith(_NON_SEMANTIC):

@@ -18,13 +18,12 @@ from typing import Final
 
 from ..status import PumiceError
 from .grammar import Decoration, Op, StorageClass
+from .hints import RENAMED
 from .words import HEADER_WORDS, Binary, encode, pack, read_binary, string_words
 
 _NO_WRAP: Final = (Decoration.NoSignedWrap, Decoration.NoUnsignedWrap)
 _INTERFACE_CLASSES: Final = (StorageClass.Input, StorageClass.Output)
 _WRAP_EXTENSION: Final = "SPV_KHR_no_integer_wrap_decoration"
-_OLD_NAME: Final = "SPV_EXT_physical_storage_buffer"
-_NEW_NAME: Final = "SPV_KHR_physical_storage_buffer"
 
 
 def repair(code: bytes | memoryview) -> bytes:
@@ -58,8 +57,8 @@ def _repaired(binary: Binary) -> bytes | None:
         instruction = words[start:end]
         if opcode == Op.Decorate and may_not_wrap and instruction[2] in _NO_WRAP:
             continue
-        if extensions.get(start) == _OLD_NAME:
-            instruction = encode(Op.Extension, *string_words(_NEW_NAME))
+        if (later := RENAMED.get(extensions.get(start, ""))) is not None:
+            instruction = encode(Op.Extension, *string_words(later))
         elif opcode == Op.EntryPoint and before_1_4:
             interface = binary.string(start + 3, end, "replace")[1]
             listed = [one for one in words[interface:end] if storage.get(one, StorageClass.Input) in _INTERFACE_CLASSES]

@@ -5,9 +5,9 @@ for all their loops. It starts at 65,535, and each pass of any loop takes one fr
 after the pass under way, whatever its condition says, and every later loop after its first pass. Source: Mesa,
 ``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c; seen with version 22.3.
 
-So nothing has to be counted. Behind each outermost loop stands a *sentinel*, a loop of three passes whose bounds come
-from memory, so that no compiler knows them: if it made fewer, the counter was used up, and loops before it were cut. A
-counter that a loop brings within three of its end cannot be told from one that is used up.
+So nothing has to be counted. Behind each outermost loop stands a *sentinel*, a loop of three passes whose bounds follow
+from the workgroup's number, so that no compiler knows them: if it made fewer, the counter was used up, and loops before
+it were cut. A counter that a loop brings within three of its end cannot be told from one that is used up.
 """
 
 from __future__ import annotations
