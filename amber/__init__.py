@@ -7,7 +7,8 @@ https://github.com/google/amber, docs/amber_script.md and docs/vk_script.md.
 Imports: runtime, hal_vulkan, spirv, formats and the ground.
 
 Read: `source`; `types`, `values`, `script`; `parser` with `buffer_parser`, `pipeline_parser` and `command_parser`,
-`vkscript`, `reading`; `requirements`, `shaders`, `resources`, `expectations`, `runner`, `running`; `writer`, `capture`.
+`vkscript`, `reading`; `report`, `requirements`, `shaders`, `resources`, `expectations`, `runner`,
+`running`; `writer`, `capture`.
 """
 
 from ..lazy import lazy_exports

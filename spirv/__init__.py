@@ -4,6 +4,6 @@ Imports: `formats` and the ground files at the root. Its files are imported by n
 
 Read: `grammar_tables` (generated), `grammar`, `words`; `reflection_types`, `constants`, `type_table`, `module`;
 `layout`, `access`, `reflect`; `block_dtype`, `block_text`, `block_names`; `capabilities` with `requirement_tables`;
-`repair`, `hints`, `exponents`, `specialize`, `grid`, `subgroups`; `tools`, `vocabulary`, `validation`; `declarations`,
-`folding`, `builder`; `sources/`.
+`repair`, `hints`, `narrow_types`, `specialize`, `grid`, `subgroups`; `tools`, `vocabulary`, `validation`;
+`declarations`, `folding`, `builder`; `instrument/`, and `exponents` by its editor; `sources/`.
 """

@@ -2,7 +2,7 @@
 
 Imports: runtime.arrays, runtime.images, hal_vulkan, spirv, status.
 Read: shader_source, block, parameter, image_parameter, runtime_array, parameters, arguments, push, names, pointers,
-recorder, verdicts, kernel.
+specialization, recorder, verdicts, kernel.
 """
 
 from .kernel import Kernel

@@ -2,8 +2,8 @@
 
 Imports: the files of `spirv`, and the ground files at the root.
 
-Read: `editor`, `reports`, `lines`; `blocks`, `loop_guard`; `rewrite`, `paths`, `checks`,
-`addresses`, `images`, `workgroup`, `accesses`, `sanitize`; `instrument`.
+Read: `editor`, `reports`, `messages`, `lines`; `blocks`, `trip_counts`, `conditions`, `loop_guard`; `rewrite`, `paths`,
+`checks`, `addresses`, `images`, `workgroup`, `accesses`, `sanitize`; `instrument`.
 """
 
 from __future__ import annotations
