@@ -178,7 +178,6 @@ class ComputePipeline(Closing):
         flags = self._subgroup_flags(subgroup_size, full_subgroups, varying_subgroup_size)
         self.handle: CData = self._create(shader_module, constants, subgroup_size, flags, context.cache)
         self.is_closed = False
-        device.own("pipeline", self.handle)
         self._reports = context.reports
         self.report: ReportSlot | None = None
         self.unwatched = () if instrumented is None else instrumented.unwatched
@@ -254,11 +253,8 @@ class ComputePipeline(Closing):
                 stage.pNext = required
         info = new("VkComputePipelineCreateInfo", stage=stage, layout=self.layout, basePipelineIndex=-1)
         handle = ffi.new("VkPipeline *")
-        device.check(
-            device.fn.vkCreateComputePipelines(device.handle, cache.handle, 1, info, ffi.NULL, handle),
-            f"creating the pipeline of {self.name}",
-        )
-        return handle[0]
+        result = device.fn.vkCreateComputePipelines(device.handle, cache.handle, 1, info, ffi.NULL, handle)
+        return device.made("pipeline", result, handle[0], f"creating the pipeline of {self.name}")
 
     def bind(self, resources: Sequence[Resource | Sequence[Resource | None] | None]) -> BoundSets:
         """Binds buffers, images, samplers and texel buffers.

@@ -15,6 +15,7 @@ from ...spirv.reflect import reflect
 from ...spirv.reflection_types import ShaderModuleReflection
 from ...spirv.specialize import specialize
 from ...spirv.validation import ensure_valid
+from ...spirv.vocabulary import without_new_languages
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .pipeline_interface import NO_SIZES, check_capabilities
@@ -54,7 +55,7 @@ class ShaderModule:
         self._device = device
         self.code = bytes(code)
         code = without_hints(
-            self.code,
+            without_new_languages(self.code),
             frozenset(
                 lacking_hints(self.reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))
             ),

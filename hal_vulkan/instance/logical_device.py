@@ -197,9 +197,22 @@ class LogicalDevice(AnyDevice):
         pointer, create, _ = _native_names(kind)
         handle = ffi.new(pointer)
         result = getattr(self.fn, create)(self.handle, info, ffi.NULL, handle)
-        self.check(result, f"creating {what or f'a {kind}'}")
-        self.own(kind, handle[0])
-        return handle[0]
+        return self.made(kind, result, handle[0], f"creating {what or f'a {kind}'}")
+
+    def made(self, kind: str, result: int, handle: CData, what: str) -> CData:
+        """Owns what a native call has made, and checks its result.
+
+        Raises:
+            PumiceError: it failed, or the validation layers object to what it has made, which is destroyed again.
+        """
+        if handle != ffi.NULL:
+            self.own(kind, handle)
+        try:
+            self.check(result, what)
+        except BaseException:
+            self.destroy(kind, handle)
+            raise
+        return handle
 
     def own(self, kind: str, handle: CData) -> None:
         """Counts a native object and has ``close`` destroy it."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 
+import numpy as np
 import pytest
 from support.host_buffers import HOST
 
 from pumice import shaders
+from pumice.hal_vulkan.commands.executable import Executable
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan.functions import ffi, new
+from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.hal_vulkan.vulkan.results import pending_validation, take_validation_errors
 from pumice.hal_vulkan.vulkan.validation import validation_requested
+from pumice.spirv.grammar import Op
+from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import InternalError, InvalidArgumentError, StatusCode
 
 pytestmark = pytest.mark.vulkan
@@ -167,3 +172,24 @@ def test_right_use_is_silent_in_many_threads(device: Device, caplog: pytest.LogC
         for thread in threads:
             thread.join()
     assert not errors and take_validation_errors() == [] and not caplog.records
+
+
+def test_an_object_that_the_layers_object_to_is_destroyed_again(validated: Device) -> None:
+    before = live_objects()
+    code = bytearray(shaders.spirv("mul"))
+    code[4:8] = (0x00010900).to_bytes(4, "little")  # a version of SPIR-V that there is not
+    words = ffi.from_buffer("uint32_t[]", bytes(code))
+    with pytest.raises(InternalError, match="validation layer"):
+        validated.create("shader module", new("VkShaderModuleCreateInfo", codeSize=len(code), pCode=words))
+    assert live_objects() == before
+
+
+def test_source_languages_that_layers_do_not_know_are_not_passed_on(validated: Device) -> None:
+    """Layers have a copy of spirv-val; Slang's number, 11, is newer than many of them."""
+    text = "#version 450\nlayout(local_size_x = 1) in; layout(binding = 0) buffer B { uint x[]; };"
+    code = bytearray(compile_glsl(text + "void main() { x[0] = 7; }"))
+    words = np.frombuffer(code, np.uint32)
+    (at,) = np.flatnonzero(words == (3 << 16 | Op.Source))
+    words[at + 1] = 11
+    with Executable.from_spirv(validated.pipeline_context, bytes(code), validate=False) as executable:
+        assert executable.pipeline().name == "main"
