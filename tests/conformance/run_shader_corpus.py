@@ -64,6 +64,7 @@ def main() -> int:
     )
     parser.add_argument("--device", default="lavapipe", metavar="URI")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--sample", type=int, metavar="N", help="so many modules of each project, evenly spaced")
     parser.add_argument("--no-sanitize", action="store_true", help="load each module as it is only")
     parser.add_argument("--causes", action="store_true", help="a line for each module that does not load")
     options = parser.parse_args()
@@ -79,7 +80,9 @@ def main() -> int:
                 count, errors = compile_project(name, trees[name], keep / name, options.workers)
                 print(f"{name}: {count} shaders, {count - len(errors)} compile", flush=True)
                 (keep / f"{name}.errors").write_text("\n\n".join(f"{one}: {why}" for one, why in errors.items()))
-            cases += [(name, str(path)) for path in sorted((keep / name).glob("*.spv"))]
+            paths = sorted((keep / name).glob("*.spv"))
+            step = 1 if options.sample is None else max(1, len(paths) // options.sample)
+            cases += [(name, str(path)) for path in paths[::step]]
         folder = Path(scratch)
         (folder / "index.json").write_text(json.dumps(cases))
         settings = {
