@@ -255,8 +255,7 @@ class TexelParameter(BufferParameter):
         return super().prepare(value, kernel)
 
     def check(self, value: Prepared, kernel: str) -> None:
-        if self._format(value, kernel).texel_bytes and (value.dtype, value.nbytes) not in self.accepted:
-            self.accepted.add((value.dtype, value.nbytes))
+        self._format(value, kernel)  # nothing is remembered: an array has to be bound by a view of it
 
     def _format(self, value: Prepared, kernel: str) -> ImageFormat:
         where = f"{kernel}: {self.label}"

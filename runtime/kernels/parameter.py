@@ -57,7 +57,7 @@ class Parameter(ABC):
         label: for messages, ``binding 1 (Velocity)``.
         written: the kernel may write it.
         dtype: of an element; ``None`` where NumPy has none.
-        accepted: (dtype, bytes) pairs that are known to fit.
+        accepted: (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
         device_types: the classes of arguments that are on the device already.
         stride, head: bytes of one element, and before the first, where the size of an argument tells their number;
             else 0.

@@ -349,6 +349,23 @@ void main() {
 }"""
 
 
+def test_arrays_of_the_device_are_texels_in_each_call(device: pumice.Device) -> None:
+    kernel = device.load_kernel(
+        """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) uniform samplerBuffer source;
+layout(binding = 1) writeonly buffer Target { float target[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    if (i < target.length()) target[i] = texelFetch(source, int(i)).r;
+}"""
+    )
+    for _ in range(3):
+        array = RANDOM.random(10, np.float32)
+        got = kernel(device.asarray(array), device.zeros(10))
+        assert isinstance(got, pumice.DeviceArray) and np.array_equal(got.numpy(), array)
+
+
 def test_texel_buffers(device: pumice.Device) -> None:
     kernel = device.load_kernel(TEXELS)
     codes = RANDOM.integers(0, 256, (200, 4), np.uint8)
