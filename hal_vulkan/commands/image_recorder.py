@@ -342,8 +342,8 @@ class ImageRecorder(CommandRecorder):
             if bits & ~format_features(device, image.format).image:
                 role = "from" if image is source else "to"
                 raise UnimplementedError(
-                    f"{name} does not blit {role} {image.format} with filter {filter}; formats that it does: "
-                    f"{formats_with(device, image.format, image=bits)}"
+                    f"{name} does not blit {role} {image.format} with filter {filter}; formats of its kind that it "
+                    f"does: {formats_with(device, image.format, image=bits)}"
                 )
 
     def _check_graphics(self, what: str) -> None:

@@ -162,8 +162,8 @@ class ImageView:
         ):
             if needed and not features & bit:
                 raise UnimplementedError(
-                    f"{self.device.profile.name} does not {what.format(self.format)}, but formats: "
-                    f"{formats_with(self.device, self.format, image=bit)}"
+                    f"{self.device.profile.name} does not {what.format(self.format)}; formats of its kind that it "
+                    f"does: {formats_with(self.device, self.format, image=bit)}"
                 )
         if sampler.unnormalized and (self.dim not in ("1d", "2d") or self.arrayed or self.levels > 1):
             raise InvalidArgumentError(

@@ -23,8 +23,11 @@ Counts: TypeAlias = tuple[int, int, int]
 
 def declared(parameters: Sequence[Parameter]) -> str:
     """What a shader declares, for messages."""
-    shown = [f"{p.label}: {p.declared()}{', written' if p.written else ''}" for p in parameters]
-    return "; ".join(shown) or "no bindings"
+    shown: dict[str, int] = {}  # an array of bindings once
+    for one in parameters:
+        text = f"{one.label}: {one.declared()}{', written' if one.written else ''}"
+        shown[text] = shown.get(text, 0) + 1
+    return "; ".join(f"{text} (a list of {n})" if n > 1 else text for text, n in shown.items()) or "no bindings"
 
 
 def prepare_arguments(

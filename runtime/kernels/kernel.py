@@ -437,8 +437,10 @@ class Kernel(Closing):
         block = next((b for b in blocks if name in (b.name, b.structure)), None)
         if block is None or not block.members:
             pointed = ", ".join(b.name for b in self.reflection.pointees)
+            shown_blocks = [b for parameter in self.parameters for b in parameter.binding.blocks if b.members]
+            known = [word for one in shown_blocks for word in (one.name, one.structure) if word]
             raise NotFoundError(
-                f"{self.name} has no block {shown(name)}; it has: {self._names}"
+                f"{self.name} has no block {shown(name)}; it has: {', '.join(dict.fromkeys(known)) or 'none'}"
                 + (f"; and pointers to: {pointed}" if pointed else "")
             )
         if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 0):

@@ -89,9 +89,9 @@ class Names:
         placed.update(filled)
         missing = [p.label for p in parameters if p.index not in placed]
         if missing:
-            raise InvalidArgumentError(
-                f"{kernel}: {', '.join(missing)} missing; the shader declares {declared(parameters)}"
-            )
+            lists = next((text for text in map(_wrong_list, rest, arrays) if text), "")
+            what = lists or f"{', '.join(dict.fromkeys(missing))} missing"
+            raise InvalidArgumentError(f"{kernel}: {what}; the shader declares {declared(parameters)}")
         return tuple(placed[p.index] for p in parameters), push
 
     def blocks(self, name: str) -> tuple[BufferBlock, ...]:
@@ -191,3 +191,12 @@ def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -
         else:
             spread.append(array)
     return spread
+
+
+def _wrong_list(parameter: Parameter, value: KernelArgument) -> str:
+    """What is wrong with an argument at the place of an array of bindings, in words, if anything is."""
+    count = parameter.binding.count
+    if count <= 1:
+        return ""
+    got = f"one of {len(value)}" if isinstance(value, _SEQUENCES) else _type_name(value)
+    return f"{parameter.label} is an array of {count} bindings and takes a list of {count}, got {got}"

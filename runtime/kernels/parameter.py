@@ -253,7 +253,13 @@ def misfit(
         rest = -1 if rest < 0 or (stride and rest % stride) else rest
     described = declared if declared.startswith("a block of ") else f"{declared}, {needed}"
     sizes = f"{nbytes} bytes; the shader declares {described}" if rest < 0 else ""
-    if dtype == np.uint8:  # bytes
+    if dtype == np.uint8:  # bytes, which have no axes: a picture of bytes is no array of floats
+        only = _only_dtype(block)
+        if len(shape) > 1 and only is not None and only.itemsize > 1:
+            return (
+                f"dtype uint8 and shape {shape}; the shader declares {declared}. "
+                f"Convert with .astype(np.{only}), or give the bytes as they are by .reshape(-1)"
+            )
         return sizes
     if dtype.names is not None:
         return _struct_misfit(block, dtype, 1 if pointee else math.prod(shape), stride, declared) or sizes

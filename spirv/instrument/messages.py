@@ -37,5 +37,6 @@ def access_message(report: Report) -> str:
         case "read":
             what = f"element {index} of {name} in workgroup memory is read before anything is written to it"
         case _:
-            what = f"element {index} of {name}, which has {limit}, is accessed"
+            wrapped = f" ({index - (1 << 32)} as a signed integer)" if 1 << 31 <= index < 1 << 32 else ""
+            what = f"element {index}{wrapped} of {name}, which has {limit}, is accessed"
     return what

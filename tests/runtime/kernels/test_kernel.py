@@ -494,6 +494,10 @@ def test_wrong_dtype_names_the_binding(mul: pumice.Kernel) -> None:
     a, b = arrays(4)
     with pytest.raises(pumice.InvalidArgumentError, match=r"binding 1 \(B\) got dtype float64.*float32"):
         mul(a, b.astype(np.float64), pumice.empty(4))
+    picture = np.zeros((1, 4, 4), np.uint8)  # whose bytes would be misread as floats
+    with pytest.raises(pumice.InvalidArgumentError, match=r"dtype uint8 and shape \(1, 4, 4\).*astype\(np.float32\)"):
+        mul(a, picture, pumice.empty(4))
+    np.testing.assert_array_equal(mul(a, picture.reshape(-1), pumice.empty(4)), np.zeros(4))
 
 
 def test_missing_binding_is_named(mul: pumice.Kernel) -> None:

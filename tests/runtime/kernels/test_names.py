@@ -101,6 +101,8 @@ def test_an_array_of_bindings_takes_a_list(device: pumice.Device) -> None:
     np.testing.assert_array_equal(kernel(parts=parts, Sum=pumice.empty(4)), [321] * 4)
     np.testing.assert_array_equal(kernel(*parts, Sum=pumice.empty(4)), [321] * 4)
     for bad in (parts[:2], parts[0], 5):
+        with pytest.raises(pumice.InvalidArgumentError, match=r"an array of 3 bindings and takes a list of 3, got"):
+            kernel(bad)  # type: ignore[arg-type]
         with pytest.raises(pumice.InvalidArgumentError, match=r"parts= takes a list of 3 arrays, got"):
             kernel(parts=bad, Sum=pumice.empty(4))
 

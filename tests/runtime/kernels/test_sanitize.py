@@ -83,6 +83,19 @@ def test_arrays_on_the_device_fail_where_they_are_read(device: pumice.Device) ->
         np.testing.assert_array_equal(y.numpy(), x.numpy())
 
 
+def test_an_index_below_zero_is_told_as_such(device: pumice.Device) -> None:
+    source = """#version 450
+layout(local_size_x = 32) in;
+layout(binding = 0) buffer Out { float y[]; };
+void main() { y[gl_GlobalInvocationID.x - 1] = 1; }
+"""
+    with (
+        device.load_kernel(source, sanitize=True) as kernel,
+        pytest.raises(OutOfRangeError, match=r"element 4294967295 \(-1 as a signed integer\) of Out\.y"),
+    ):
+        kernel(pumice.empty(32))
+
+
 def test_device_addresses(device: pumice.Device) -> None:
     if not device.vulkan.device_addresses:
         pytest.skip("no device addresses")
