@@ -337,6 +337,11 @@ class ImageRecorder(CommandRecorder):
                 f"blit: {one} is read as {one.scalar}s, {other} as {other.scalar}s; both have "
                 "to be alike, and depth formats the same"
             )
+        if filter == "linear" and one.scalar != "float":
+            raise InvalidArgumentError(
+                f"blit: texels of {one} are integers, which no filter averages; use filter='nearest', or fill each mip "
+                "level with level(i).copy_from()"
+            )
         wanted = BLIT_SOURCE | (LINEAR_FILTER if filter == "linear" else 0)
         for image, bits in ((source, wanted), (target, BLIT_TARGET)):
             if bits & ~format_features(device, image.format).image:

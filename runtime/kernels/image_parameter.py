@@ -298,7 +298,8 @@ def _check_device(
 ) -> None:
     if found is not device:
         raise InvalidArgumentError(
-            f"{kernel} runs on {device.name}; {parameter.label} got {what} on {found.name}: make it with device.{how}()"
+            f"{kernel} runs on {device.name}; {parameter.label} got {what} on another device, "
+            f"{found.name}: make it with device.{how}()"
         )
 
 

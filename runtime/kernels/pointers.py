@@ -98,8 +98,8 @@ class Pointers:
         array._check_open()
         if array.device is not self._device:
             raise InvalidArgumentError(
-                f"{self._kernel} runs on {self._device.name}; an array passed by address is on {array.device.name}: "
-                "copy it with device.asarray(x)"
+                f"{self._kernel} runs on {self._device.name}; an array passed by address is on another "
+                f"device, {array.device.name}: copy it with device.asarray(x)"
             )
 
     def _check(self, pointee: str, array: DeviceArray) -> None:

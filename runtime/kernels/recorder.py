@@ -108,8 +108,8 @@ class DispatchRecorder:
         if isinstance(array, DeviceArray):
             array._check_open()
         raise InvalidArgumentError(
-            f"{self._name} runs on {self._device.name}; an array is on {array.device.name}: copy it with "
-            "device.asarray(x)"
+            f"{self._name} runs on {self._device.name}; an array is on another device, "
+            f"{array.device.name}: copy it with device.asarray(x)"
         )
 
     def timed(

@@ -274,6 +274,7 @@ WRONG_IMAGES: list[tuple[Callable[[pumice.Device], object], str]] = [
     (lambda d: d.texel_buffer(np.zeros(3, np.uint8), "rgba8unorm"), "no whole texels of rgba8unorm"),
     (lambda d: d.texel_buffer(np.zeros(4, np.float32), "r8unorm"), "r8unorm is stored as uint8, got float32"),
     (lambda d: d.empty_image((4, 4), "rgba8norm"), "got 'rgba8norm'; did you mean rgba8unorm or rgba8snorm"),
+    (lambda d: d.asimage(np.zeros((4, 4), np.uint32), mips=True), "texels of r32uint are integers, which no filter"),
     (lambda d: d.texel_buffer("abc", "r8unorm"), "r8unorm is stored as uint8, got <U3"),
     (lambda d: d.texel_buffer(np.zeros(3, np.complex64)), "no image format has texels"),
 ]
@@ -371,7 +372,9 @@ def test_images_of_another_device(mapped: pumice.Device) -> None:
     kernel = mapped.load_kernel(READ)
     with pumice.open_device() as other:
         image, target = other.asimage(np.zeros((4, 4), np.float32)), mapped.empty_image((4, 4), "rgba32float")
-        with pytest.raises(InvalidArgumentError, match=r"runs on .* got image on .*: make it with device\.asimage"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"runs on .* got image on another device, .*: make it with device\.asimage"
+        ):
             kernel(image, target)
         with pytest.raises(InvalidArgumentError, match="the sampler is on"):
             image.with_sampler(mapped.sampler())
