@@ -103,21 +103,25 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
         UnavailableError: the operating system failed in another way.
     """
     target = Path(path)
-    with writing_errors(target):
-        mode = _mode(target)
-        direct = mode is not None and not stat.S_ISREG(mode)
-        with target.open("wb") if direct else replacing(target, sync=True) as file:
-            write(file)
+    with writing_errors(target), _opened(target) as file:
+        write(file)
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
-    """Writes files that take their names when the content of all is on the disk. Raises as `write_whole`."""
+    """Writes files that take their names when the content of all is on the disk, as `write_whole` does one."""
     with contextlib.ExitStack() as stack:
         for path, content in files.items():
             stack.enter_context(writing_errors(path))
-            file = stack.enter_context(replacing(path, sync=True))
+            file = stack.enter_context(_opened(path))
             file.write(content)
             file.flush()
+
+
+def _opened(target: Path) -> contextlib.AbstractContextManager[BinaryIO]:
+    """A file that takes the name when it is written; the pipe or the device that has the name."""
+    mode = _mode(target)
+    direct = mode is not None and not stat.S_ISREG(mode)
+    return target.open("wb") if direct else replacing(target, sync=True)
 
 
 @contextlib.contextmanager

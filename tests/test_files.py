@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -89,13 +90,18 @@ def test_paths_that_are_no_files(tmp_path: Path) -> None:
 
 
 @posix
-def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "write",
+    [lambda path: write_whole(path, content(b"through")), lambda path: write_all({path: b"through"})],
+    ids=["write_whole", "write_all"],
+)
+def test_a_pipe_is_written_to(tmp_path: Path, write: Callable[[Path], object]) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     got: list[bytes] = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    write_whole(pipe, content(b"through"))
+    write(pipe)
     reader.join(10)
     assert got == [b"through"]
     assert pipe.is_fifo()
