@@ -20,7 +20,7 @@ from ..definition.point import Point
 from ..workloads.kernel_settings import source_options
 
 _BUILTIN: Final = "builtin:"
-_COMPILED_AWAY: Final = ("include_dirs", "language")
+_COMPILED_AWAY: Final = ("defines", "language", "include_dirs")
 
 
 class StudyFiles:
