@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from .. import tools as spirv_tools
-from .compiler import Compiler, Job
 from .diagnostics import Diagnostic
+from .source_compiler import Compiler, Job
 
 _ERROR: Final = re.compile(r"^error: (\d+): (?:(\d+): )?(.*)$", re.MULTILINE)
 

@@ -22,13 +22,13 @@ from typing import Final
 from ...files import CachedFile
 from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from .. import tools as spirv_tools
-from .compiler import Compiler, Job
 from .diagnostics import compile_error
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import Language
 from .options import TARGET_ENVIRONMENTS
 from .registers import register_shifts
+from .source_compiler import Compiler, Job
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TEXT_NAME: Final = "source"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from .compiler import Compiler, Job, version_of
 from .diagnostics import Diagnostic
+from .source_compiler import Compiler, Job, version_of
 
 _ERROR: Final = re.compile(r"^(.+?):(\d+):(\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 _TARGETS: Final = {"1.4": "vulkan1.1spirv1.4"}

@@ -18,8 +18,8 @@ from ...install_hints import Component, install_hint
 from ...status import UnavailableError, shown
 from . import dxc, glslang, slang, wgsl
 from .assembly import find_assembler
-from .compiler import Compiler
 from .language import Language
+from .source_compiler import Compiler
 
 _Opened = Callable[[Path], Compiler | str]
 

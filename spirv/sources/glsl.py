@@ -9,8 +9,8 @@ from typing import Final
 
 from . import find
 from .compile import compile_source
-from .compiler import Compiler
 from .language import Language
+from .source_compiler import Compiler
 
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 

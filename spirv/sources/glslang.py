@@ -9,10 +9,10 @@ from typing import Final
 
 from ...status import shown
 from .. import tools as spirv_tools
-from .compiler import Compiler, Job
 from .diagnostics import Diagnostic
 from .includes import enable_includes
 from .language import Language
+from .source_compiler import Compiler, Job
 
 # The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
 _GLSLANG_ERROR: Final = re.compile(r"^ERROR: (.+?):(\d+): (.*)$", re.MULTILINE)

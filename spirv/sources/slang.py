@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .compiler import Compiler, Job, version_of
 from .diagnostics import Diagnostic, framed_errors
 from .language import Language
+from .source_compiler import Compiler, Job, version_of
 
 _PACKAGE: Final = "slangpy"
 _LIBRARIES: Final = (

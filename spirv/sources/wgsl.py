@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from .compiler import Compiler, Job, version_of
 from .diagnostics import Diagnostic, framed_errors
+from .source_compiler import Compiler, Job, version_of
 
 _TINT_ERROR: Final = re.compile(r"^(.+?):(\d+):(\d+) error: (.*)$", re.MULTILINE)
 _PACKAGE: Final = "naga-wasm"
