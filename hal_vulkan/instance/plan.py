@@ -72,6 +72,9 @@ class PlanOptions:
     sanitize: bool | None = None
 
     def __post_init__(self) -> None:
+        for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize"):
+            if (value := getattr(self, name)) is not None and not isinstance(value, bool):
+                raise InvalidArgumentError(f"{name}: expected True, False or None, got {value!r}")
         for name in ("max_compute_queues", "max_transfer_queues"):
             if not 1 <= getattr(self, name) <= _MAX_QUEUES:
                 raise InvalidArgumentError(f"{name}: expected 1 to {_MAX_QUEUES}, got {getattr(self, name)}")

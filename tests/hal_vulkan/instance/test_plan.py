@@ -366,3 +366,9 @@ def test_no_plan_enables_what_the_profile_lacks(data: st.DataObject, options: Pl
             plan_device(profile, options)
         return
     check(profile, plan_device(profile, options), options)
+
+
+@pytest.mark.parametrize("name", ["sanitize", "loop_guard", "staging"])
+def test_switches_are_booleans(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{name}: expected True, False or None, got 'no'"):
+        PlanOptions(**{name: "no"})
