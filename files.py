@@ -1,10 +1,9 @@
-"""Files on disk: where caches are, and files that are written whole or not at all."""
+"""Files on disk: they are written whole or not at all, and what fails is said."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -20,49 +19,6 @@ from .status import (
     UnavailableError,
     shorten,
 )
-
-
-def cache_directory() -> Path | None:
-    """The folder of pumice's caches; ``None`` when they are switched off by ``PUMICE_CACHE=0``."""
-    if os.environ.get("PUMICE_CACHE", "1") == "0":
-        return None
-    chosen = os.environ.get("PUMICE_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    import platformdirs  # here: programs start sooner without
-
-    return Path(platformdirs.user_cache_dir("pumice"))
-
-
-class CachedFile:
-    """A file of a cache of made things, named by the hash of all that it is made from.
-
-    A damaged file counts as none, and one that cannot be written (a read-only home, a full disk) costs time, never a
-    result.
-    """
-
-    def __init__(self, folder: str, key: object) -> None:
-        """``key`` has a ``repr`` that is the same for the same ingredients in every process."""
-        name = hashlib.sha256(repr(key).encode("utf-8", "surrogateescape")).hexdigest()
-        directory = cache_directory()
-        self._path = directory / folder / name[:2] / name if directory else None
-
-    def load(self) -> bytes | None:
-        """The content, if there is a whole one."""
-        try:
-            content = self._path.read_bytes() if self._path is not None else b""
-        except OSError:
-            return None
-        digest, data = content[:32], content[32:]
-        return data if digest == hashlib.sha256(data).digest() else None
-
-    def store(self, data: bytes) -> None:
-        """Keeps the content."""
-        if self._path is not None:
-            with contextlib.suppress(OSError):
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(self._path) as file:
-                    file.write(hashlib.sha256(data).digest() + data)
 
 
 @contextlib.contextmanager

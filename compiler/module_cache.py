@@ -6,7 +6,8 @@ import functools
 import hashlib
 from pathlib import Path
 
-from ..files import CachedFile, reading_errors
+from ..cache import CachedFile
+from ..files import reading_errors
 from .calling_convention import CallingConvention, is_named
 from .codegen.target import Target
 from .pipeline import Origin, compile_data

@@ -1,7 +1,7 @@
 """Validates SPIR-V before drivers see it, as drivers may crash on invalid modules.
 
 ``spirv-val`` checks each module once, by the rules of what the device was opened with: that a module passed is
-remembered in the process and, by hash, in the cache directory. Where the tool is not installed, or older than what a
+remembered in the process and, by hash, in the cache. Where the tool is not installed, or older than what a
 module uses, modules go to the driver unchecked and a warning says so once; with ``PUMICE_REQUIRE_SPIRV_VAL=1``, meant
 for modules from untrusted sources, they are refused instead.
 
@@ -12,7 +12,6 @@ process.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import logging
@@ -21,7 +20,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from ..files import cache_directory
+from ..cache import CachedFile
 from ..install_hints import install_hint
 from ..status import InvalidArgumentError, UnavailableError
 from . import tools as spirv_tools
@@ -72,12 +71,8 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
     if key in _unjudged:
         _unchecked(_unjudged[key])
         return
-    stamp = None
-    if (directory := cache_directory()) is not None:
-        checked_by = f"{tool}:{tool.stat().st_mtime_ns}:{options}"
-        digest = hashlib.sha256(checked_by.encode()).hexdigest()[:16]
-        stamp = directory / "spirv-val" / f"{key[0].hex()}-{target_env}-{digest}"
-    if stamp is None or not stamp.exists():
+    verdict = CachedFile("spirv-val", (key, str(tool), tool.stat().st_mtime_ns))
+    if verdict.load() is None:
         if newer := _newer(tool, code, target_env, options.split()):
             _unjudged[key] = (
                 f"{tool} ({spirv_tools.version()}) is older than what the shader uses ({newer}) and cannot judge it; "
@@ -85,10 +80,7 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
             )
             _unchecked(_unjudged[key])
             return
-        if stamp is not None:
-            with contextlib.suppress(OSError):
-                stamp.parent.mkdir(parents=True, exist_ok=True)
-                stamp.touch()
+        verdict.store(b"")
     _passed.add(key)
 
 

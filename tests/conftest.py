@@ -58,13 +58,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session", autouse=True)
 def _private_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests neither read nor write the user's caches."""
-    before = os.environ.get("PUMICE_CACHE_DIR")
-    os.environ["PUMICE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    if before is None:
-        del os.environ["PUMICE_CACHE_DIR"]
-    else:
-        os.environ["PUMICE_CACHE_DIR"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PUMICE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

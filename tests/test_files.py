@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import pytest
 
-from pumice.files import cache_directory, replacing, write_all, write_whole
+from pumice.files import replacing, write_all, write_whole
 from pumice.status import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -135,11 +135,3 @@ def test_the_longest_name(tmp_path: Path) -> None:
     with replacing(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
-
-
-def test_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv("PUMICE_CACHE", "0")
-    assert cache_directory() is None
-    monkeypatch.delenv("PUMICE_CACHE")
-    assert cache_directory() == tmp_path

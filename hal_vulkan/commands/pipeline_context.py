@@ -1,8 +1,7 @@
 """What the pipelines of one device share: descriptor set layouts, pipeline layouts and the pipeline cache.
 
-The VkPipelineCache is kept on disk, one file for each device and driver version. The file has a header of ours (magic,
-SHA-256 of the driver's data), because drivers have crashed on corrupt cache data: a file that does not match is ignored
-and rebuilt. Writing replaces the file atomically. ``PUMICE_CACHE=0`` switches it off; ``PUMICE_CACHE_DIR`` moves it.
+The VkPipelineCache is an entry of the cache on disk, one for each device and driver version. Drivers take the machine
+code in it as it is, and have crashed on corrupt data: they are given what this user's pumice wrote, whole, or nothing.
 
 Thread rule: any thread; it locks.
 """
@@ -12,19 +11,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from pathlib import Path
-from typing import Final
 
-from ...files import cache_directory, replacing
+from ...cache import CachedFile
 from ...status import PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, handle_value, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, LayoutKey
 from .reports import ReportTable
 
-_MAGIC: Final = b"pumicePC1\n"
-_DIGEST_BYTES: Final = 32
-_MAX_BYTES: Final = 256 << 20
 _log = logging.getLogger("pumice.pipeline_cache")
 
 
@@ -33,16 +27,10 @@ class PipelineCache:
 
     def __init__(self, device: LogicalDevice, *, persistent: bool = True) -> None:
         self._device = device
-        directory = cache_directory() if persistent else None
-        self.path: Path | None = None
-        if directory is not None:
-            profile = device.profile
-            self.path = (
-                directory
-                / "pipelines"
-                / f"{profile.device_uuid}-{profile.driver_uuid}-{profile.driver_version:08x}.bin"
-            )
-        data = _load(self.path) if self.path else b""
+        profile = device.profile
+        key = (profile.device_uuid, profile.driver_uuid, profile.driver_version)
+        self.file = CachedFile("pipelines", key) if persistent else None
+        data = (self.file.load() if self.file is not None else None) or b""
         self.handle: CData = self._create(data)
         self._initial = hashlib.sha256(self._data()).digest()
 
@@ -53,7 +41,7 @@ class PipelineCache:
         except PumiceError:
             if not data:
                 raise
-            _log.warning("the driver refused the pipeline cache %s; it is rebuilt", self.path)
+            _log.warning("the driver refused the pipeline cache that it gave; it is rebuilt")
             return self._create(b"")
 
     def _data(self) -> bytes:
@@ -67,19 +55,12 @@ class PipelineCache:
         return bytes(ffi.buffer(data, size[0]))
 
     def save(self) -> bool:
-        """Writes the file if pipelines were added since it was read; returns whether. A failed write is logged."""
-        if self.path is None or self._device.lost is not None:
+        """Keeps the pipelines for later processes if some were added since they were read; returns whether."""
+        if self.file is None or self._device.lost is not None:
             return False
         data = self._data()
         digest = hashlib.sha256(data).digest()
-        if not data or digest == self._initial:
-            return False
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self.path) as file:
-                file.write(_MAGIC + digest + data)
-        except OSError as error:
-            _log.info("the pipeline cache could not be written: %s", error)
+        if not data or digest == self._initial or not self.file.store(data):
             return False
         self._initial = digest
         return True
@@ -143,19 +124,3 @@ class PipelineContext:
         """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""
         for layout in list(self._set_layouts.values()):
             layout.drop_block(serial)
-
-
-def _load(path: Path) -> bytes:
-    """The driver's data of a cache file; empty if the file is absent, foreign, truncated or changed."""
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            return b""
-        raw = path.read_bytes()
-    except OSError:
-        return b""
-    body = len(_MAGIC) + _DIGEST_BYTES
-    data = raw[body:]
-    if raw[: len(_MAGIC)] != _MAGIC or hashlib.sha256(data).digest() != raw[len(_MAGIC) : body]:
-        _log.warning("the pipeline cache %s is corrupt; it is ignored and rebuilt", path)
-        return b""
-    return data

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ...files import CachedFile
+from ...cache import CachedFile
 from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from .. import tools as spirv_tools
 from .diagnostics import compile_error

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-GROUND = {"closing", "status", "notification", "awaiting", "install_hints", "files", "lazy", "terminal"}
+GROUND = {"closing", "status", "notification", "awaiting", "install_hints", "files", "cache", "lazy", "terminal"}
 FORMATS = {*GROUND, "formats", "spirv"}
 DEVICES = {"hal", "hal_reference", "hal_vulkan"}
 ALLOWED: Mapping[str, set[str]] = {
@@ -19,6 +19,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "install_hints": {"status"},
     "notification": {"status"},
     "files": {"status"},
+    "cache": set(),
     "lazy": set(),
     "terminal": set(),
     "formats": {*GROUND, "formats"},

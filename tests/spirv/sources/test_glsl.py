@@ -400,12 +400,6 @@ class TestCache:
         assert len(set(results)) == 1
         assert len(entries(cache)) == 1
 
-    def test_default_place_is_the_users_cache(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delenv("PUMICE_CACHE_DIR")
-        monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(tmp_path / "user" / name))
-        compile_glsl(KERNEL)
-        assert len(entries(tmp_path / "user" / "pumice")) == 1
-
 
 class TestFindCompiler:
     def test_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
