@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..status import InvalidArgumentError, shown
 from .calling_convention import CallingConvention, named_convention
+from .codegen.device_target import DeviceFacts, target_of
 from .codegen.target import Target
 from .module_cache import compile_file
 from .pipeline import Origin, compile_data
@@ -18,6 +19,7 @@ def compile(
     source: str | bytes | PathLike[str],
     *,
     targets: Sequence[str] = ("vulkan",),
+    device: DeviceFacts | None = None,
     file_name: str = "<text>",
     from_: str | None = None,
     feeds: Sequence[str] = (),
@@ -32,6 +34,8 @@ def compile(
         targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or
             ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
             chooses by the device when it is loaded.
+        device: what kernels for Vulkan are made for: a profile, as ``Device.profile`` and ``pumice.list_devices`` have
+            it. Other devices load the module if they have what it uses. By default every device of Vulkan 1.1 does.
         file_name: as errors name the text; a path names itself.
         from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
         feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
@@ -56,7 +60,8 @@ def compile(
     if from_ not in (None, "stablehlo", *STAGES):
         raise InvalidArgumentError(f"from_: expected one of stablehlo, {', '.join(STAGES)}, got {shown(from_)}")
     origin = Origin("hlo" if from_ == "stablehlo" else from_, _several(feeds), _several(fetches))
-    target = Target(kinds=_several(targets))
+    kinds = _several(targets)
+    target = Target(kinds=kinds) if device is None else target_of(device, kinds)
     convention = named_convention(calling_convention) if isinstance(calling_convention, str) else calling_convention
     if not isinstance(convention, CallingConvention | None):
         raise InvalidArgumentError(f"expected the name of a calling convention or one, got {shown(convention)}")

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..closing import Closing
+from ..compiler.codegen.device_target import target_of
 from ..compiler.codegen.target import Target
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
@@ -68,11 +69,11 @@ class Lowered(Stage):
             CompileError: something in it is not supported; the message has its place in Python's source.
         """
         device = shared_device(self._wanted)
-        kind = "reference" if device.uri == REFERENCE else "vulkan"
+        target = Target(kinds=("reference",)) if device.uri == REFERENCE else target_of(device.profile)
         text = with_place(self.as_text(debug_info=True), self._function)
         name = name_of(self._function)
         try:
-            module = compile_once(text.encode(), name, Origin("hlo"), Target(kinds=(kind,)))
+            module = compile_once(text.encode(), name, Origin("hlo"), target)
         except CompileError as error:
             raise in_python(error, name) from None
         return Compiled(self.jax, module, device)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .device_targets import devices_target
 from .input_files import PROGRAM_SUFFIXES, is_module, read_stdin
 
 if TYPE_CHECKING:
@@ -26,16 +27,15 @@ def device_kinds(devices: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
-    """The module of a tensor program, compiled once for each content, for the kinds of these devices.
+    """The module of a tensor program, compiled once for each content, for these devices; without any, for all.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.
     """
     # Here: other programs start sooner without.
-    from ..compiler.codegen.target import Target
     from ..compiler.module_cache import compile_file
 
-    return compile_file(path, target=Target(kinds=device_kinds(devices)))
+    return compile_file(path, target=devices_target(devices))
 
 
 def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
@@ -43,11 +43,10 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
     data = read_stdin()
     if is_module(data):
         return data
-    from ..compiler.codegen.target import Target
     from ..compiler.module_cache import compile_once
     from ..compiler.pipeline import Origin
 
-    return compile_once(data, "<stdin>", Origin(), Target(kinds=device_kinds(devices)))
+    return compile_once(data, "<stdin>", Origin(), devices_target(devices))
 
 
 def open_program(path: str, devices: Sequence[str | None] = ()) -> BytecodeModule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...status import InvalidArgumentError
 from ..ir.operation import Operation, origin_of
@@ -17,9 +17,28 @@ FEATURES: Final = ("shaderInt64",)
 """Features of Vulkan devices that executables of their own are made for, as in ``vulkan:shaderInt64``."""
 
 
+class CooperativeMatrix(NamedTuple):
+    """Products of matrices that a subgroup computes together, ``a @ b + c`` (``VK_KHR_cooperative_matrix``).
+
+    Attributes:
+        m, n, k: rows of a, columns of b, and what they have in common.
+        a, b, c, result: types of elements, such as ``"f16"``, ``"f32"``, ``"s8"``, ``"u8"``, ``"s32"``.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: str
+    b: str
+    c: str
+    result: str
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """What a module is made for; without arguments, what every Vulkan device has, and ``float64``.
+
+    ``device_target.target_of`` has that of one device.
 
     Attributes:
         kinds: of devices that the module has executables for, of ``KINDS``, with features after a colon, joined by
@@ -32,6 +51,16 @@ class Target:
         workgroup_size: invocations of a workgroup.
         max_groups: workgroups of each dimension of a dispatch.
         max_loop_iterations: of all loops of an invocation together. lavapipe ends loops after 65,535.
+        family: of devices that are alike: ``"cpu"``, ``"nvidia"``, …, of ``device_target.FAMILY_NAMES``.
+        compute_units: that run workgroups at a time: multiprocessors, or threads of a CPU.
+        subgroup_size: invocations of a subgroup; 1 where nothing is known of it.
+        subgroup_operations: groups of subgroup operations that compute shaders may use, sorted, as
+            ``VkSubgroupFeatureFlagBits`` names them: ``"arithmetic"``, ``"shuffle"``, ….
+        shared_memory: bytes that the invocations of a workgroup share.
+        max_workgroup_invocations: of a workgroup, in its first dimension too.
+        float16_arithmetic: ``shaderFloat16``.
+        int8_dot: ``shaderInt8`` and ``shaderIntegerDotProduct``.
+        cooperative_matrices: that subgroups multiply.
     """
 
     kinds: tuple[str, ...] = ("vulkan",)
@@ -41,6 +70,15 @@ class Target:
     workgroup_size: int = 64
     max_groups: int = 65_535
     max_loop_iterations: int = 60_000
+    family: str = "default"
+    compute_units: int = 8
+    subgroup_size: int = 1
+    subgroup_operations: tuple[str, ...] = ()
+    shared_memory: int = 16_384
+    max_workgroup_invocations: int = 128
+    float16_arithmetic: bool = False
+    int8_dot: bool = False
+    cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.kinds:

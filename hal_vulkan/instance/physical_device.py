@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
 from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum_value, ffi, new, text
-from ..vulkan.results import listed, listed_names
+from ..vulkan.results import check, listed, listed_names
 from .features import FeatureChain
-from .profile import DeviceLimits, DeviceProfile, DeviceType, MemoryHeap, MemoryType, QueueFamily, SubgroupProperties
+from .profile import (
+    CooperativeMatrix,
+    DeviceLimits,
+    DeviceProfile,
+    DeviceType,
+    MemoryHeap,
+    MemoryType,
+    QueueFamily,
+    SubgroupProperties,
+)
 
 _NEVER: Final = 99  # a minor version: never in core
 _DRIVER_NAMES: Final = {
@@ -29,6 +39,9 @@ _SUBGROUP_OPERATIONS: Final = (
     "rotate_clustered",
 )
 _COMPUTE_STAGE_BIT: Final = 0x20
+
+_COMPONENTS: Final = ("f16", "f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64")
+_SCOPES: Final = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
 
 _TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_raw", 3: "query_performance_counter"}
 
@@ -52,6 +65,9 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
     subgroup = new("VkPhysicalDeviceSubgroupProperties")
     maintenance3 = new("VkPhysicalDeviceMaintenance3Properties")
     float_controls = new("VkPhysicalDeviceFloatControlsProperties")
+    nvidia = new("VkPhysicalDeviceShaderSMBuiltinsPropertiesNV")
+    amd = new("VkPhysicalDeviceShaderCorePropertiesAMD")
+    arm = new("VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM")
     known = [identity, subgroup, maintenance3]
     known += [driver, timeline, float_controls] if minor >= 2 else []
     for structure, core_minor, extension in (
@@ -59,6 +75,9 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         (sizes, 3, "VK_EXT_subgroup_size_control"),
         (push, _NEVER, "VK_KHR_push_descriptor"),
         (host, _NEVER, "VK_EXT_external_memory_host"),
+        (nvidia, _NEVER, "VK_NV_shader_sm_builtins"),
+        (amd, _NEVER, "VK_AMD_shader_core_properties"),
+        (arm, _NEVER, "VK_ARM_shader_core_builtins"),
     ):
         if minor >= core_minor or extension in extensions:
             known.append(structure)
@@ -108,6 +127,50 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
             if name.startswith("shader") and getattr(float_controls, name)
         ),
         time_domains=_time_domains(functions, physical, extensions),
+        compute_units=(
+            _processors()
+            if core.deviceType == DeviceType.CPU
+            else nvidia.shaderSMCount
+            or amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray
+            or arm.shaderCoreCount
+        ),
+        cooperative_matrices=_cooperative_matrices(functions, physical, extensions),
+    )
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cooperative_matrices(
+    functions: InstanceFunctions, physical: CData, extensions: frozenset[str]
+) -> tuple[CooperativeMatrix, ...]:
+    """Those of types and scopes that the binding knows."""
+    if "VK_KHR_cooperative_matrix" not in extensions:
+        return ()
+    query = functions.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR
+    count = ffi.new("uint32_t *")
+    check(query(physical, count, ffi.NULL), "counting cooperative matrices")
+    found = ffi.new("VkCooperativeMatrixPropertiesKHR[]", max(count[0], 1))
+    kind = enum_value("VkStructureType", "VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR")
+    for i in range(count[0]):
+        found[i].sType = kind
+    check(query(physical, count, found), "enumerating cooperative matrices")
+    return tuple(
+        CooperativeMatrix(
+            m=one.MSize,
+            n=one.NSize,
+            k=one.KSize,
+            a_type=_COMPONENTS[one.AType],
+            b_type=_COMPONENTS[one.BType],
+            c_type=_COMPONENTS[one.CType],
+            result_type=_COMPONENTS[one.ResultType],
+            saturating=bool(one.saturatingAccumulation),
+            scope=_SCOPES[one.scope],
+        )
+        for one in (found[i] for i in range(count[0]))
+        if max(one.AType, one.BType, one.CType, one.ResultType) < len(_COMPONENTS) and one.scope in _SCOPES
     )
 
 

@@ -187,6 +187,25 @@ class SubgroupProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class CooperativeMatrix:
+    """One entry of ``vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR``: ``a @ b + c``.
+
+    Types are those of ``VkComponentTypeKHR`` in short: ``"f16"``, ``"s8"``, ``"u32"``, …; ``scope`` is ``"subgroup"``,
+    ``"workgroup"``, ….
+    """
+
+    m: _Count
+    n: _Count
+    k: _Count
+    a_type: str
+    b_type: str
+    c_type: str
+    result_type: str
+    saturating: bool = False
+    scope: str = "subgroup"
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceProfile:
     """Everything pumice reads from a ``VkPhysicalDevice``.
 
@@ -194,7 +213,9 @@ class DeviceProfile:
     ``driver_version`` is the vendor's packed 32-bit number. ``features`` holds the flat names of the feature
     booleans that are *supported*, whatever structure they come from; ``properties`` the boolean properties that
     capabilities of SPIR-V need (of ``VkPhysicalDeviceFloatControlsProperties``). ``time_domains`` holds ``"device"``,
-    ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``.
+    ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``. ``compute_units`` are
+    multiprocessors, compute units or cores that run workgroups at a time, and for a device of type CPU the processors
+    that this process may use; 0 where the driver does not say.
     """
 
     name: str
@@ -218,6 +239,8 @@ class DeviceProfile:
     features: frozenset[str] = frozenset()
     properties: frozenset[str] = frozenset()
     time_domains: frozenset[str] = frozenset()
+    compute_units: _U32 = 0
+    cooperative_matrices: Annotated[tuple[CooperativeMatrix, ...], 256] = ()
 
     def problems(self) -> list[str]:
         """Why pumice cannot run on this device, one sentence each; empty when it can.

@@ -167,7 +167,7 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.setup": set(),
     "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
     "tools.codegen": {"errors", "output_files", "programs"},
-    "tools.compile": {"errors", "input_files", "options", "output_files", "streams", "tables"},
+    "tools.compile": {"device_targets", "errors", "input_files", "options", "output_files", "streams", "tables"},
     "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
     "tools.study": {"errors", "options", "streams", "tables"},
     "tools.bench": {"errors", "input_files", "options", "programs", "run", "streams", "study"},

@@ -28,10 +28,14 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
 @click.option(
     "--target",
     metavar="KIND,…",
-    default="vulkan",
-    show_default=True,
-    help="What the module runs on: vulkan, vulkan:shaderInt64 (devices with that feature), reference; of several it "
-    "chooses when it is loaded.",
+    help="What the module runs on: vulkan (the default), vulkan:shaderInt64 (devices with that feature), reference; of "
+    "several it chooses when it is loaded.",
+)
+@click.option(
+    "--device",
+    metavar="URI",
+    help="Make kernels for this device, of those of `pumice devices`, or for the one that a FILE.json describes; "
+    "without it for every device.",
 )
 @click.option(
     "--calling-convention",
@@ -49,7 +53,8 @@ def compile_(
     file: str,
     output: str | None,
     from_: str | None,
-    target: str,
+    target: str | None,
+    device: str | None,
     calling_convention: str | None,
     compile_to: str | None,
     dump_ir: str | None,
@@ -62,12 +67,15 @@ def compile_(
     --dump-ir write it. Feeds and fetches of a GraphDef are its placeholders and what no node takes, unless they are
     named. The module runs with `pumice run`, with pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
     """
+    from dataclasses import replace
+
     from ...compiler.calling_convention import named_convention
     from ...compiler.codegen.target import Target
     from ...compiler.pipeline import Origin, compile_data
     from ...compiler.stages import STAGES
     from ...files import writing_errors
     from ...status import PumiceError
+    from ..device_targets import device_target
     from ..errors import usage, usage_error
     from ..input_files import read_file, read_stdin
     from ..output_files import Outputs, store
@@ -91,8 +99,10 @@ def compile_(
             written.append(stage)
 
     name = "<stdin>" if file == "-" else file
-    with usage("--target"):
-        made_for = Target(kinds=tuple(target.split(",")))
+    made_for = Target() if device is None else device_target(device)
+    if target is not None:
+        with usage("--target"):
+            made_for = replace(made_for, kinds=tuple(target.split(",")))
     with usage("--calling-convention"):
         convention = None if calling_convention is None else named_convention(calling_convention)
     origin = Origin("hlo" if from_ == "stablehlo" else from_, feed, fetch)

@@ -147,10 +147,10 @@ def run_module(options: ModuleRun) -> None:
 
 def _open(path: str, options: ModuleRun) -> BytecodeModule:
     if path == _STDIN:
-        return BytecodeModule.from_bytes(module_on_stdin(options.devices), "<stdin>")
+        return BytecodeModule.from_bytes(module_on_stdin(options.devices or [None]), "<stdin>")
     if options.preload and not is_program(path):
         return BytecodeModule.from_bytes(read_file(Path(path)), path)
-    return open_program(path, options.devices)
+    return open_program(path, options.devices or [None])
 
 
 def _validation(asked: bool | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner, Result
 
 import pumice
 from pumice.compiler.dialects.syntax.text import parse, to_text
+from pumice.hal_vulkan import DeviceProfile
 from pumice.tools.cli import main
 
 GRAPH = Path(__file__).parents[3] / "examples" / "simple_mul" / "simple_mul.pbtxt"
@@ -179,3 +181,30 @@ def test_a_file_that_is_not_there_and_one_that_cannot_be_written(program: Path, 
     assert "no such file" in run(tmp_path / "gone.mlir", "-o", tmp_path / "x.vmfb").stderr
     done = run(program, "-o", tmp_path / "no" / "folder.vmfb")
     assert done.exit_code == 1 and "cannot be written" in done.stderr
+
+
+def test_a_module_for_a_device(program: Path, tmp_path: Path) -> None:
+    profile = Path(__file__).parents[2] / "data" / "profiles" / "nvidia_rtx_4060.json"
+    listed = tmp_path / "listed.json"  # as `pumice devices --json` nests it
+    listed.write_text(f'{{"index": 0, "profile": {profile.read_text()}}}')
+    made = []
+    for path in (profile, listed):
+        assert run(program, "--device", path, "-o", tmp_path / "mul.vmfb").exit_code == 0
+        made.append((tmp_path / "mul.vmfb").read_bytes())
+    facts = DeviceProfile.from_json(json.loads(profile.read_text()))
+    assert made == [pumice.compile(PROGRAM, file_name=str(program), device=facts)] * 2
+    assert run(program, "--device=reference", "-o", tmp_path / "mul.vmfb").exit_code == 0
+    assert (tmp_path / "mul.vmfb").read_bytes() == pumice.compile(program, targets=["reference"])
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [("{", "expected a device's profile as JSON"), ("[1]", "an object"), ('{"name": "x"}', "which are missing")],
+)
+def test_a_profile_that_is_none(program: Path, tmp_path: Path, record: str, message: str) -> None:
+    (tmp_path / "device.json").write_text(record)
+    done = run(program, "--device", tmp_path / "device.json", "-o", tmp_path / "mul.vmfb")
+    assert done.exit_code == 1 and message in done.stderr and "device.json" in done.stderr
+    assert not (tmp_path / "mul.vmfb").exists()
+    done = run(program, "--device=nowhere://1", "-o", tmp_path / "mul.vmfb")
+    assert done.exit_code == 2 and "--device" in done.stderr

@@ -1,0 +1,133 @@
+"""The target of one device, from what its driver says of it.
+
+This is the one place that knows vendors: strategies ask for a family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple, Protocol
+
+from .target import CooperativeMatrix, Target
+
+CPU: Final = 4
+"""``VK_PHYSICAL_DEVICE_TYPE_CPU``."""
+
+
+class Family(NamedTuple):
+    """Devices that are alike.
+
+    Attributes:
+        name: of the family.
+        compute_units: that a device has where its driver does not say how many.
+    """
+
+    name: str
+    compute_units: int
+
+
+FAMILIES: Final[Mapping[int, Family]] = {
+    0x10DE: Family("nvidia", 32),
+    0x1002: Family("amd", 32),
+    0x8086: Family("intel", 16),
+    0x106B: Family("apple", 10),
+    0x13B5: Family("arm", 4),
+    0x5143: Family("adreno", 4),
+}
+"""By the vendor's PCI number; a device of the type CPU is of the family ``cpu`` whoever made it."""
+
+_CPU: Final = Family("cpu", 4)
+_DEFAULT: Final = Family("default", 8)
+
+FAMILY_NAMES: Final = tuple(each.name for each in (_CPU, *FAMILIES.values(), _DEFAULT))
+"""Names of all families."""
+
+
+class Limits(Protocol):
+    """What targets take of ``VkPhysicalDeviceLimits``."""
+
+    @property
+    def max_compute_shared_memory_size(self) -> int: ...
+    @property
+    def max_compute_work_group_invocations(self) -> int: ...
+    @property
+    def max_compute_work_group_size(self) -> tuple[int, int, int]: ...
+
+
+class Subgroups(Protocol):
+    """What targets take of ``VkPhysicalDeviceSubgroupProperties``."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def supported_operations(self) -> Collection[str]: ...
+    @property
+    def compute_stage(self) -> bool: ...
+
+
+class Matrices(Protocol):
+    """``VkCooperativeMatrixPropertiesKHR``."""
+
+    @property
+    def m(self) -> int: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def k(self) -> int: ...
+    @property
+    def a_type(self) -> str: ...
+    @property
+    def b_type(self) -> str: ...
+    @property
+    def c_type(self) -> str: ...
+    @property
+    def result_type(self) -> str: ...
+    @property
+    def saturating(self) -> bool: ...
+    @property
+    def scope(self) -> str: ...
+
+
+class DeviceFacts(Protocol):
+    """What a driver says of a device, as ``Device.profile`` and ``pumice.list_devices`` have it."""
+
+    @property
+    def device_type(self) -> int: ...
+    @property
+    def vendor_id(self) -> int: ...
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def subgroup(self) -> Subgroups: ...
+    @property
+    def features(self) -> Collection[str]: ...
+    @property
+    def properties(self) -> Collection[str]: ...
+    @property
+    def compute_units(self) -> int: ...
+    @property
+    def cooperative_matrices(self) -> Collection[Matrices]: ...
+
+
+def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Target:
+    """What a module for one device may use; other devices may be unable to load it, and then say so."""
+    family = _CPU if device.device_type == CPU else FAMILIES.get(device.vendor_id, _DEFAULT)
+    limits, subgroup = device.limits, device.subgroup
+    return replace(
+        Target.of_features({*device.features, *device.properties}),
+        kinds=kinds,
+        family=family.name,
+        compute_units=device.compute_units or family.compute_units,
+        subgroup_size=subgroup.size if subgroup.compute_stage else 1,
+        subgroup_operations=tuple(sorted(subgroup.supported_operations)) if subgroup.compute_stage else (),
+        shared_memory=limits.max_compute_shared_memory_size,
+        max_workgroup_invocations=min(limits.max_compute_work_group_invocations, limits.max_compute_work_group_size[0]),
+        float16_arithmetic="shaderFloat16" in device.features,
+        int8_dot={"shaderInt8", "shaderIntegerDotProduct"} <= set(device.features),
+        cooperative_matrices=tuple(
+            CooperativeMatrix(each.m, each.n, each.k, each.a_type, each.b_type, each.c_type, each.result_type)
+            for each in device.cooperative_matrices
+            if each.scope == "subgroup" and not each.saturating
+        ),
+    )

@@ -1,0 +1,68 @@
+"""What programs are compiled for: the device that is asked for, or a recorded one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..status import InvalidArgumentError
+from .errors import usage
+from .input_files import read_file
+
+if TYPE_CHECKING:
+    from ..compiler.codegen.target import Target
+    from ..hal_vulkan import DeviceProfile
+
+
+def device_target(uri: str | None) -> Target:
+    """The target of a device.
+
+    Args:
+        uri: of a device, which is not opened, or the path of a profile, a JSON object as ``pumice devices --json`` has
+            it; ``None`` as for ``pumice.open_device``.
+
+    Raises:
+        UsageError: it is no URI.
+        NotFoundError: there is no such device or file.
+        InvalidArgumentError: the file is no profile.
+        UnavailableError: no Vulkan loader or driver.
+    """
+    from ..compiler.codegen.device_target import target_of
+    from ..compiler.codegen.target import Target
+    from ..runtime.device import is_reference
+
+    if uri is not None and uri.endswith(".json"):
+        return target_of(_recorded(Path(uri)))
+    if is_reference(uri):
+        return Target(kinds=("reference",))
+    from ..hal_vulkan import shared_driver
+
+    with usage("" if uri is None else "--device"):
+        driver = shared_driver()
+        return target_of(driver.profiles[driver.select(uri)])
+
+
+def devices_target(devices: Sequence[str | None]) -> Target:
+    """One target for several devices: what they have in common is what every device of their kinds has."""
+    from ..compiler.codegen.target import Target
+
+    targets = [device_target(uri) for uri in devices]
+    kinds = tuple(sorted({kind for target in targets for kind in target.kinds}, reverse=True)) or ("vulkan",)
+    vulkan = {target for target in targets if target.kinds == ("vulkan",)}
+    return replace(vulkan.pop(), kinds=kinds) if len(vulkan) == 1 else Target(kinds=kinds)
+
+
+def _recorded(path: Path) -> DeviceProfile:
+    from ..hal_vulkan import DeviceProfile
+
+    try:
+        record = json.loads(read_file(path))
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgumentError(f"{path}: expected a device's profile as JSON: {error}") from None
+    try:
+        return DeviceProfile.from_json(record.get("profile", record) if isinstance(record, dict) else record)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{path}: {error.message}") from None
