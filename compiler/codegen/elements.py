@@ -123,6 +123,10 @@ class Frame:
         assert found is not None
         return found
 
+    def keep(self, value: Value, index: Index, scalars: Sequence[Scalar]) -> None:
+        """Says what an operation gives at an index: one scalar for each result of a structure, else one."""
+        self.builder.keep(self._key(value, index), list(scalars))
+
     def scalar(self, value: Value) -> Scalar:
         """The scalar of a value without dimensions, or of the first element."""
         shape = shape_of(value)

@@ -21,7 +21,7 @@ from ...spirv.capabilities import requirements
 from ...spirv.grammar import ENUMERATIONS, ExecutionMode, Op
 from ...spirv.requirement_tables import CAPABILITIES
 from ...spirv.words import read_binary
-from ..codegen.kernel import Binding, Kernel, Limit, Workload, compile_region
+from ..codegen.kernel import Binding, Kernel, Limit, Workload
 from ..codegen.target import Target
 from ..dialects.rules.requirements import OperationError
 from ..dialects.syntax.spirv_module import spirv_code, spirv_module
@@ -32,6 +32,7 @@ from ..ir.printer import source_line
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I64
+from ..strategies.choice import compile_region, strategy_of
 from .variant import Variant
 
 TARGET = "SPIRV"
@@ -51,7 +52,10 @@ def vulkan_kernel(function: Operation, target: Target) -> Kernel:
     """
     in_place = function.integers("iree.executable.in_place")
     is_update = "iree.executable.updates" in function.attributes
-    return compile_region(_region_of(function), str(function.attributes["sym_name"]), target, in_place, is_update)
+    fixed = function.attributes.get("iree.executable.strategy")
+    strategy = None if fixed is None else strategy_of(fixed)
+    name = str(function.attributes["sym_name"])
+    return compile_region(_region_of(function), name, target, in_place, is_update, strategy)
 
 
 def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] = ()) -> Operation:

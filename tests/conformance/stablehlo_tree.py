@@ -15,7 +15,7 @@ from support.regions import run_kernel
 from support.schedules import ScheduleRunner
 
 import pumice
-from pumice.compiler.codegen.kernel import Kernel, compile_region
+from pumice.compiler.codegen.kernel import Kernel
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.attributes import Attribute, FloatAttr, SymbolRef
@@ -37,6 +37,7 @@ from pumice.compiler.passes.sequencing.steps import Schedule
 from pumice.compiler.passes.verification.verify import verify
 from pumice.compiler.pipeline import compile_program, compile_text
 from pumice.compiler.stages import program_of
+from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.targets.reference import ProgramWriter, plain
 from pumice.hal.buffer_view import BufferView
 from pumice.hal_reference.elementwise import is_float, total_order

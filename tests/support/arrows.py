@@ -58,7 +58,8 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.type_converter": {"function_abi", "ir"},
     "compiler.calling_convention": {"function_abi", "ir", "type_converter"},
     "compiler.codegen": {"ir"},
-    "compiler.targets": {"codegen", "dialects.rules", "dialects.syntax", "ir"},
+    "compiler.strategies": {"codegen", "ir"},
+    "compiler.targets": {"codegen", "dialects.rules", "dialects.syntax", "ir", "strategies"},
     "compiler.passes.rewrite": {"dialects.builder", "ir"},
     "compiler.passes.identities": {"ir"},
     "compiler.passes.weights": {"ir"},
@@ -83,6 +84,7 @@ ROOMS: Mapping[str, set[str]] = {
         "passes.dispatch",
         "passes.dynamic",
         "passes.sequencing",
+        "strategies",
         "targets",
     },
     "compiler.conversion": {

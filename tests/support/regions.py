@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 import pumice
-from pumice.compiler.codegen.kernel import Kernel, compile_region
+from pumice.compiler.codegen.kernel import Kernel
 from pumice.compiler.codegen.scalars import storage_bits
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ShapedType
+from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.spirv.grammar import ENUMERATIONS, Op

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...dialects.rules.requirements import OperationError
+from ...ir.attributes import attribute_text
 from ...ir.operation import Operation
 from ...ir.sizes import upper_bound
 from ...ir.source import SourceText
 from ...ir.types import TensorType, Type
+from ...strategies.choice import strategy_of
 from ...targets import reference, vulkan
 from ..dispatch.outline import UNSPECIFIED, buffer_type
 from .stage_rules import Entry, body_of, function_type_of, hold, in_place, infer_types, operations_of, size_of
@@ -85,6 +87,9 @@ class _Checker:
             raise OperationError("a load of each of its first arguments, and a store to each other one, in order")
         in_place(function, "iree.executable.in_place", len(loads))
         hold(_kernel_operation, block.operations[:-1], self._source)
+        fixed = function.attributes.get("iree.executable.strategy")
+        if fixed is not None and strategy_of(fixed) is None:
+            raise OperationError(f"a strategy with all its numbers, got {attribute_text(fixed)}")
         entry = Entry(types, [size_of(each) for each in types], len(stores))
         self._enter(f"{symbol}::@{function.attributes['sym_name']}", entry)
 

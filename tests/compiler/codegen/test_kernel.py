@@ -13,10 +13,10 @@ import pytest
 from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
 
 import pumice
-from pumice.compiler.codegen.kernel import compile_region
 from pumice.compiler.codegen.target import NeedsSplitError, Target
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.ir.types import ScalarType
+from pumice.compiler.strategies.choice import compile_region
 from pumice.status import InvalidArgumentError
 
 Array = npt.NDArray[Any]

@@ -1,0 +1,75 @@
+"""Which strategy computes a region: what an attribute fixes, else what is estimated to cost least."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..codegen.kernel import Kernel
+from ..codegen.region import KernelRegion
+from ..codegen.target import NeedsSplitError, Target, compile_error
+from ..ir.attributes import Attribute, IntegerAttr
+from ..ir.operation import Block
+from .contraction_tile import ContractionTile
+from .elements import Elements
+from .strategy import Strategy
+
+STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, Elements)
+"""All strategies; the last takes every region."""
+
+
+def candidates_of(region: KernelRegion) -> list[Strategy]:
+    """What may compute a region, the cheapest first, up to the one that takes every region."""
+    found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if each[1].takes(region)]
+    ranked = [strategy for _, strategy in sorted(found, key=lambda each: each[0])]
+    return ranked[: next(at for at, each in enumerate(ranked) if isinstance(each, Elements)) + 1]
+
+
+def compile_region(
+    block: Block,
+    name: str,
+    target: Target,
+    in_place: Sequence[int] = (),
+    is_update: bool = False,
+    strategy: Strategy | None = None,
+) -> Kernel:
+    """The kernel of a block: its arguments are the input tensors, its last operation takes the result tensors.
+
+    Args:
+        block: the region.
+        name: of the entry point.
+        target: the device.
+        in_place: inputs whose buffer may be that of the result; each is read only where the same element is written.
+        is_update: whether the result's buffer holds the first input already, of which the last operation updates a
+            slice; only the slice is written.
+        strategy: that computes it, rather than the one that is estimated to be the fastest.
+
+    Raises:
+        CompileError: an operation or a type that no code is generated for, or that the target lacks; or a strategy
+            that does not apply.
+        NeedsSplitError: the region is too much for one kernel.
+    """
+    region = KernelRegion(block, name, target, in_place, is_update)
+    if strategy is not None:
+        if not strategy.takes(region):
+            message = f"the strategy {strategy} does not apply to the region; leave the attribute out"
+            raise compile_error(block.operations[0], message)
+        return strategy.emit(region)
+    *others, last = candidates_of(region)
+    for each in others:
+        try:
+            return each.emit(region)
+        except NeedsSplitError:
+            continue
+    return last.emit(region)
+
+
+def strategy_of(attribute: Attribute) -> Strategy | None:
+    """The strategy that ``Strategy.attribute`` describes, or None."""
+    if not isinstance(attribute, Mapping):
+        return None
+    named = {each.NAME: each for each in STRATEGIES}.get(str(attribute.get("name")))
+    numbers = {key: value.value for key, value in attribute.items() if isinstance(value, IntegerAttr)}
+    if named is None or len(numbers) + 1 != len(attribute) or set(numbers) != set(named.names()):
+        return None
+    return named(**numbers) if all(0 <= number < 1 << 16 for number in numbers.values()) else None

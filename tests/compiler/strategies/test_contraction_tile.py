@@ -1,0 +1,124 @@
+"""Contractions and convolutions by tiles, held against the element generator and the definitions in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.regions import EMULATED, by_definition, function_of, run_kernel
+
+import pumice
+from pumice.compiler.codegen.region import KernelRegion
+from pumice.compiler.ir.operation import Operation
+from pumice.compiler.strategies.choice import candidates_of, compile_region
+from pumice.compiler.strategies.contraction_tile import ContractionTile
+from pumice.compiler.strategies.elements import Elements
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def contraction(left: str, right: str, result: str, numbers: str) -> str:
+    """A contraction and what follows it."""
+    return f"""
+        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
+          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
+          %1 = stablehlo.add %0, %c : tensor<{result}>
+          return %1 : tensor<{result}>
+        }}
+    """
+
+
+def convolution(left: str, right: str, result: str, window: str, groups: int = 1) -> str:
+    """A convolution of pictures."""
+    return f"""
+        func.func @main(%a: tensor<{left}xf32>, %b: tensor<{right}xf32>) -> tensor<{result}xf32> {{
+          %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+            window = {{{window}}} {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+            : (tensor<{left}xf32>, tensor<{right}xf32>) -> tensor<{result}xf32>
+          return %0 : tensor<{result}xf32>
+        }}
+    """
+
+
+PLAIN = "contracting_dims = [1] x [0]"
+CASES = {
+    "whole tiles": contraction("32x48xf32", "48x64xf32", "32x64xf32", PLAIN),
+    "runs and a rest": contraction("9x300xf32", "300x13xf32", "9x13xf32", PLAIN),
+    "edges": contraction("35x17xf32", "17x37xf32", "35x37xf32", PLAIN),
+    "transposed": contraction("17x35xf32", "37x17xf32", "35x37xf32", "contracting_dims = [0] x [1]"),
+    "batched": contraction(
+        "3x17x20xf32", "3x20x19xf32", "3x17x19xf32", "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+    ),
+    "a column": contraction("100x70xf32", "70x1xf32", "100x1xf32", PLAIN),
+    "a row": contraction("1x70xf32", "70x100xf32", "1x100xf32", PLAIN),
+    "halves": contraction("19x140xf16", "140x22xf16", "19x22xf16", PLAIN),
+    "halves, odd": contraction("19x40xf16", "40x21xf16", "19x21xf16", PLAIN),
+    "wide sums": contraction("19x40xbf16", "40x22xbf16", "19x22xf32", PLAIN),
+    "bytes": contraction("19x40xi8", "40x24xi8", "19x24xi32", PLAIN),
+    "doubles": contraction("19x40xf64", "40x22xf64", "19x22xf64", PLAIN),
+    "3x3": convolution("2x9x10x5", "3x3x5x7", "2x9x10x7", "pad = [[1, 1], [1, 1]]"),
+    "strided": convolution("1x9x12x4", "3x2x4x8", "1x4x6x8", "stride = [2, 2]"),
+    "dilated": convolution(
+        "1x6x6x4", "2x2x4x8", "1x9x14x8", "pad = [[0, 0], [4, 4]], lhs_dilate = [2, 2], rhs_dilate = [2, 5]"
+    ),
+    "depthwise": convolution("1x9x10x8", "3x3x1x8", "1x9x10x8", "pad = [[1, 1], [1, 1]]", 8),
+    "grouped": convolution("1x5x6x8", "3x3x4x6", "1x5x6x6", "pad = [[1, 1], [1, 1]]", 2),
+    "1x1": convolution("1x5x6x300", "1x1x300x12", "1x5x6x12", "pad = [[0, 0], [0, 0]]"),
+}
+TILES = [ContractionTile(4, 4, 8, 8), ContractionTile(1, 4, 16, 1), ContractionTile(3, 8, 2, 4)]
+
+
+def arguments_of(function: Operation) -> list[Array]:
+    random = np.random.default_rng(0)
+    types = [value.tensor for value in function.regions[0].block.arguments]
+    return [
+        random.integers(-9, 9, type.shape).astype(type.scalar.dtype)
+        if type.scalar.is_integer
+        else random.standard_normal(type.shape).astype(type.scalar.dtype)
+        for type in types
+    ]
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("tile", TILES, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, tile: ContractionTile) -> None:
+    function = function_of(CASES[name])
+    block = function.regions[0].block
+    if not tile.takes(KernelRegion(block, "main", EMULATED)):
+        vectors = name in ("a column", "a row") and tile.rows > 1
+        assert vectors or name == "halves, odd" or (name in ("3x3", "grouped") and tile.columns == 8)
+        return
+    arguments = arguments_of(function)
+    (found,) = run_kernel(gpu, compile_region(block, "main", EMULATED, strategy=tile), block, arguments)
+    (wanted,) = by_definition(function, arguments)
+    narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(found.dtype), 1e-5)
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("name", [name for name, text in CASES.items() if "dot_general" in text])
+def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> None:
+    function = function_of(CASES[name])
+    block = function.regions[0].block
+    arguments = arguments_of(function)
+    strategies = [Elements(), *(each for each in TILES if each.takes(KernelRegion(block, "main", EMULATED)))]
+    found = [
+        run_kernel(gpu, compile_region(block, "main", EMULATED, strategy=each), block, arguments)[0].tobytes()
+        for each in strategies
+    ]
+    assert len(set(found)) == 1
+
+
+def test_small_regions_are_left_to_the_element_generator() -> None:
+    block = function_of(CASES["edges"]).regions[0].block
+    assert candidates_of(KernelRegion(block, "main", EMULATED)) == [Elements()]
