@@ -51,7 +51,8 @@ from .programs.timed_queue import TimedQueue
 from .submit.calibration import calibrate, calibrate_monotonic
 from .submit.queue import Queue
 from .sync.context import SemaphoreContext
-from .sync.semaphore import ProgramSemaphore, TimelineSemaphore
+from .sync.program_semaphore import ProgramSemaphore
+from .sync.semaphore import TimelineSemaphore
 from .sync.timeline import wait_timeline
 from .vulkan.functions import ffi
 from .vulkan.results import pending_validation, raise_pending_validation
@@ -95,7 +96,7 @@ class Device(LogicalDevice, AnyDevice):
         super().__init__(driver, index, options)
         try:
             self.allocator = Allocator(self)
-            self.semaphore_context = SemaphoreContext(self)
+            self.semaphore_context = SemaphoreContext(self, self.plan.wait)
             self.notifier = self.semaphore_context.notifier
             self.reports = ReportTable(self.allocator)
             self.pipeline_context = PipelineContext(self, self.reports, persistent_cache=persistent_cache)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..formats.image_format import ImageFormat
 from ..status import InvalidArgumentError, UnimplementedError
+from ..waiting import WaitMode, checked_wait_mode
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
 from .arrays.array_device import ArrayDevice
 from .arrays.spec import check_dtype, check_shape
@@ -61,6 +62,7 @@ def open_device(
     persistent_cache: bool = True,
     loop_guard: bool | None = None,
     sanitize: bool | None = None,
+    wait: WaitMode | None = None,
 ) -> Device:
     """Opens a device.
 
@@ -83,11 +85,18 @@ def open_device(
             (docs/trusting-results.md): past the end of a buffer, an array or an image, through null and wild device
             addresses, and reads of workgroup memory that nothing has written. For tests: it costs time. ``None`` reads
             ``PUMICE_SANITIZE``.
+        wait: how the host waits for the device: ``"adaptive"`` looks for as long as recent waits took, some tens of
+            microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` looks until the work is done
+            and keeps a core busy. Calls take another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive. The
+            reference device, which works inside the calls, has nothing to wait for.
 
     Raises:
+        InvalidArgumentError: not a URI, or not a mode of waiting.
         NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
         UnavailableError: no Vulkan loader or driver; the message says what to install.
     """
+    if wait is not None:
+        checked_wait_mode(wait)
     if is_reference(uri):
         from ..hal_reference.device import Device as ReferenceDevice
 
@@ -101,7 +110,9 @@ def open_device(
         VulkanDevice(
             driver,
             index,
-            options=PlanOptions(staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize),
+            options=PlanOptions(
+                staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize, wait=wait
+            ),
             persistent_cache=persistent_cache,
         )
     )

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from ...hal.logical_device import LogicalDevice as AnyDevice
 from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
+from ...waiting import wait_mode_of_environment
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
@@ -103,6 +104,8 @@ class LogicalDevice(AnyDevice):
             options = replace(options, loop_guard=switch("PUMICE_LOOP_GUARD"))
         if options.sanitize is None:
             options = replace(options, sanitize=switch("PUMICE_SANITIZE"))
+        if options.wait is None:
+            options = replace(options, wait=wait_mode_of_environment())
         self.plan: DevicePlan = plan_device(self.profile, options)
         self.staging = self.plan.staging
         self.device_addresses = "bufferDeviceAddress" in self.plan.features

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...status import InvalidArgumentError, UnavailableError
+from ...waiting import WaitMode, checked_wait_mode
 from .features import feature_structures, needed_extensions, offered_extensions
 from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
 
@@ -58,6 +59,7 @@ class PlanOptions:
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: report loops that the driver ends before their time.
         sanitize: report accesses of shaders that go wrong.
+        wait: how the host waits; see ``waiting``.
     """
 
     robust_buffer_access: bool = False
@@ -70,11 +72,14 @@ class PlanOptions:
     block_size: int | None = None
     loop_guard: bool | None = None
     sanitize: bool | None = None
+    wait: WaitMode | None = None
 
     def __post_init__(self) -> None:
         for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize"):
             if (value := getattr(self, name)) is not None and not isinstance(value, bool):
                 raise InvalidArgumentError(f"{name}: expected True, False or None, got {value!r}")
+        if self.wait is not None:
+            checked_wait_mode(self.wait)
         for name in ("max_compute_queues", "max_transfer_queues"):
             if not 1 <= getattr(self, name) <= _MAX_QUEUES:
                 raise InvalidArgumentError(f"{name}: expected 1 to {_MAX_QUEUES}, got {getattr(self, name)}")
@@ -106,6 +111,7 @@ class DevicePlan:
         dedicated_threshold: buffers above this many bytes get memory of their own.
         loop_guard: shaders report loops that the driver ends before their time.
         sanitize: shaders report accesses that go wrong.
+        wait: how the host waits.
         why: one sentence a choice.
     """
 
@@ -129,6 +135,7 @@ class DevicePlan:
     dedicated_threshold: int
     loop_guard: bool
     sanitize: bool
+    wait: WaitMode
     why: tuple[str, ...]
 
 
@@ -195,6 +202,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         dedicated_threshold=block_size // 2,
         loop_guard=_loop_guard(profile, options, why),
         sanitize=bool(options.sanitize),
+        wait=options.wait or "adaptive",
         extensions=tuple(sorted(extensions)),
         why=tuple(why),
     )

@@ -2,7 +2,7 @@
 
 Imports: `vulkan`, `instance`, `hal` and the ground files at the root.
 
-Read: `timeline`, `notifier`, `context`, `semaphore`.
+Read: `look`, `timeline`, `notifier`, `context`, `semaphore`, `program_semaphore`.
 """
 
 from __future__ import annotations

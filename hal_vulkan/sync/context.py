@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ...status import PumiceError
+from ...waiting import WaitMode
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData
+from .look import Looks
 from .notifier import Notifier
 from .timeline import WaitInfo
 
@@ -33,11 +35,15 @@ class SemaphoreContext:
     Attributes:
         signal_lock: held while a payload is checked and signalled.
         wait_infos: structures of finished waits, for the next ones.
-        waiting: the blocked waits, each with its semaphore.
+        waiting: the waits under way, each with its semaphore.
+        mode: how waits are performed, unless the call says otherwise.
+        looks: what they may look at before they block.
     """
 
-    def __init__(self, device: LogicalDevice) -> None:
+    def __init__(self, device: LogicalDevice, mode: WaitMode) -> None:
         self.device = device
+        self.mode: WaitMode = mode
+        self.looks = Looks()
         self.notifier = Notifier(device)
         self.signal_lock = threading.RLock()
         self.wait_infos: list[WaitInfo] = []

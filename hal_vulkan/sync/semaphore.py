@@ -12,8 +12,10 @@ Thread rule: every method may be called from any thread. A blocking wait holds n
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Iterable
+from time import monotonic
 from typing import Protocol
 
 from ...hal.semaphore import MAX_PAYLOAD
@@ -28,12 +30,13 @@ from ...status import (
     InvalidArgumentError,
     PumiceError,
 )
+from ...waiting import chosen
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData, ffi, new
-from ..vulkan.results import VK_TIMEOUT
 from .context import SemaphoreContext
+from .look import Look
 from .notifier import NotificationHeap
-from .timeline import SLICE_NS, WaitInfo, create_timeline
+from .timeline import WaitInfo, block, create_timeline, poll
 
 
 class HeldWork(Protocol):
@@ -64,6 +67,7 @@ class TimelineSemaphore(AnySemaphore):
         held: submissions held back for it, in order; a failure drops them.
         held_by_value: the same as a heap by payload; a signal releases them.
         awaited_by: queues with a submission that waited for it.
+        look: what waits for it have found out.
     """
 
     device: LogicalDevice
@@ -84,6 +88,7 @@ class TimelineSemaphore(AnySemaphore):
         self.held: dict[HeldWork, None] = {}
         self.held_by_value: list[tuple[int, int, HeldWork]] = []
         self.awaited_by: tuple[DeviceQueue, ...] = ()
+        self.look = Look()
         self._unjudged: deque[tuple[int, ReportVerdict]] = deque()
         self.notifications = NotificationHeap()
         context.register(self)
@@ -290,7 +295,7 @@ class TimelineSemaphore(AnySemaphore):
             pass  # the device was lost or closed meanwhile, which ends the waits
 
     def wait(self, value: int, timeout: float | None = None) -> None:
-        """Blocks until the payload is at ``value`` or beyond.
+        """Waits until the payload is at ``value`` or beyond, in the mode of the calling thread or the device.
 
         Args:
             value: the payload to wait for; it need not be scheduled yet.
@@ -304,7 +309,7 @@ class TimelineSemaphore(AnySemaphore):
             self._check_usable()
         if self.reached >= value:
             return
-        device, context = self.device, self.context
+        context = self.context
         pool = context.wait_infos
         try:
             wait = pool.pop()
@@ -312,28 +317,27 @@ class TimelineSemaphore(AnySemaphore):
             wait = WaitInfo()
         if wait.handle is not self.handle:
             wait.handle = wait.semaphores[0] = self.handle
-        wait.values[0] = value
         # Closing the semaphore or the device waits until this is empty: the handle must outlive the call.
         context.waiting[wait] = self
         try:
             if self.failure is not None:
                 raise self.failure.again()
-            remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
-            while True:
-                step = SLICE_NS if remaining < 0 or remaining > SLICE_NS else remaining
-                result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
-                if not result:
-                    break
-                if result != VK_TIMEOUT:
-                    device.check(result, f"waiting for {self.name} to reach {value}")
-                self._check_usable()
-                if remaining >= 0:
-                    remaining -= step
-                    if remaining <= 0:
-                        raise DeadlineExceededError(
-                            f"{self.name} did not reach {value} within {timeout} s (it is at {self.read_payload()}); "
-                            "it can be waited for again"
-                        )
+            mode = chosen.mode or context.mode
+            if mode == "spin":
+                is_reached = self._spin(wait, value, timeout)
+            else:
+                looks = context.looks
+                is_reached = (
+                    mode == "adaptive"
+                    and (looks.longest > 0 or looks.count_cores())
+                    and value <= self.scheduled  # else nothing is under way that could be about to be done
+                    and self._look(wait, value, timeout)
+                ) or block(self.device, wait, value, timeout, self.name, self._check_usable)
+            if not is_reached:
+                raise DeadlineExceededError(
+                    f"{self.name} did not reach {value} within {timeout} s (it is at {self.read_payload()}); "
+                    "it can be waited for again"
+                )
         finally:
             del context.waiting[wait]
             pool.append(wait)
@@ -343,6 +347,26 @@ class TimelineSemaphore(AnySemaphore):
             raise self.failure.again()
         if value > self.reached:
             self.reached = value
+
+    def _look(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
+        """Looks at the payload for a while; whether it is reached."""
+        looks = self.context.looks
+        begin = monotonic()
+        length = looks.length(self.look, begin)
+        if not length or (timeout is not None and not timeout > length):
+            return False
+        passed = poll(self.device, wait, value, begin + length, self._check_usable) - begin
+        if wait.counter[0] >= value:
+            looks.found(self.look, passed)
+            return True
+        looks.missed(self.look, passed)
+        return False
+
+    def _spin(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
+        """Looks at the payload until it is reached; ``False`` after ``timeout`` seconds."""
+        limit = -1 if timeout is None else timeout_nanoseconds(timeout)
+        poll(self.device, wait, value, math.inf if limit < 0 else monotonic() + limit / 1e9, self._check_usable)
+        return int(wait.counter[0]) >= value
 
     def notify(self, value: int, callback: Callback) -> Notification:
         """Calls back once when the payload is at ``value`` or the semaphore fails. Blocks nothing.
@@ -397,24 +421,3 @@ class TimelineSemaphore(AnySemaphore):
         context.unregister(self)
         queues = self.awaited_by
         self.device.defer(lambda: context.destroy(handle, queues))
-
-
-class ProgramSemaphore(TimelineSemaphore):
-    """A timeline semaphore at 0 of a program, closed after its last reference is gone."""
-
-    __slots__ = ()
-
-    def __init__(self, context: SemaphoreContext, name: str) -> None:
-        context.device.check_usable()
-        super().__init__(context, 0, name)
-
-    def close(self) -> None:
-        """Destroys the semaphore and drops work that waits for it on the host; idempotent."""
-        if self.held:
-            self.fail(CancelledError("nobody is left who could signal this fence; work that waits for it is dropped"))
-        super().close()
-
-    def __del__(self) -> None:
-        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
-        if not getattr(self, "is_closed", True):
-            self.device.dropped.append(self)

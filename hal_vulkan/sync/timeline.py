@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import monotonic
 from typing import Final
 
 from ...hal.timeouts import timeout_nanoseconds
@@ -9,6 +11,7 @@ from ...status import DeadlineExceededError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
+from .look import give_way
 
 # Ctrl-C cannot interrupt a native wait, so long waits are made of slices this long.
 SLICE_NS: Final = 250_000_000
@@ -17,12 +20,13 @@ SLICE_NS: Final = 250_000_000
 class WaitInfo:
     """A VkSemaphoreWaitInfo for one semaphore at a time."""
 
-    __slots__ = ("handle", "info", "semaphores", "values")
+    __slots__ = ("counter", "handle", "info", "semaphores", "values")
 
     def __init__(self, handle: CData = ffi.NULL) -> None:
         self.handle = handle
         self.semaphores = ffi.new("VkSemaphore[1]", [handle])
         self.values = ffi.new("uint64_t[1]")
+        self.counter = ffi.new("uint64_t *")  # for looks at the payload
         self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
 
 
@@ -35,19 +39,47 @@ def create_timeline(device: LogicalDevice, name: str | None, initial_value: int 
     return handle
 
 
-def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, what: str) -> None:
-    """Blocks until a timeline semaphore is at ``value``; DeadlineExceededError after ``timeout`` seconds."""
-    wait = WaitInfo(handle)
+def poll(device: LogicalDevice, wait: WaitInfo, value: int, until: float, check: Callable[[], None]) -> float:
+    """Looks at a payload until it is at ``value``, or ``monotonic()`` at ``until``; the time at the end.
+
+    ``wait.counter`` has the payload then. ``check`` is called between looks, and may raise.
+    """
+    query, owner, handle, counter = device.fn.vkGetSemaphoreCounterValue, device.handle, wait.handle, wait.counter
+    while True:
+        result = query(owner, handle, counter)
+        if result:
+            device.check(result, "looking at a semaphore")
+        now = monotonic()
+        if counter[0] >= value or now >= until:
+            return now
+        check()
+        give_way()
+
+
+def block(
+    device: LogicalDevice, wait: WaitInfo, value: int, timeout: float | None, what: str, check: Callable[[], None]
+) -> bool:
+    """Sleeps until a payload is at ``value``; ``False`` after ``timeout`` seconds.
+
+    ``check`` is called every now and then, and may raise.
+    """
     wait.values[0] = value
     remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
     while True:
-        step = SLICE_NS if remaining < 0 else min(remaining, SLICE_NS)
+        step = SLICE_NS if remaining < 0 or remaining > SLICE_NS else remaining
         result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
         if result == VK_SUCCESS:
-            return
+            return True
         if result != VK_TIMEOUT:
             device.check(result, f"waiting for {what}")
+        check()
         if remaining >= 0:
             remaining -= step
             if remaining <= 0:
-                raise DeadlineExceededError(f"waited {timeout} s for {what}")
+                return False
+
+
+def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, what: str) -> None:
+    """Blocks until a timeline semaphore is at ``value``; DeadlineExceededError after ``timeout`` seconds."""
+    if not block(device, WaitInfo(handle), value, timeout, what, lambda: None):
+        raise DeadlineExceededError(f"waited {timeout} s for {what}")

@@ -22,6 +22,7 @@ from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError
+from ...waiting import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
 from .host_value import HostValue
 from .pending import Fences, settle, unreached, wait_for
@@ -224,17 +225,22 @@ class DeviceArray(HostValue, Closing):
         """Whether a program that writes it was noted. For the runtime."""
         return bool((self if self._base is None else self._base)._fences)
 
-    def wait(self, timeout: float | None = None) -> DeviceArray:
-        """Blocks until work that writes it is done; returns itself.
+    def wait(self, timeout: float | None = None, *, wait: WaitMode | None = None) -> DeviceArray:
+        """Waits until work that writes it is done; returns itself.
 
         Args:
             timeout: seconds; ``None`` waits for ever.
+            wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the device was opened.
 
         Raises:
+            InvalidArgumentError: not a timeout, or not a mode of waiting.
             DeadlineExceededError: the time passed first; it can be waited for again.
             PumiceError: what went wrong on the device.
         """
         check_timeout(timeout)
+        if wait is not None:
+            with waits(wait):
+                return self.wait(timeout)
         root = self if self._base is None else self._base
         if root._fences:
             timeout = wait_for(root._fences, timeout)

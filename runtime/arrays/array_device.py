@@ -22,6 +22,7 @@ from ...hal.command_buffer import CommandBuffer
 from ...hal.device import Device as HalDevice
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError
+from ...waiting import WaitMode, waits
 from .spec import raw_bytes
 from .verdict import Verdicts
 
@@ -84,14 +85,16 @@ class ArrayDevice(Closing):
             self._payload = payload
         return payload
 
-    def wait(self, payload: int | None = None, timeout: float | None = None) -> None:
-        """Blocks until everything submitted so far (or up to ``payload``) is done.
+    def wait(self, payload: int | None = None, timeout: float | None = None, *, wait: WaitMode | None = None) -> None:
+        """Waits until everything submitted so far (or up to ``payload``) is done.
 
         Args:
             payload: what ``submit`` returned; ``None`` means everything.
             timeout: seconds; ``None`` waits for ever.
+            wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the device was opened.
 
         Raises:
+            InvalidArgumentError: not a payload, a timeout or a mode of waiting.
             DeadlineExceededError: the time passed first.
             DeviceLostError: the device was lost.
             DataLossError: the driver cut a kernel's loops, and nobody was told yet (docs/trusting-results.md).
@@ -103,7 +106,8 @@ class ArrayDevice(Closing):
             raise InvalidArgumentError(
                 f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
             )
-        self._stream.wait(payload, timeout)
+        with waits(wait):
+            self._stream.wait(payload, timeout)
         self.verdicts.check_all(payload)
 
     def finish(self, payload: int, timeout: float | None = None) -> None:

@@ -25,6 +25,7 @@ from ...hal_vulkan.commands.resources import Resource
 from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
 from ...spirv.block_names import Layouts, with_names
 from ...status import InvalidArgumentError, NotFoundError, shown
+from ...waiting import WaitMode, waits
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import ArraySpec
@@ -156,6 +157,7 @@ class Kernel(Closing):
         groups: Groups | None = None,
         push: Push = None,
         uses: DeviceArray | Sequence[DeviceArray] | None = None,
+        wait: WaitMode | None = None,
         **named: KernelArgument | PushValue,
     ) -> KernelResult:
         """Runs the kernel.
@@ -170,6 +172,8 @@ class Kernel(Closing):
             push: push constants as bytes of the whole block, values in order, or values by name.
             uses: arrays whose addresses the call passes as numbers, or that memory it passes points to. They are held
                 and waited for like arguments. Arrays given in the place of pointers are anyway.
+            wait: how the call waits, if it has to: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``;
+                ``None`` as the device was opened.
             named: arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
                 function, and push constants by the names of the block's members. An array of bindings takes a sequence
                 of arrays. A name that stands for two things is refused.
@@ -184,6 +188,9 @@ class Kernel(Closing):
             InvalidArgumentError: wrong number, dtype or size of arrays, or wrong push constants; the message names the
                 binding and the shader's declaration.
         """
+        if wait is not None:
+            with waits(wait):
+                return self(*arrays, out=out, groups=groups, push=push, uses=uses, wait=None, **named)
         if self.device.hal.abandoned:  # a forked child, where a thread that is gone may hold the locks
             self.device.hal.check_usable()
         parameters = self.parameters

@@ -11,6 +11,7 @@ from ...status import InvalidArgumentError
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
+from ...waiting import WaitMode
 from .donation import Donate
 from .outputs import Out
 from .session_devices import CallTarget
@@ -49,7 +50,7 @@ class SessionCalls:
         out: Out | None = None,
         donate: Donate | None = None,
         timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
+        wait: Fence | HalFence | WaitMode | None = None,
         signal: Fence | HalFence | None = None,
         **named: object,
     ) -> Any:

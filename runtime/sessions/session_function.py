@@ -13,6 +13,7 @@ from ...vm.execution.context import Function
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
+from ...waiting import WaitMode, waits
 from ..profiling.call import now
 from .binding import argument_binder, result_unbinder
 from .bound_function import BoundFunction
@@ -60,7 +61,7 @@ class SessionFunction(BoundFunction):
         out: Out | None = None,
         donate: Donate | None = None,
         timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
+        wait: Fence | HalFence | WaitMode | None = None,
         signal: Fence | HalFence | None = None,
         **named: object,
     ) -> Any:
@@ -81,7 +82,8 @@ class SessionFunction(BoundFunction):
             timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` is no limit.
                 Native functions written in Python are not interrupted; the deadline is checked when they return.
             wait: for asynchronous functions: what the work waits for, such as
-                ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``.
+                ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``. For any function, how the call waits:
+                ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; else as its devices were opened.
             signal: for asynchronous functions: signalled when the work is done. The call then returns when the work is
                 submitted, and its results are ready when the fence is. If the call raises, the fence is unchanged.
             named: arguments by declared name.
@@ -100,6 +102,9 @@ class SessionFunction(BoundFunction):
             PermissionDeniedError: an array of ``out`` is in memory that may only be read.
             PumiceError: the program's failure, with its location. What it had written to ``out`` stays there.
         """
+        if isinstance(wait, str):
+            with waits(wait):
+                return self(*arguments, out=out, donate=donate, timeout=timeout, wait=None, signal=signal, **named)
         target = self._target
         context = target.context
         if context.is_closed:
@@ -143,7 +148,7 @@ class SessionFunction(BoundFunction):
         values: Sequence[Any],
         *,
         timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
+        wait: Fence | HalFence | WaitMode | None = None,
         signal: Fence | HalFence | None = None,
     ) -> Any:
         """Calls with the VM's values that ``bind`` made, waits like a call, and returns the VM's values.
@@ -153,6 +158,9 @@ class SessionFunction(BoundFunction):
                 storages of results these are allocated, and returned if the function returns nothing.
             timeout, wait, signal: as for a call, whose errors it has.
         """
+        if isinstance(wait, str):
+            with waits(wait):
+                return self.call_bound(values, timeout=timeout, signal=signal)
         if self._takes_storages and isinstance(values, Sequence) and len(values) == len(self.outputs.inputs):
             call = OutputCall(self.outputs, tuple(values), {}, None, None, wait, signal)
             return self._perform(call.bind, call.results, timeout, wait, signal)

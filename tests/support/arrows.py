@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-GROUND = {"closing", "status", "notification", "awaiting", "install_hints", "files", "cache", "lazy", "terminal"}
+GROUND = {
+    "closing",
+    "status",
+    "waiting",
+    "notification",
+    "awaiting",
+    "install_hints",
+    "files",
+    "cache",
+    "lazy",
+    "terminal",
+}
 FORMATS = {*GROUND, "formats", "spirv"}
 DEVICES = {"hal", "hal_reference", "hal_vulkan"}
 ALLOWED: Mapping[str, set[str]] = {
@@ -22,6 +33,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "cache": set(),
     "lazy": set(),
     "terminal": set(),
+    "waiting": {"status"},
     "formats": {*GROUND, "formats"},
     "spirv": FORMATS,
     "vm": {*GROUND, "formats", "vm"},

@@ -1,0 +1,99 @@
+"""How long a wait looks at a counter before it blocks.
+
+To be woken costs more than many a dispatch takes, so a wait first looks whether its work is about to be done. A look in
+vain costs processor time and nothing else: it gives its core to any other thread that wants it. Three things bound it.
+
+- Looks take no longer than some tens of microseconds, fewer on few cores: a driver that runs on the processor needs
+  them. With one core there are none.
+- They take twice as long as waits of this kind, which are those for one semaphore, took recently.
+- Looks in vain may take two percent of the time at most; one that was not in vain earns as much as it took. Work that
+  always takes longer, or that never comes, is soon waited for by blocking alone.
+
+Thread rule: any thread; what two threads note at the same moment may be lost.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+LONGEST_S: Final = 100e-6
+"""The longest look."""
+_FEW_CORES_S: Final = 50e-6  # with two or three cores
+_MARGIN_S: Final = 5e-6
+_CREDIT_S: Final = 2e-3  # the most that looks in vain may take at a stretch
+_SHARE: Final = 0.02  # of the time
+_CORES_FOR: Final = 64  # looks, for which the number of cores is believed
+
+give_way = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
+"""Lets another thread have the core; returns at once if none wants it."""
+
+
+class Look:
+    """What waits of one kind have found out.
+
+    Attributes:
+        usual: seconds that looks take which are not in vain.
+    """
+
+    __slots__ = ("usual",)
+
+    def __init__(self) -> None:
+        self.usual = LONGEST_S
+
+
+class Looks:
+    """The looks of a device: what they may cost, and have cost.
+
+    Attributes:
+        longest: seconds that a look may take on the cores there are; 0 for not at all.
+    """
+
+    __slots__ = ("_credit", "_left", "_noted", "longest")
+
+    def __init__(self) -> None:
+        self._credit = _CREDIT_S
+        self._noted = 0.0
+        self._left = 0
+        self.longest = 0.0
+        self.count_cores()
+
+    def count_cores(self) -> bool:
+        """Whether there are cores to look on, counted anew at times: the process may be pinned to one at any time."""
+        self._left -= 1
+        if self._left <= 0:
+            self._left = _CORES_FOR
+            self.longest = longest_look(core_count())
+        return self.longest > 0
+
+    def length(self, kind: Look, now: float) -> float:
+        """Seconds for which to look; 0 for not at all. ``now`` is ``time.monotonic()``."""
+        self._credit = min(_CREDIT_S, self._credit + _SHARE * (now - self._noted))
+        self._noted = now
+        if self._credit <= 0 or not self.count_cores():
+            return 0.0
+        return min(self.longest, 2 * kind.usual + _MARGIN_S)
+
+    def found(self, kind: Look, seconds: float) -> None:
+        """What was waited for came after some seconds of looking."""
+        kind.usual += (seconds - kind.usual) / 8
+        self._credit += seconds
+
+    def missed(self, kind: Look, seconds: float) -> None:
+        """It did not."""
+        kind.usual = min(LONGEST_S, 2 * kind.usual + _MARGIN_S)
+        self._credit -= min(seconds, LONGEST_S)  # what it took longer was other threads' time
+
+
+def longest_look(cores: int) -> float:
+    """Seconds that a look may take on so many cores."""
+    return 0.0 if cores < 2 else _FEW_CORES_S if cores < 4 else LONGEST_S
+
+
+def core_count() -> int:
+    """How many cores the calling thread may run on."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # not on this platform
+        return os.cpu_count() or 1

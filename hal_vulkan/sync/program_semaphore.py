@@ -1,0 +1,28 @@
+"""Semaphores of programs, which nobody closes."""
+
+from __future__ import annotations
+
+from ...status import CancelledError
+from .context import SemaphoreContext
+from .semaphore import TimelineSemaphore
+
+
+class ProgramSemaphore(TimelineSemaphore):
+    """A timeline semaphore at 0 of a program, closed after its last reference is gone."""
+
+    __slots__ = ()
+
+    def __init__(self, context: SemaphoreContext, name: str) -> None:
+        context.device.check_usable()
+        super().__init__(context, 0, name)
+
+    def close(self) -> None:
+        """Destroys the semaphore and drops work that waits for it on the host; idempotent."""
+        if self.held:
+            self.fail(CancelledError("nobody is left who could signal this fence; work that waits for it is dropped"))
+        super().close()
+
+    def __del__(self) -> None:
+        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        if not getattr(self, "is_closed", True):
+            self.device.dropped.append(self)
