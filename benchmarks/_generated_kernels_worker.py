@@ -1,0 +1,59 @@
+"""One side of generated_kernels.py: a process that times calls of a compiled module. Not a benchmark.
+
+``python _generated_kernels_worker.py MODULE CASE RESULTS DEVICE``. It calls the module with the case's arguments on the
+device, keeps the results as ``RESULTS.0.npy``, …, says ``ready``, and answers ``run 10`` with the nanoseconds of each
+of ten calls. With ``peaks`` for the module it answers with the device's bytes and floating-point operations a second.
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import time
+
+import numpy as np
+from kernel_programs import CASES
+
+import pumice
+from pumice.study.workloads.peaks import measure_peaks
+
+FIRST_CALL_S = 60
+"""A module that takes longer than this for one call is given up."""
+
+
+def main(module: str, case: str, results: str, uri: str) -> None:
+    """The command line."""
+    with pumice.open_device(uri) as device:
+        if module == "peaks":
+            print("ready", flush=True)
+            for _ in sys.stdin:
+                peaks = measure_peaks(device).peaks
+                print(peaks["GB/s"] * 1e9, peaks["GFLOP/s"] * 1e9, flush=True)
+            return
+        with pumice.Session(device) as session:
+            loaded = session.load(module)
+            name = next(each for each in loaded.exports if not each.startswith("__") and not each.endswith("$async"))
+            function = session.lookup(f"{loaded.name}.{name}")
+            arguments = [device.asarray(array) for array in CASES[case].arrays()]
+            signal.alarm(FIRST_CALL_S)
+            given = function(*arguments)
+            signal.alarm(0)
+            for number, result in enumerate(given if isinstance(given, tuple) else (given,)):
+                np.save(f"{results}.{number}.npy", result.numpy())
+            given = result = None
+            print("ready", flush=True)
+            gc.collect()
+            gc.freeze()
+            clock = time.perf_counter_ns
+            for line in sys.stdin:
+                times = [0] * int(line.split()[1])
+                for index in range(len(times)):
+                    begin = clock()
+                    function(*arguments)
+                    times[index] = clock() - begin
+                print(*times, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
