@@ -4,7 +4,7 @@ Calling sequence: ``Builder`` → buffers, then expressions by operators and met
 ``loop`` → ``finish``.
 
 An instruction that was written before with the same operands, in a block that dominates, is not written again; integers
-and booleans that are known are computed here. Every instruction is pure but ``store``: loads are of buffers that the
+and booleans that are known are computed here. Every instruction is pure but ``store`` and ``atomic``: loads are of buffers that the
 shader does not write, or of constants.
 """
 
@@ -21,6 +21,10 @@ from .words import encode
 # GLSL.std.450, "Binary Form".
 _EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
 _FIND_UMSB: Final = 75
+
+# Scope and memory semantics of atomic instructions.
+_DEVICE: Final = 1
+_RELAXED: Final = 0
 
 
 class Id:
@@ -302,6 +306,15 @@ class Builder:
         """Writes a word of a buffer."""
         place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
         self._body += encode(Op.Store, place.number, value.number)
+
+    def atomic(self, opcode: int, buffer: int, index: Id, value: Id) -> Id:
+        """A word of a buffer as it was before an atomic instruction such as ``AtomicIAdd`` changed it by a value."""
+        place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
+        found = Id(self, self._declared.fresh(), U32)
+        scope, order = self.word(_DEVICE), self.word(_RELAXED)
+        operands = (place.number, scope.number, order.number, value.number)
+        self._body += encode(opcode, self._declared.type(U32), found.number, *operands)
+        return found
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
         """A word of a constant table; zero for one without words, which is in code that does not run."""

@@ -14,7 +14,7 @@ from functools import partial
 from typing import ClassVar
 
 from ...spirv.builder import Id
-from ..codegen import movement
+from ..codegen import movement, scatters
 from ..codegen.elements import Frame, scalar_of, shape_of
 from ..codegen.index import Index
 from ..codegen.kernel import Kernel, Workload, word_count
@@ -116,19 +116,22 @@ def _write(
 
 
 def _slice_of(value: Value) -> Value:
-    """What an update of a slice writes."""
+    """What an update of a slice writes, or a scatter."""
     assert isinstance(value.owner, Operation)
-    return value.owner.operands[1]
+    return value.owner.operands[2 if value.owner.name == "stablehlo.scatter" else 1]
 
 
 def _update(
     frame: Frame, invocation: Id, shape: tuple[Dim, ...], values: Sequence[Value], buffers: Sequence[int]
 ) -> None:
-    """Writes an invocation's element of a slice of whole words into the result that holds the rest."""
+    """Writes an invocation's element of what updates the result that holds the rest, of whole words."""
     (value,), (buffer,) = values, buffers
     update, type = _slice_of(value), scalar_of(value)
     assert isinstance(value.owner, Operation)
     index = Index(frame.builder, shape, linear=invocation)
+    if value.owner.name == "stablehlo.scatter":
+        scatters.write_update(frame, value.owner, index, buffer)
+        return
     place = movement.place_of_update(frame, value.owner, index).linear
     words = frame.scalars.to_words(type, frame.at(update, index))
     for position, word in enumerate(words):

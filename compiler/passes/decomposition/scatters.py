@@ -1,9 +1,8 @@
-"""Scatters of many updates: updates sorted by where they go, those of one place joined, and each place finds its own.
+"""Scatters of many updates, in terms of such as go forward (``direct_scatters``), or of sorted updates.
 
 A kernel computes a scatter backwards: each element of the result looks at every update. That is as many looks as there
-are updates times elements; beyond a few million, and for windows that hold too many elements, this file takes over.
-Updates of one place stay in order. Where the body is one associative operation they are joined in log₂ n steps;
-otherwise they are applied in rounds, each place's first ones in the first.
+are updates times elements; beyond some thousands, this file takes over. The updates are brought into the form of one
+row for each key first; ``updates_by_place`` applies those.
 """
 
 from __future__ import annotations
@@ -13,23 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
-from ...ir.operation import Block, Operation, Region, Value, tensor_of
-from ...ir.types import F32, I1, I32, I64, ScalarType, TensorType
+from ...ir.attributes import DenseArray, StructAttr, type_shape
+from ...ir.operation import Block, Operation, Value, tensor_of
+from ...ir.types import I1, I32, I64, TensorType
 from ..canonical.legacy import over_tensors
-from ..identities import REPLACED, joined_by
+from ..direct_scatters import MAX_LOOKS, is_direct
 from ..rewrite import rewrite_block
-from ..weights import iterations_of
+from .updates_by_place import applied, most_looks
 
 Values = Sequence[Value]
 
-MAX_UPDATES: Final = 1024
-"""Updates that each element of a result looks at."""
-
-MAX_WORK: Final = 1 << 24
-"""Looks of all elements together, of more than a few updates each."""
-
-_FEW: Final = 16
 _FAR: Final = 1 << 30
 
 
@@ -51,8 +43,7 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 def _is_small(count: int, elements: int, body: Block) -> bool:
     """Whether so many looks of each element are few enough, with a body that is applied in each."""
-    most = MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
-    return count <= min(_FEW, most) or (count <= most and count * elements <= MAX_WORK)
+    return count * elements <= MAX_LOOKS and count <= most_looks(body)
 
 
 # -- scatters --------------------------------------------------------------------------------------------
@@ -71,7 +62,7 @@ def _scatter(builder: Builder, operation: Operation) -> Values | None:
     vector = numbers.int("index_vector_dim")
     batches = [scatter[source - (source > vector)] for source in index_batch]
     updated = math.prod(shape[axis] for axis in scatter if axis not in batches)
-    if 0 in target or _is_small(updated, math.prod(target), operation.regions[0].block):
+    if 0 in target or is_direct(operation) or _is_small(updated, math.prod(target), operation.regions[0].block):
         return None
     # Dimensions in which an update is at one place, and those in which it is a row from the start.
     kept = [axis for axis in range(len(target)) if axis not in inserted and axis not in input_batch]
@@ -108,7 +99,7 @@ def _scatter(builder: Builder, operation: Operation) -> Values | None:
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
     old = [builder.reshape(_transposed(builder, value, axes), (places, *lengths)) for value in reached]
     body = operation.regions[0].block
-    new = _applied(builder, body, keys, given, old, operation.flag("unique_indices"))
+    new = applied(builder, body, keys, given, old, operation.flag("unique_indices"))
     back = [axes.index(axis) for axis in range(len(axes))]
     found = []
     for value, before in zip(new, inputs, strict=True):
@@ -150,143 +141,6 @@ def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
     return builder.append("transpose", [value], [type], {"permutation": DenseArray(I64, tuple(order))}).result
 
 
-# -- updates by place ------------------------------------------------------------------------------------
-
-
-def _applied(builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool) -> Values:
-    """Rows after the updates to them.
-
-    Args:
-        builder: appends what is needed.
-        body: from rows and updates to rows.
-        keys: the row that each update goes to; none where it is their number.
-        updates: one row for each key.
-        old: the rows.
-        is_unique: whether no row has more than one update.
-    """
-    (total,), places = _shape(keys), _shape(old[0])[0]
-    type = TensorType((total,), I32)
-    scalars = [TensorType((), I32)] * 4
-    region = builder.region(scalars, lambda inner, four: [inner.compare("LT", four[0], four[1])])
-    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(0, I64), "is_stable": True}
-    both = builder.append("sort", [keys, builder.iota(type, 0)], [type, type], attributes, [region])
-    keys, order = both.results
-    element = tensor_of(old[0]).scalar
-    joined = joined_by(body)
-    given: Values = [taken(builder, value, order) for value in updates]
-    if not is_unique and joined not in ("", REPLACED):
-        if joined == "add" and element.kind == "float" and element.bits < 32:
-            old, given = ([builder.convert(value, F32) for value in values] for values in (list(old), given))
-            body = _sum_body(builder, F32).block
-        given = _joined(builder, body, keys, given)
-    rows = builder.iota(TensorType((places,), I32), 0)
-    ends = _bound(builder, keys, rows)
-    if is_unique or joined:
-        last = builder.elementwise("maximum", builder.elementwise("subtract", ends, 1), 0)
-        hit = builder.elementwise(
-            "and", builder.compare("GT", ends, 0), builder.compare("EQ", taken(builder, keys, last), rows)
-        )
-        found = _updated(builder, body, old, given, last, hit)
-        return [builder.convert(value, element) for value in found] if len(found) == 1 else found
-    starts = _bound(builder, keys, builder.elementwise("subtract", rows, 1))
-    return _in_rounds(builder, body, old, given, starts, ends)
-
-
-def _sum_body(builder: Builder, element: ScalarType) -> Region:
-    scalar = TensorType((), element)
-    return builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
-
-
-def taken(builder: Builder, value: Value, positions: Value) -> Value:
-    """Rows at positions of the first dimension."""
-    (count,), shape = _shape(positions), _shape(value)
-    fields = {
-        "offset_dims": tuple(range(1, len(shape))),
-        "collapsed_slice_dims": (0,),
-        "start_index_map": (0,),
-        "index_vector_dim": 1,
-    }
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", fields),
-        "slice_sizes": DenseArray(I64, (1, *shape[1:])),
-    }
-    type = TensorType((count, *shape[1:]), tensor_of(value).element)
-    return builder.append("gather", [value, builder.reshape(positions, (count, 1))], [type], attributes).result
-
-
-def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Values:
-    """For each update, the updates of the same place up to it, joined."""
-    (total,) = _shape(keys)
-    distance = 1
-    while distance < total:
-        before = [builder.piece(value, 0, 0, total - distance) for value in values]
-        after = [builder.piece(value, 0, distance, total) for value in values]
-        same = builder.compare(
-            "EQ", builder.piece(keys, 0, 0, total - distance), builder.piece(keys, 0, distance, total)
-        )
-        joined = over_tensors(builder, body, [*before, *after])
-        values = [
-            builder.concatenate([builder.piece(value, 0, 0, distance), _chosen(builder, same, new, old)], 0)
-            for value, new, old in zip(values, joined, after, strict=True)
-        ]
-        distance *= 2
-    return values
-
-
-def _chosen(builder: Builder, predicate: Value, chosen: Value, other: Value) -> Value:
-    """Rows by a predicate of each."""
-    return builder.select(builder.broadcast(predicate, _shape(chosen), (0,)), chosen, other)
-
-
-def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
-    """For each row, how many of the sorted keys are not above it."""
-    (total,) = _shape(keys)
-    found = builder.like(rows, 0)
-    step = 1 << (total.bit_length() - 1)
-    while step:
-        after = builder.elementwise("add", found, step)
-        last = builder.elementwise("minimum", builder.elementwise("subtract", after, 1), total - 1)
-        fits = builder.elementwise(
-            "and", builder.compare("LE", after, total), builder.compare("LE", taken(builder, keys, last), rows)
-        )
-        found = builder.select(fits, after, found)
-        step //= 2
-    return found
-
-
-def _updated(builder: Builder, body: Block, old: Values, updates: Values, positions: Value, hit: Value) -> list[Value]:
-    """Rows after one update of each that is hit."""
-    chosen = [taken(builder, value, positions) for value in updates]
-    new = over_tensors(builder, body, [*old, *chosen])
-    return [_chosen(builder, hit, one, other) for one, other in zip(new, old, strict=True)]
-
-
-def _in_rounds(
-    builder: Builder, body: Block, old: Values, updates: Values, starts: Value, ends: Value
-) -> Sequence[Value]:
-    """Each row's updates one after another, those of all rows at the same time."""
-    index = TensorType((), I32)
-    counts = builder.elementwise("subtract", ends, starts)
-    region = builder.region([index, index], lambda inner, pair: [inner.elementwise("maximum", *pair)])
-    zero = builder.constant(0, index)
-    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
-    most = builder.append("reduce", [counts, zero], [index], axes, [region]).result
-
-    def condition(inner: Builder, values: Values) -> Values:
-        return [inner.compare("LT", values[0], most)]
-
-    def step(inner: Builder, values: Values) -> Values:
-        number, *rows = values
-        position = inner.elementwise("add", starts, inner.broadcast(number, _shape(starts), ()))
-        hit = inner.compare("LT", position, ends)
-        position = inner.select(hit, position, 0)
-        return [inner.elementwise("add", number, 1), *_updated(inner, body, rows, updates, position, hit)]
-
-    types = [index, *(value.type for value in old)]
-    regions = [builder.region(types, condition), builder.region(types, step)]
-    return builder.append("while", [zero, *old], types, regions=regions).results[1:]
-
-
 # -- selections ------------------------------------------------------------------------------------------
 
 
@@ -301,6 +155,7 @@ def _select_and_scatter(builder: Builder, operation: Operation) -> Values | None
     count = math.prod(_shape(value))
     if not count or _is_small(windows * (1 + math.prod(sizes)), count, scatter):
         return None
+    is_apart = all(size <= stride for size, stride in zip(sizes, strides, strict=True))
     element = tensor_of(value).scalar
     flat = builder.iota(TensorType((count,), I32), 0)
     numbers = builder.reshape(flat, _shape(value))
@@ -323,7 +178,7 @@ def _select_and_scatter(builder: Builder, operation: Operation) -> Values | None
     keys = builder.reshape(builder.select(chosen[2], chosen[1], count), (math.prod(_shape(source)),))
     updates = builder.reshape(source, (math.prod(_shape(source)),))
     old = builder.broadcast(start, (count,), ())
-    (found,) = _applied(builder, scatter, keys, [updates], [old], False)
+    (found,) = applied(builder, scatter, keys, [updates], [old], is_apart)
     return [builder.reshape(found, _shape(value))]
 
 

@@ -1,7 +1,7 @@
 """Which inputs of a dispatch region may lie where its result does.
 
 An input may if each of its elements is read only by what computes the element at the same place. A region that updates
-a slice of an input and does nothing else with it need not write the other elements.
+a slice of an input, or scatters to it, and does nothing else with it need not write the other elements.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 from ...ir.operation import Block, Operation, Value
 from ...ir.sizes import Dim
 from ...ir.types import ShapedType
+from ..direct_scatters import is_direct
 from .regions import HEAVY, MOVES
 
 _FIRST: Final = frozenset({"dynamic_update_slice", "scatter"})
@@ -42,11 +43,11 @@ def in_place_inputs(block: Block) -> tuple[int, ...]:
 
 
 def updates_slice(block: Block) -> bool:
-    """Whether a region's result is its first input but for a slice, and that input is used for nothing else."""
+    """Whether a region's result is its first input but for what it writes, and that is used for nothing else."""
     root = block.terminator.operands[0].owner
-    if not isinstance(root, Operation) or root.name != "stablehlo.dynamic_update_slice":
+    if not isinstance(root, Operation) or not (root.name == "stablehlo.dynamic_update_slice" or is_direct(root)):
         return False
-    value, update = root.operands[:2]
+    value, update = root.operands[0], root.operands[-1 if root.name == "stablehlo.scatter" else 1]
     used = [each for operation in block.operations for inner in operation.walk() for each in inner.operands]
     is_input = value.owner is block and value.index == 0 and used.count(value) == 1
     is_static = value.tensor.is_static and update.tensor.is_static

@@ -21,6 +21,7 @@ from ...ir.operation import Block, Location, Operation, Region, Value
 from ...ir.sizes import Dim, Size, is_at_least, product
 from ...ir.types import I32, I64, TensorType, Type
 from ..canonical.canonicalize import drop_unused
+from ..direct_scatters import is_direct
 from ..weights import is_structure, iterations_of, lanes_of, words_of
 
 MAX_BINDINGS: Final = 12
@@ -72,10 +73,11 @@ class _Cluster:
         has_loop: whether one of them loops.
         places: where each is read; the root's elements are read where they are written.
         depths: of structures around each, with itself.
+        updated: what the root takes updates to in place, and nothing else reads.
         words: of the code of all, about.
     """
 
-    __slots__ = ("_lanes", "_numbers", "depths", "has_loop", "inputs", "operations", "places", "words")
+    __slots__ = ("_lanes", "_numbers", "depths", "has_loop", "inputs", "operations", "places", "updated", "words")
 
     def __init__(self, root: Operation) -> None:
         self.operations = [root]
@@ -83,6 +85,7 @@ class _Cluster:
         self.has_loop = _name(root) in HEAVY
         self.places: dict[Operation, set[int]] = {root: {_ROOT}}
         self.depths = {root: int(is_structure(root))}
+        self.updated = root.operands[0] if is_direct(root) else None
         self._lanes = max(lanes_of(value.tensor) for value in root.results)
         self.words = words_of(root) * self._lanes
         self._numbers: dict[tuple[int, Operation, int], int] = {}
@@ -131,6 +134,7 @@ def form_regions(block: Block) -> None:
 
 
 def _form(block: Block) -> None:
+    _fill(block)
     _repeat_views(block)
     users: dict[Value, list[Operation]] = defaultdict(list)
     for operation in block.operations:
@@ -151,6 +155,23 @@ def _form(block: Block) -> None:
             cluster = _Cluster(operation)
         cluster_of[operation] = cluster
     _rebuild(block, cluster_of)
+
+
+def _fill(block: Block) -> None:
+    """Gives scatters that go forward an operand in memory, in place, where it is a constant of the code."""
+    operations, block.operations = block.operations, []
+    builder = Builder(block)
+    for operation in operations:
+        if is_direct(operation) and _is_small(operation.operands[0]):
+            builder.location = operation.location
+            value, *others = operation.operands
+            constant = value.owner
+            assert isinstance(constant, Operation)
+            given = constant.attributes["value"]
+            assert isinstance(given, DenseElements)
+            scalar = builder.constant(given.array.reshape(-1)[0], TensorType((), value.tensor.scalar))
+            operation.operands = [builder.broadcast(scalar, value.tensor.lengths, ()), *others]
+        block.append(operation)
 
 
 def _repeat_views(block: Block) -> None:
@@ -206,7 +227,9 @@ def _name(operation: Operation) -> str:
 def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bool:
     """Whether an operation may be computed where its only region needs it."""
     name = _name(operation)
-    if len(cluster.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
+    if len(cluster.operations) >= MAX_OPERATIONS or len(operation.results) > 1 or is_direct(operation):
+        return False
+    if cluster.updated is not None and cluster.updated in (*_inputs(operation), *operation.results):
         return False
     if len(cluster.with_operation(operation)) + 1 > MAX_BINDINGS:
         return False

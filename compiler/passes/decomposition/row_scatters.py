@@ -1,0 +1,58 @@
+"""Scatters and gathers of rows by one key each: the forms that larger ones are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
+from ...ir.operation import Region, Value, tensor_of
+from ...ir.types import I64, ScalarType, TensorType
+from ..identities import REPLACED
+
+Values = Sequence[Value]
+
+
+def scattered(
+    builder: Builder, body: Region, keys: Value, updates: Values, old: Values, is_unique: bool = False
+) -> Values:
+    """A scatter of rows to the rows of their keys."""
+    rank, (total,) = tensor_of(old[0]).rank, type_shape(tensor_of(keys))
+    fields = {
+        "update_window_dims": tuple(range(1, rank)),
+        "inserted_window_dims": (0,),
+        "scatter_dims_to_operand_dims": (0,),
+        "index_vector_dim": 1,
+    }
+    attributes: dict[str, Attribute] = {"scatter_dimension_numbers": StructAttr("stablehlo.scatter", fields)}
+    if is_unique:
+        attributes["unique_indices"] = True
+    operands = [*old, builder.reshape(keys, (total, 1)), *updates]
+    return builder.append("scatter", operands, [value.type for value in old], attributes, [body]).results
+
+
+def joining(builder: Builder, name: str, element: ScalarType) -> Region:
+    """The body of one operation on two elements, or the one that gives the second."""
+    scalar = TensorType((), element)
+
+    def body(inner: Builder, pair: Values) -> Values:
+        return [pair[1] if name == REPLACED else inner.elementwise(name, *pair)]
+
+    return builder.region([scalar, scalar], body)
+
+
+def taken(builder: Builder, value: Value, positions: Value) -> Value:
+    """Rows at positions of the first dimension."""
+    (count,), shape = type_shape(tensor_of(positions)), type_shape(tensor_of(value))
+    fields = {
+        "offset_dims": tuple(range(1, len(shape))),
+        "collapsed_slice_dims": (0,),
+        "start_index_map": (0,),
+        "index_vector_dim": 1,
+    }
+    attributes: dict[str, Attribute] = {
+        "dimension_numbers": StructAttr("stablehlo.gather", fields),
+        "slice_sizes": DenseArray(I64, (1, *shape[1:])),
+    }
+    type = TensorType((count, *shape[1:]), tensor_of(value).element)
+    return builder.append("gather", [value, builder.reshape(positions, (count, 1))], [type], attributes).result

@@ -1,0 +1,137 @@
+"""Rows after the updates to them, by sorting these by the row that they go to: any body, any element.
+
+Updates of one row stay in order. Where the body is one associative operation they are joined in log₂ n steps; otherwise
+they are applied in rounds, each row's first ones in the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, IntegerAttr, type_shape
+from ...ir.operation import Block, Value, tensor_of
+from ...ir.types import F32, I32, I64, TensorType
+from ..canonical.legacy import over_tensors
+from ..identities import REPLACED, joined_by
+from .row_scatters import joining, taken
+
+Values = Sequence[Value]
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return type_shape(tensor_of(value))
+
+
+def applied_in_order(
+    builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool
+) -> Values:
+    """Rows after the updates to them.
+
+    Args:
+        builder: appends what is needed.
+        body: from rows and updates to rows.
+        keys: the row that each update goes to; none where it is their number.
+        updates: one row for each key.
+        old: the rows.
+        is_unique: whether no row has more than one update.
+    """
+    (total,), places = _shape(keys), _shape(old[0])[0]
+    type = TensorType((total,), I32)
+    scalars = [TensorType((), I32)] * 4
+    region = builder.region(scalars, lambda inner, four: [inner.compare("LT", four[0], four[1])])
+    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(0, I64), "is_stable": True}
+    both = builder.append("sort", [keys, builder.iota(type, 0)], [type, type], attributes, [region])
+    keys, order = both.results
+    element = tensor_of(old[0]).scalar
+    joined = joined_by(body)
+    given: Values = [taken(builder, value, order) for value in updates]
+    if not is_unique and joined not in ("", REPLACED):
+        if joined == "add" and element.kind == "float" and element.bits < 32:
+            old, given = ([builder.convert(value, F32) for value in values] for values in (list(old), given))
+            body = joining(builder, "add", F32).block
+        given = _joined(builder, body, keys, given)
+    rows = builder.iota(TensorType((places,), I32), 0)
+    ends = _bound(builder, keys, rows)
+    if is_unique or joined:
+        last = builder.elementwise("maximum", builder.elementwise("subtract", ends, 1), 0)
+        hit = builder.elementwise(
+            "and", builder.compare("GT", ends, 0), builder.compare("EQ", taken(builder, keys, last), rows)
+        )
+        found = _updated(builder, body, old, given, last, hit)
+        return [builder.convert(value, element) for value in found] if len(found) == 1 else found
+    starts = _bound(builder, keys, builder.elementwise("subtract", rows, 1))
+    return _in_rounds(builder, body, old, given, starts, ends)
+
+
+def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Values:
+    """For each update, the updates of the same place up to it, joined."""
+    (total,) = _shape(keys)
+    distance = 1
+    while distance < total:
+        before = [builder.piece(value, 0, 0, total - distance) for value in values]
+        after = [builder.piece(value, 0, distance, total) for value in values]
+        same = builder.compare(
+            "EQ", builder.piece(keys, 0, 0, total - distance), builder.piece(keys, 0, distance, total)
+        )
+        joined = over_tensors(builder, body, [*before, *after])
+        values = [
+            builder.concatenate([builder.piece(value, 0, 0, distance), _chosen(builder, same, new, old)], 0)
+            for value, new, old in zip(values, joined, after, strict=True)
+        ]
+        distance *= 2
+    return values
+
+
+def _chosen(builder: Builder, predicate: Value, chosen: Value, other: Value) -> Value:
+    """Rows by a predicate of each."""
+    return builder.select(builder.broadcast(predicate, _shape(chosen), (0,)), chosen, other)
+
+
+def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
+    """For each row, how many of the sorted keys are not above it."""
+    (total,) = _shape(keys)
+    found = builder.like(rows, 0)
+    step = 1 << (total.bit_length() - 1)
+    while step:
+        after = builder.elementwise("add", found, step)
+        last = builder.elementwise("minimum", builder.elementwise("subtract", after, 1), total - 1)
+        fits = builder.elementwise(
+            "and", builder.compare("LE", after, total), builder.compare("LE", taken(builder, keys, last), rows)
+        )
+        found = builder.select(fits, after, found)
+        step //= 2
+    return found
+
+
+def _updated(builder: Builder, body: Block, old: Values, updates: Values, positions: Value, hit: Value) -> list[Value]:
+    """Rows after one update of each that is hit."""
+    chosen = [taken(builder, value, positions) for value in updates]
+    new = over_tensors(builder, body, [*old, *chosen])
+    return [_chosen(builder, hit, one, other) for one, other in zip(new, old, strict=True)]
+
+
+def _in_rounds(
+    builder: Builder, body: Block, old: Values, updates: Values, starts: Value, ends: Value
+) -> Sequence[Value]:
+    """Each row's updates one after another, those of all rows at the same time."""
+    index = TensorType((), I32)
+    counts = builder.elementwise("subtract", ends, starts)
+    region = builder.region([index, index], lambda inner, pair: [inner.elementwise("maximum", *pair)])
+    zero = builder.constant(0, index)
+    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
+    most = builder.append("reduce", [counts, zero], [index], axes, [region]).result
+
+    def condition(inner: Builder, values: Values) -> Values:
+        return [inner.compare("LT", values[0], most)]
+
+    def step(inner: Builder, values: Values) -> Values:
+        number, *rows = values
+        position = inner.elementwise("add", starts, inner.broadcast(number, _shape(starts), ()))
+        hit = inner.compare("LT", position, ends)
+        position = inner.select(hit, position, 0)
+        return [inner.elementwise("add", number, 1), *_updated(inner, body, rows, updates, position, hit)]
+
+    types = [index, *(value.type for value in old)]
+    regions = [builder.region(types, condition), builder.region(types, step)]
+    return builder.append("while", [zero, *old], types, regions=regions).results[1:]

@@ -1,0 +1,171 @@
+"""Rows after the updates to them: which way they are computed.
+
+Few updates are joined with each other first, looking backwards among themselves, and written to their rows then. Bodies
+for which the order does not matter take each update to its row by atomic instructions: those of integers, a choice of
+the last update by the largest number, maxima and minima of floats by integers of the same order, and sums of floats in
+fixed point. What is left is sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, type_shape
+from ...ir.copying import copy_region
+from ...ir.operation import Block, Region, Value, tensor_of
+from ...ir.sizes import number_of
+from ...ir.types import F32, I32, I64, ScalarType, TensorType
+from ..direct_scatters import ATOMIC, ATOMIC_IN_HALVES
+from ..identities import REPLACED, joined_by
+from ..weights import iterations_of
+from .exact_sums import sums_by_place
+from .row_scatters import joining, scattered, taken
+from .sorted_updates import applied_in_order
+
+Values = Sequence[Value]
+
+MAX_UPDATES: Final = 1024
+"""Updates that each element of a result looks at."""
+
+_MAX_PAIRS: Final = 1 << 20
+"""So many pairs of updates look at each other, or as many as there are elements."""
+
+
+def most_looks(body: Block) -> int:
+    """How many updates an element looks at, at most, with a body that is applied to each."""
+    return MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
+
+
+def applied(builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool) -> Values:
+    """Rows after the updates to them.
+
+    Args:
+        builder: appends what is needed.
+        body: from rows and updates to rows.
+        keys: the row that each update goes to; none where it is their number.
+        updates: one row for each key.
+        old: the rows.
+        is_unique: whether no row has more than one update.
+    """
+    (total,), count = type_shape(tensor_of(keys)), number_of(old[0].tensor.count)
+    pairs = total * number_of(updates[0].tensor.count)
+    if total <= most_looks(body) and pairs <= max(_MAX_PAIRS, count):
+        return _few(builder, body, keys, updates, old)
+    if len(old) == 1:
+        found = _in_any_order(builder, body, keys, updates[0], old[0], is_unique)
+        if found is not None:
+            return [found]
+    return applied_in_order(builder, body, keys, updates, old, is_unique)
+
+
+def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Values) -> Values:
+    """Updates of one key are applied to a copy of its row, at the place of the first of them; copies go back."""
+    (total,), places = type_shape(tensor_of(keys)), old[0].tensor.lengths[0]
+    square = TensorType((total, total), I32)
+    same = builder.compare(
+        "EQ", builder.broadcast(keys, square.shape, (0,)), builder.broadcast(keys, square.shape, (1,))
+    )
+    numbers = builder.select(same, builder.iota(square, 1), total)
+    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (1,))}
+    most = builder.constant(total, TensorType((), I32))
+    region = joining(builder, "minimum", I32)
+    first = builder.append("reduce", [numbers, most], [keys.type], axes, [region]).result
+    copies = scattered(
+        builder, copy_region(Region([body]), {}), first, updates, [taken(builder, value, keys) for value in old]
+    )
+    is_first = builder.compare("EQ", first, builder.iota(TensorType((total,), I32), 0))
+    goes = builder.select(is_first, keys, number_of(places))
+    return [_put(builder, goes, copy, value) for copy, value in zip(copies, old, strict=True)]
+
+
+def _put(builder: Builder, keys: Value, rows: Value, old: Value) -> Value:
+    """Rows in the places of others, none twice."""
+    element = tensor_of(old).scalar
+    if element.bits >= 32:
+        return scattered(builder, joining(builder, REPLACED, element), keys, [rows], [old], True)[0]
+    word = ScalarType("ui32")
+    whole = [builder.convert(_bits(builder, value), word) for value in (rows, old)]
+    found = scattered(builder, joining(builder, REPLACED, word), keys, whole[:1], whole[1:], True)[0]
+    found = builder.convert(found, tensor_of(_bits(builder, old)).scalar)
+    return found if tensor_of(found).scalar is element else builder.bitcast(found, element)
+
+
+def _bits(builder: Builder, value: Value) -> Value:
+    """Narrow floats as integers of their bits; other elements as they are."""
+    element = tensor_of(value).scalar
+    return builder.bitcast(value, ScalarType(f"ui{element.bits}")) if element.kind == "float" else value
+
+
+# -- in any order ----------------------------------------------------------------------------------------
+
+
+def _in_any_order(
+    builder: Builder, body: Block, keys: Value, update: Value, old: Value, is_unique: bool
+) -> Value | None:
+    """Rows after updates whose order does not matter, or that are made such; None for other bodies."""
+    name, element = joined_by(body), tensor_of(old).scalar
+    if is_unique and element.bits >= 32:
+        return scattered(builder, copy_region(Region([body]), {}), keys, [update], [old], True)[0]
+    if name == REPLACED:
+        return _last(builder, keys, update, old)
+    if element.kind == "bool":
+        name, wide = _LOGICAL.get(name, ""), ScalarType("ui32")
+    elif element.kind == "float" and element.bits <= 32:
+        if name == "add":
+            return sums_by_place(builder, keys, update, old)
+        return _extreme(builder, name, keys, update, old) if name in ("maximum", "minimum") else None
+    elif element.kind == "complex" and element.bits == 64 and name == "add":
+        parts = [[builder.part(part, value) for value in (update, old)] for part in ("real", "imag")]
+        real, imaginary = (sums_by_place(builder, keys, *pair) for pair in parts)
+        return builder.complex(real, imaginary)
+    elif element.kind in ("int", "uint"):
+        wide = element if element.bits >= 32 else ScalarType("i32" if element.kind == "int" else "ui32")
+    else:
+        return None
+    if name not in (ATOMIC_IN_HALVES if element.bits == 64 else ATOMIC):
+        return None
+    given, before = (builder.convert(value, wide) for value in (update, old))
+    return builder.convert(scattered(builder, joining(builder, name, wide), keys, [given], [before])[0], element)
+
+
+_LOGICAL: Final = {
+    "add": "or",
+    "maximum": "or",
+    "or": "or",
+    "and": "and",
+    "minimum": "and",
+    "multiply": "and",
+    "xor": "xor",
+}
+"""Operations on booleans by those that are the same."""
+
+
+def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
+    """Each row's last update."""
+    (total,), shape, word = type_shape(tensor_of(keys)), tensor_of(old).lengths, ScalarType("ui32")
+    numbers = builder.elementwise("add", builder.iota(TensorType((total,), word), 0), 1)
+    none = builder.constant(0, TensorType(shape[:1], word))
+    (found,) = scattered(builder, joining(builder, "maximum", word), keys, [numbers], [none])
+    rows = taken(builder, update, builder.convert(builder.elementwise("subtract", found, 1), I32))
+    return builder.select(builder.broadcast(builder.compare("NE", found, 0), shape, (0,)), rows, old)
+
+
+def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value:
+    """The largest or the smallest of each row and its updates; NaN if one is."""
+    element = tensor_of(old).scalar
+    nan = 2**31 - 1 if name == "maximum" else -(2**31)
+
+    def flipped(bits: Value) -> Value:
+        """From the bits of floats to integers of the same order, and back."""
+        sign = builder.elementwise("shift_right_arithmetic", bits, 31)
+        return builder.elementwise("xor", bits, builder.elementwise("and", sign, 2**31 - 1))
+
+    def ordered(value: Value) -> Value:
+        value = builder.convert(value, F32)
+        return builder.select(builder.compare("NE", value, value), nan, flipped(builder.bitcast(value, I32)))
+
+    region = joining(builder, name, I32)
+    (found,) = scattered(builder, region, keys, [ordered(update)], [ordered(old)])
+    return builder.convert(builder.bitcast(flipped(found), F32), element)
