@@ -4,8 +4,8 @@ Calling sequence: ``Builder`` → buffers, then expressions by operators and met
 ``loop`` → ``finish``.
 
 An instruction that was written before with the same operands, in a block that dominates, is not written again; integers
-and booleans that are known are computed here. Every instruction is pure but ``store`` and ``atomic``: loads are of buffers that the
-shader does not write, or of constants.
+and booleans that are known are computed here. Every instruction is pure but ``store`` and ``atomic``: loads are of
+buffers that the shader does not write, or of constants.
 """
 
 from __future__ import annotations

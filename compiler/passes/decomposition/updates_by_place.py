@@ -72,9 +72,14 @@ def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Value
     most = builder.constant(total, TensorType((), I32))
     region = joining(builder, "minimum", I32)
     first = builder.append("reduce", [numbers, most], [keys.type], axes, [region]).result
-    copies = scattered(
-        builder, copy_region(Region([body]), {}), first, updates, [taken(builder, value, keys) for value in old]
-    )
+    rows, region = [taken(builder, value, keys) for value in old], copy_region(Region([body]), {})
+    element = tensor_of(old[0]).scalar
+    if element.kind == "float" and element.bits < 32 and joined_by(body) == "add":
+        # Narrow sums are rounded once.
+        region = joining(builder, "add", F32)
+        rows, updates = ([builder.convert(value, F32) for value in values] for values in (rows, updates))
+    copies = scattered(builder, region, first, updates, rows)
+    copies = [builder.convert(copy, tensor_of(value).scalar) for copy, value in zip(copies, old, strict=True)]
     is_first = builder.compare("EQ", first, builder.iota(TensorType((total,), I32), 0))
     goes = builder.select(is_first, keys, number_of(places))
     return [_put(builder, goes, copy, value) for copy, value in zip(copies, old, strict=True)]

@@ -1,4 +1,4 @@
-"""Scatters and selections by sorting: equal to their definitions, and right where there are many updates."""
+"""Scatters and selections of many updates: equal to their definitions, whichever way they are computed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ import pytest
 from support.regions import Array, by_definition, function_of
 
 import pumice
+from pumice.compiler.ir.attributes import attribute_text
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
-from pumice.compiler.passes.decomposition import scatters
+from pumice.compiler.passes.decomposition import scatters, updates_by_place
 from pumice.compiler.passes.verification.verify import verify
 
 
-@pytest.fixture
-def sorting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every scatter goes by sorting."""
-    for name in ("MAX_UPDATES", "MAX_WORK", "_FEW"):
-        monkeypatch.setattr(scatters, name, 0)
+@pytest.fixture(params=["few", "any order", "sorted"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every scatter is replaced, in one of the three ways."""
+    monkeypatch.setattr(scatters, "MAX_LOOKS", 0)
+    if request.param != "few":
+        monkeypatch.setattr(updates_by_place, "MAX_UPDATES", 0)
+    if request.param == "sorted":
+        monkeypatch.setattr(updates_by_place, "_in_any_order", lambda *given: None)
+    return str(request.param)
 
 
 def both(text: str, *values: Array) -> tuple[list[Array], list[Array]]:
@@ -29,8 +34,14 @@ def both(text: str, *values: Array) -> tuple[list[Array], list[Array]]:
     before = by_definition(function, values)
     scatters.sort_scatters(function.regions[0].block)
     verify({"main": function}, SourceText(text, "x"))
-    assert not names(function) & {"stablehlo.scatter", "stablehlo.select_and_scatter"}
+    left = [each for each in function.walk() if each.name == "stablehlo.scatter"]
+    assert "stablehlo.select_and_scatter" not in names(function)
+    # What is left are scatters of rows, by one key each.
+    assert all("inserted_window_dims = [0]" in attribute_text(each.attributes[NUMBERS]) for each in left)
     return before, by_definition(function, values)
+
+
+NUMBERS = "scatter_dimension_numbers"
 
 
 def names(function: Operation) -> set[str]:
@@ -97,7 +108,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("place", list(PLACES))
 @pytest.mark.parametrize("name", ["add", "minimum", "replace", "subtract", "subtract reversed"])
-def test_updates_come_in_order_wherever_they_go(sorting: None, place: str, name: str) -> None:
+def test_updates_come_in_order_wherever_they_go(way: str, place: str, name: str) -> None:
     target, indices, updates, numbers = PLACES[place]
     rng = np.random.default_rng(0)
     text = scatter(target, indices, updates, numbers, body_of(name))
@@ -108,7 +119,7 @@ def test_updates_come_in_order_wherever_they_go(sorting: None, place: str, name:
     np.testing.assert_array_equal(after[0], before[0])
 
 
-def test_indices_far_outside_hit_nothing(sorting: None) -> None:
+def test_indices_far_outside_hit_nothing(way: str) -> None:
     text = scatter("7x", "4x1xi64", "4x", POINTS, body_of("add"))
     places = np.array([[-(2**63)], [2**63 - 1], [2**32], [3]])
     before, after = both(text, np.zeros(7, np.int32), places, np.full(4, 5, np.int32))
@@ -117,14 +128,14 @@ def test_indices_far_outside_hit_nothing(sorting: None) -> None:
 
 
 @pytest.mark.parametrize("name", ["add", "subtract"])
-def test_unique_updates_need_no_rounds(sorting: None, name: str) -> None:
+def test_unique_updates_need_no_rounds(way: str, name: str) -> None:
     text = scatter("50x", "20x1xi32", "20x", POINTS, body_of(name), unique="true")
     places = np.random.default_rng(0).permutation(50)[:20, None].astype(np.int32)
     before, after = both(text, np.arange(50, dtype=np.int32), places, np.arange(20, dtype=np.int32))
     np.testing.assert_array_equal(after[0], before[0])
 
 
-def test_updates_of_several_operands(sorting: None) -> None:
+def test_updates_of_several_operands(way: str) -> None:
     text = f"""func.func @main(%x: tensor<6xi32>, %y: tensor<6xf32>, %i: tensor<30x1xi32>, %u: tensor<30xi32>,
         %v: tensor<30xf32>) -> (tensor<6xi32>, tensor<6xf32>) {{
       %0:2 = "stablehlo.scatter"(%x, %y, %i, %u, %v) <{{scatter_dimension_numbers = #stablehlo.scatter<{POINTS}>}}> ({{
@@ -145,7 +156,7 @@ def test_updates_of_several_operands(sorting: None) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-def test_sums_of_narrow_floats_are_rounded_once(sorting: None) -> None:
+def test_sums_of_narrow_floats_are_rounded_once(way: str) -> None:
     text = scatter("3x", "1000x1xi32", "1000x", POINTS, body_of("add", "bf16"), "bf16")
     dtype = function_of(text).regions[0].block.arguments[0].tensor.scalar.dtype
     places = np.arange(1000, dtype=np.int32)[:, None] % 2
@@ -158,7 +169,7 @@ def test_sums_of_narrow_floats_are_rounded_once(sorting: None) -> None:
 )
 @pytest.mark.parametrize("selects", ["GE", "LT"])
 def test_what_windows_select_is_scattered_to(
-    sorting: None, size: tuple[int, int], stride: tuple[int, int], padding: str, selects: str
+    way: str, size: tuple[int, int], stride: tuple[int, int], padding: str, selects: str
 ) -> None:
     pads = np.array([[1, 0], [0, 0]] if "1, 0" in padding else [[2, 2], [2, 2]])
     shape = [(8 + low + high - k) // step + 1 for k, step, (low, high) in zip(size, stride, pads, strict=True)]
@@ -202,3 +213,52 @@ def test_updates_by_the_thousands(opened: pumice.Device) -> None:
         found = session.call("module.main", np.ones(3000, np.int32), places, values)
     inside = places[:, 0] >= 0
     np.testing.assert_array_equal(found.numpy(), 1 + np.bincount(places[inside, 0], values[inside], 3000).astype("i4"))
+
+
+@pytest.mark.vulkan
+def test_sums_of_floats_are_the_same_in_every_order(opened: pumice.Device) -> None:
+    count = 20_000
+    rng = np.random.default_rng(0)
+    places = rng.integers(0, 300, (count, 1)).astype(np.int32)
+    values = (rng.standard_normal(count) * np.exp(9 * rng.standard_normal(count))).astype(np.float32)
+    values[:6], places[:6, 0] = [np.inf, np.inf, -np.inf, np.inf, -np.inf, np.nan], [301, 7, 8, 9, 9, 10]
+    before = rng.standard_normal(300).astype(np.float32)
+    text = scatter("300x", f"{count}x1xi32", f"{count}x", POINTS, body_of("add", "f32"), "f32")
+    order = rng.permutation(count)
+    with pumice.Session(device=opened) as session:
+        session.load(pumice.compile(text))
+        found, again = (
+            session.call("module.main", before, places[each], values[each]).numpy()
+            for each in (np.arange(count), order)
+        )
+    np.testing.assert_array_equal(found.view(np.uint32), again.view(np.uint32))
+    wanted = before.astype(np.float64)
+    inside = places[:, 0] < 300
+    with np.errstate(invalid="ignore"):
+        np.add.at(wanted, places[inside, 0], values[inside].astype(np.float64))
+    largest = np.zeros(300)
+    np.maximum.at(largest, places[inside, 0], np.abs(values[inside]))
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(np.isfinite(found), finite)
+    np.testing.assert_array_equal(found[7:11], [np.inf, -np.inf, np.nan, np.nan])
+    # Two roundings of floats, and what is shifted out of 64 bits.
+    found, wanted, before, largest = (each[finite] for each in (found, wanted, before, largest))
+    error = 2**-24 * (np.abs(wanted) + np.abs(wanted - before)) + largest * 2.0**-30
+    assert (np.abs(found - wanted) <= error).all()
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(("name", "type"), [("replace", "f32"), ("maximum", "f16"), ("minimum", "f32"), ("add", "i64")])
+def test_the_device_does_as_the_definition(opened: pumice.Device, name: str, type: str) -> None:
+    rng = np.random.default_rng(0)
+    text = scatter("300x2x", "9000x1xi32", "9000x2x", f"update_window_dims = [1], {POINTS}", body_of(name, type), type)
+    function = function_of(text)
+    dtype = function.regions[0].block.arguments[0].tensor.scalar.dtype
+    places = rng.integers(-9, 310, (9000, 1)).astype(np.int32)
+    before, values = ((rng.standard_normal((each, 2)) * 2**9).astype(dtype) for each in (300, 9000))
+    if dtype.kind == "f":
+        values[:3, 0] = np.nan
+    with pumice.Session(device=opened) as session:
+        session.load(pumice.compile(text))
+        found = session.call("module.main", before, places, values).numpy()
+    np.testing.assert_array_equal(found, by_definition(function, (before, places, values))[0])
