@@ -28,7 +28,7 @@ from pathlib import Path
 
 import click
 import numpy as np
-from call_latency import peer_call
+from _program_worker import peer_call
 from peer_programs import PROGRAMS, compiled
 from rich.console import Console
 from rich.table import Table

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,6 +49,14 @@ class TimedProcess(Closing):
         self._process.stdin.flush()
         return [float(word) for word in self._read().split()]
 
+    def pause(self) -> None:
+        """Stops it until the next ``resume``: threads of a peer's runtime spin while it is idle."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Lets it go on after ``pause``."""
+        self._process.send_signal(signal.SIGCONT)
+
     def _read(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -58,6 +67,7 @@ class TimedProcess(Closing):
 
     def close(self) -> None:
         """Ends the process by ending its input."""
+        self.resume()
         self._process.communicate()
 
 

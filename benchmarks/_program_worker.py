@@ -1,0 +1,90 @@
+"""One side of call_latency.py: a process that times calls of a compiled program on device arrays. Not a benchmark.
+
+``python _program_worker.py SIDE PROGRAM DEVICE``; SIDE is ``pumice`` or ``iree``, which takes its own first Vulkan
+device, and PROGRAM a name of peer_programs.py. It says ``ready``, answers ``result 0`` with the elements of the first
+result, and ``call 100`` with the nanoseconds of each of 100 calls.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from peer_programs import PROGRAMS, Program, compiled
+
+
+def pumice_call(stack: ExitStack, program: Program, uri: str) -> Callable[[], Any]:
+    """A call on device arrays that are there already."""
+    import pumice
+
+    device = stack.enter_context(pumice.open_device(uri))
+    session = stack.enter_context(pumice.Session(device))
+    module = session.load(compiled(program))
+    function = session.lookup(f"{module.name}.{program.function}")
+    arrays = [device.asarray(array) for array in program.arrays()]
+    return lambda: function(*arrays)
+
+
+def peer_elements(array: Any) -> np.ndarray:
+    """The elements of a device array of the peer, by way of staging memory.
+
+    Its own conversion imports NumPy's memory, which Vulkan refuses where that is not aligned to pages.
+    """
+    import iree.runtime as peer
+
+    device, source = array._device, array._buffer_view.get_buffer()
+    staging = device.allocator.allocate_buffer(
+        memory_type=peer.MemoryType.HOST_LOCAL | peer.MemoryType.DEVICE_VISIBLE,
+        allowed_usage=peer.BufferUsage.TRANSFER | peer.BufferUsage.MAPPING,
+        allocation_size=source.byte_length(),
+    )
+    semaphore = device.create_semaphore(0)
+    done = peer.HalFence.create_at(semaphore, 1)
+    device.queue_copy(source, staging, peer.HalFence.create_at(semaphore, 0), done)
+    done.wait()
+    return np.array(staging.map().asarray(array._buffer_view.shape, array.dtype))
+
+
+def peer_call(program: Program) -> Callable[[], Any]:
+    """The same with the ``iree.runtime`` package."""
+    import iree.runtime as peer
+
+    device = peer.get_device("vulkan")
+    config = peer.Config(device=device)
+    module = peer.VmModule.copy_buffer(config.vm_instance, compiled(program).read_bytes())
+    function = peer.load_vm_modules(module, config=config)[0][program.function]
+    arrays = [peer.asdevicearray(device, array) for array in program.arrays()]
+    return lambda: function(*arrays)
+
+
+def main(side: str, name: str, uri: str) -> None:
+    """The command line."""
+    program = PROGRAMS[name]
+    with ExitStack() as stack:
+        call = pumice_call(stack, program, uri) if side == "pumice" else peer_call(program)
+        call()
+        print("ready", flush=True)
+        gc.collect()
+        gc.freeze()
+        for line in sys.stdin:
+            command, count = line.split()
+            if command == "result":
+                result = call()
+                first = result[0] if isinstance(result, (tuple, list)) else result
+                print(*(first.numpy() if side == "pumice" else peer_elements(first)).ravel(), flush=True)
+                continue
+            clock, times = time.perf_counter_ns, [0] * int(count)
+            for index in range(len(times)):
+                begin = clock()
+                call()
+                times[index] = clock() - begin
+            print(*times, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
