@@ -1,8 +1,9 @@
 """One side of generated_kernels.py: a process that times calls of a compiled module. Not a benchmark.
 
 ``python _generated_kernels_worker.py MODULE CASE RESULTS DEVICE``. It calls the module with the case's arguments on the
-device, keeps the results as ``RESULTS.0.npy``, …, says ``ready``, and answers ``run 10`` with the nanoseconds of each
-of ten calls. With ``peaks`` for the module it answers with the device's bytes and floating-point operations a second.
+device, keeps the results as ``RESULTS.0.npy``, …, or why there are none as ``RESULTS.error``, says ``ready``, and
+answers ``run 10`` with the nanoseconds of each of ten calls. With ``peaks`` for the module it answers with the device's
+bytes and floating-point operations a second.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import gc
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from kernel_programs import CASES
@@ -37,7 +39,11 @@ def main(module: str, case: str, results: str, uri: str) -> None:
             function = session.lookup(f"{loaded.name}.{name}")
             arguments = [device.asarray(array) for array in CASES[case].arrays()]
             signal.alarm(FIRST_CALL_S)
-            given = function(*arguments)
+            try:
+                given = function(*arguments)
+            except pumice.PumiceError as error:
+                Path(f"{results}.error").write_text(error.message, encoding="utf-8")
+                sys.exit(1)
             signal.alarm(0)
             for number, result in enumerate(given if isinstance(given, tuple) else (given,)):
                 np.save(f"{results}.{number}.npy", result.numpy())

@@ -367,18 +367,19 @@ func.func @main(%a0: tensor<{rows}x{width}xf32>, %a1: tensor<{count}x1xi32>) -> 
     return Case(text, arguments, ANY, 0, lambda table, places: table[places[:, 0]], values)
 
 
-def _sort(count: int) -> Case:
+def _sort(shape: Shape) -> Case:
+    type, last = _type(shape, "f32"), len(shape) - 1
     text = f"""
-func.func @main(%a0: tensor<{count}xf32>) -> tensor<{count}xf32> {{
+func.func @main(%a0: {type}) -> {type} {{
   %0 = "stablehlo.sort"(%a0) ({{
   ^bb0(%x: tensor<f32>, %y: tensor<f32>):
     %1 = stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
     stablehlo.return %1 : tensor<i1>
-  }}) {{dimension = 0 : i64, is_stable = true}} : (tensor<{count}xf32>) -> tensor<{count}xf32>
-  return %0 : tensor<{count}xf32>
+  }}) {{dimension = {last} : i64, is_stable = true}} : ({type}) -> {type}
+  return %0 : {type}
 }}
 """
-    return Case(text, (((count,), "f32"),), ANY, 0, np.sort)
+    return Case(text, ((shape, "f32"),), ANY, 0, np.sort)
 
 
 def _digits() -> Case:
@@ -507,9 +508,11 @@ CASES: dict[str, Case] = {
     "depthwise 112x64": _convolution(112, 64, 64, depthwise=True),
     "depthwise 56x128": _convolution(56, 128, 128, depthwise=True),
     "depthwise 28x256": _convolution(28, 256, 256, depthwise=True),
-    "scatter-add 4096x64": _scatter_add(4096, 64, 16384),
-    "gather 4096x64": _gather(4096, 64, 65536),
-    "sort 1 Mi": _sort(1 << 20),
+    "scatter-add 16384 rows": _scatter_add(4096, 64, 16384),
+    "scatter-add 256 rows": _scatter_add(4096, 64, 256),
+    "gather 65536 rows": _gather(4096, 64, 65536),
+    "sort 1 Mi": _sort((1 << 20,)),
+    "sort 1024x64": _sort((1024, 64)),
     "MNIST-like": _digits(),
     "transformer block": _transformer(128, 256, 4, 1024),
     "LSTM 32x8x128": _lstm(32, 8, 128),
