@@ -47,6 +47,11 @@ class Id:
         self.kind = kind
         self.value = value
 
+    @property
+    def key(self) -> Hashable:
+        """Equal for expressions that are known to be the same."""
+        return self.number
+
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value before the shader runs")
 
@@ -175,6 +180,7 @@ _ADD: Final = {"u": Op.IAdd, "f": Op.FAdd}
 _SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
 _MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
 _POINTER: Final = Kind("pointer", 32)
+_QUAD: Final = Kind("u", 32, 4)
 _ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
 
 
@@ -315,6 +321,22 @@ class Builder:
         operands = (place.number, scope.number, order.number, value.number)
         self._body += encode(opcode, self._declared.type(U32), found.number, *operands)
         return found
+
+    def load_quad(self, buffer: int, index: Id) -> Id:
+        """Four neighbouring words of a buffer that is read, by the number of the four."""
+        self.loaded.add(buffer)
+        place = self._quad(buffer, index)
+        return self.emit(Op.Load, _QUAD, place)
+
+    def store_quad(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
+        """Writes four neighbouring words of a buffer, by the number of the four."""
+        vector = self.emit(Op.CompositeConstruct, _QUAD, *values)
+        self._body += encode(Op.Store, self._quad(buffer, index).number, vector.number)
+
+    def _quad(self, buffer: int, index: Id) -> Id:
+        variable, zero = self._declared.in_quads(buffer), self.word(0)
+        pointer = self._declared.pointer(StorageClass.StorageBuffer, self._declared.type(_QUAD))
+        return self._emit(Op.AccessChain, pointer, _POINTER, variable, zero, index)
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
         """A word of a constant table; zero for one without words, which is in code that does not run."""

@@ -217,7 +217,8 @@ class Frame:
         bits = storage_bits(type)
         if bits >= 32:
             count = bits // 32
-            return self.scalars.from_words(type, [word(number * count + index) for index in range(count)])
+            first = self.builder.multiple(number, count)
+            return self.scalars.from_words(type, [word(first + index) for index in range(count)])
         lanes = 32 // bits
         shift = (number % lanes) * bits
         raw = (word(number // lanes) >> shift) & ((1 << bits) - 1)

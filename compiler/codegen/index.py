@@ -36,8 +36,8 @@ class Index:
     def key(self) -> Hashable:
         """Equal for what is known to be the same place."""
         if self._linear is not None:
-            return self._linear.number
-        return tuple(part.number for part in self.parts)
+            return self._linear.key
+        return tuple(part.key for part in self.parts)
 
     @property
     def parts(self) -> tuple[Id, ...]:
@@ -64,7 +64,7 @@ class Index:
         found = self.builder.word(0)
         for part, length in zip(self.parts, self.shape, strict=True):
             if length != 1:
-                found = found * self.builder.word(length) + part
+                found = self.builder.multiple(found, length) + part
         return found
 
     def reshaped(self, shape: Sequence[Dim]) -> Index:

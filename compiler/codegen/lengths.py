@@ -1,11 +1,14 @@
-"""Lengths in kernels: numbers are constants, what depends on the call is computed from push constants."""
+"""Lengths and indices in kernels: numbers are constants, what depends on the call is computed from push constants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...spirv.builder import Builder, Id
+from ...spirv.declarations import U32, Kind
+from ...spirv.grammar import Op
 from ..ir.sizes import Dim
+from .lanes import Lane, arithmetic, multiple
 
 
 class KernelBuilder(Builder):
@@ -13,11 +16,17 @@ class KernelBuilder(Builder):
 
     Args:
         symbols: in the order of the push constants.
+
+    Attributes:
+        in_lanes: whether indices are kept as lanes, and neighbouring words are loaded together.
+        quads: buffers of whole quads of words.
     """
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
         super().__init__()
         self._numbers = {name: number for number, name in enumerate(symbols)}
+        self.in_lanes = False
+        self.quads: set[int] = set()
 
     def word(self, value: Dim) -> Id:
         """A 32-bit number for indices."""
@@ -30,3 +39,35 @@ class KernelBuilder(Builder):
                 term = self.parameter(self._numbers[name], len(self._numbers)) * term
             total = total + term
         return total
+
+    def multiple(self, index: Id, length: Dim) -> Id:
+        """An index times a length, which does not wrap around."""
+        if self.in_lanes and isinstance(length, int):
+            return multiple(index, length)
+        return index * self.word(length)
+
+    def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """An instruction of two operands; what is known of lanes is kept."""
+        if self.in_lanes and left.kind == U32 and (isinstance(left, Lane) or isinstance(right, Lane)):
+            found = arithmetic(self, opcode, left, right)
+            if found is not None:
+                return found
+        return super().binary(opcode, kind, left, right)
+
+    def load(self, buffer: int, index: Id) -> Id:
+        """A word of a buffer that is read; one of neighbours is taken from the vector of them."""
+        if isinstance(index, Lane) and index.along == 1 and index.step % 4 == 0 and buffer in self.quads:
+            quad, part = index.in_steps(4), index.offset % 4
+            return self.emit(Op.CompositeExtract, U32, self.load_quad(buffer, quad.base), part)
+        return super().load(buffer, index)
+
+    def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:
+        """Writes neighbouring words of a buffer."""
+        at = 0
+        if isinstance(first, Lane) and first.step % 4 == 0 and first.offset % 4 == 0 and buffer in self.quads:
+            base = first.in_steps(4).base
+            while at + 4 <= len(words):
+                self.store_quad(buffer, base + at // 4, words[at : at + 4])
+                at += 4
+        for position in range(at, len(words)):
+            self.store(buffer, first + position, words[position])

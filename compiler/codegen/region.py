@@ -55,6 +55,10 @@ class KernelRegion:
         found = [each for each in self.block.operations if each.name.removeprefix("stablehlo.") in names]
         return found[0] if len(found) == 1 else None
 
+    def check(self) -> None:
+        """Raises ``CompileError`` for a type that no code is generated for, or that the target lacks."""
+        _ = self.words
+
     @cached_property
     def words(self) -> Dim:
         """An upper bound of words and elements of tensors whose lengths depend on the call; else 0.
@@ -107,9 +111,17 @@ class Shader:
         for lane, (_, scalar) in enumerate(elements):
             append_bits(words, self.scalars.to_words(type, scalar), type, lane)
         first, bits = elements[0][0].linear, storage_bits(type)
-        first = first * (bits // 32) if bits >= 32 else first // (32 // bits)
-        for position, word in enumerate(words):
-            self.builder.store(self.outputs[result], first + position, word)
+        first = self.builder.multiple(first, bits // 32) if bits >= 32 else first // (32 // bits)
+        self.builder.store_words(self.outputs[result], first, words)
+
+    def use_lanes(self) -> None:
+        """Keeps indices as lanes, and loads and stores four words at a time where a buffer is a multiple of that."""
+        values = [*self.region.block.arguments, *self.region.results]
+        for value, buffer in zip(values, [*self._inputs, *self.outputs], strict=True):
+            size = buffer_size(value.tensor)
+            if size and size % 16 == 0:
+                self.builder.quads.add(buffer)
+        self.builder.in_lanes = True
 
     def finish(self, workgroup_size: tuple[int, int, int], workgroup_count: tuple[int, int, int] | Workload) -> Kernel:
         """The kernel of what was written."""

@@ -11,6 +11,12 @@ from typing import Final
 from ..ir.operation import Operation
 from ..ir.types import ScalarType, ShapedType
 
+HEAVY: Final = frozenset(
+    {"dot_general", "convolution", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "fft"}
+    | {"cholesky", "triangular_solve", "rng_bit_generator", "rng"}
+)
+"""Operations that loop for each element of their results."""
+
 _CHEAP: Final = 16
 _ROUNDED: Final = 160
 """What an operation of narrow floats takes with its conversions."""

@@ -12,9 +12,10 @@ from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Block
 from .contraction_tile import ContractionTile
 from .elements import Elements
+from .neighbours import Neighbours
 from .strategy import Strategy
 
-STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, Elements)
+STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, Neighbours, Elements)
 """All strategies; the last takes every region."""
 
 
@@ -50,6 +51,7 @@ def compile_region(
         NeedsSplitError: the region is too much for one kernel.
     """
     region = KernelRegion(block, name, target, in_place, is_update)
+    region.check()
     if strategy is not None:
         if not strategy.takes(region):
             message = f"the strategy {strategy} does not apply to the region; leave the attribute out"

@@ -70,7 +70,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.type_converter": {"function_abi", "ir"},
     "compiler.calling_convention": {"function_abi", "ir", "type_converter"},
     "compiler.codegen": {"ir"},
-    "compiler.strategies": {"codegen", "ir"},
+    "compiler.strategies": {"codegen", "ir", "passes.weights"},
     "compiler.targets": {"codegen", "dialects.rules", "dialects.syntax", "ir", "strategies"},
     "compiler.passes.rewrite": {"dialects.builder", "ir"},
     "compiler.passes.identities": {"ir"},

@@ -12,7 +12,8 @@ from ...ir.operation import Block, Operation, Value
 from ...ir.sizes import Dim
 from ...ir.types import ShapedType
 from ..direct_scatters import is_direct
-from .regions import HEAVY, MOVES
+from ..weights import HEAVY
+from .regions import MOVES
 
 _FIRST: Final = frozenset({"dynamic_update_slice", "scatter"})
 """Operations whose first operand is read at the place of the result."""

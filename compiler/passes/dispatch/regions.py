@@ -22,7 +22,7 @@ from ...ir.sizes import Dim, Size, is_at_least, product
 from ...ir.types import I32, I64, TensorType, Type
 from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
-from ..weights import is_structure, iterations_of, lanes_of, words_of
+from ..weights import HEAVY, is_structure, iterations_of, lanes_of, words_of
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
@@ -40,12 +40,6 @@ MAX_DEPTH: Final = 32
 
 CONTROL: Final = frozenset({"while", "if", "case", "custom_call", "after_all", "create_token"})
 """Operations of the sequencer: they stay outside of regions."""
-
-HEAVY: Final = frozenset(
-    {"dot_general", "convolution", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "fft"}
-    | {"cholesky", "triangular_solve", "rng_bit_generator", "rng"}
-)
-"""Operations that loop for each element of their results."""
 
 _COSTLY: Final = frozenset(
     {"atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power"}

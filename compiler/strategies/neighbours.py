@@ -1,0 +1,111 @@
+"""Element-wise chains and moves, by 128 bits: an invocation computes neighbouring elements and writes them together.
+
+What neighbours read is neighbouring, too, unless a transpose or the like comes between: it is loaded by 128 bits
+(``codegen/lanes.py``). What is left at the end of the result is written word by word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ...spirv.builder import Id
+from ..codegen.elements import scalar_of, shape_of
+from ..codegen.index import Index
+from ..codegen.kernel import Kernel
+from ..codegen.lanes import Lane
+from ..codegen.region import KernelRegion, Shader, group_count
+from ..codegen.scalars import storage_bits
+from ..ir.sizes import Size
+from ..passes.weights import HEAVY, words_of
+from .strategy import Strategy, elements_cost
+
+QUAD: Final = 128
+"""Bits of an access."""
+
+MIN_ELEMENTS: Final = 1 << 12
+"""Below, a kernel takes no time to run, and a larger one takes longer to compile."""
+
+MAX_WORDS: Final = 1 << 14
+"""Words of an invocation's code, about."""
+
+WORKGROUPS: Final = {"default": (64,), "cpu": (256,), "nvidia": (128,), "amd": (256,)}
+"""Invocations of a workgroup to choose among, by the family of devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours(Strategy):
+    """Neighbouring elements for each invocation.
+
+    Attributes:
+        elements: of an invocation.
+        workgroup: its invocations.
+    """
+
+    elements: int
+    workgroup: int
+    NAME: ClassVar[str] = "neighbours"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Neighbours]]:
+        """As many elements as an access takes of the narrowest type, where the code is not long."""
+        (first, *_) = region.results
+        count = first.tensor.count
+        if isinstance(count, Size) or count < MIN_ELEMENTS:
+            return
+        words = sum(words_of(operation) for operation in region.block.operations)
+        given = [value for value in region.block.arguments if value.tensor.count == count]
+        bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
+        for workgroup in WORKGROUPS.get(region.target.family, WORKGROUPS["default"]):
+            if words * (QUAD // bits) <= MAX_WORDS:
+                yield elements_cost(region) / 4, cls(QUAD // bits, workgroup)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the results have one shape of known lengths, whose elements nothing loops for."""
+        results = region.results
+        if region.is_update or len({shape_of(value) for value in results}) != 1 or not self.elements:
+            return False
+        count = results[0].tensor.count
+        return (
+            isinstance(count, int)
+            and 1 <= self.workgroup <= region.target.max_workgroup_invocations
+            and count >= self.elements
+            and (count % self.elements == 0 or len({storage_bits(scalar_of(value)) for value in results}) == 1)
+            and all(self.elements * storage_bits(scalar_of(value)) % QUAD == 0 for value in results)
+            and not any(each.name.removeprefix("stablehlo.") in HEAVY for each in region.block.operations)
+        )
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        shader = Shader(region)
+        shader.use_lanes()
+        builder, results = shader.builder, region.results
+        shape, count = shape_of(results[0]), results[0].tensor.count
+        assert isinstance(count, int)
+        units, rest = divmod(count, self.elements)
+        lanes = max(max(32 // storage_bits(scalar_of(value)), 1) for value in results)
+        invocations = units + -(-rest // lanes)
+        groups = group_count(-(-invocations // self.workgroup), region.target)
+        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
+
+        def write(base: Id, size: int, last: int | None = None) -> None:
+            numbers: list[Id] = [Lane(base, size, lane, 1) if size > 1 else base for lane in range(size)]
+            if last is not None:
+                numbers = [(each < last).select(each, builder.word(last)) for each in numbers]
+            indices = [Index(builder, shape, linear=number) for number in numbers]
+            found = [[(index, shader.frame.at(value, index)) for value in results] for index in indices]
+            for number, _ in enumerate(results):
+                shader.store(number, [each[number] for each in found])
+
+        def write_rest() -> None:
+            write(invocation + (units * self.elements // lanes - units), lanes, count - 1)
+
+        if invocations == math.prod(groups) * self.workgroup and not rest:
+            write(invocation, self.elements)
+        else:
+            builder.when(invocation < units, lambda: write(invocation, self.elements))
+        if rest:
+            builder.when((invocation >= units) & (invocation < invocations), write_rest)
+        return shader.finish((self.workgroup, 1, 1), groups)
