@@ -28,6 +28,7 @@ def jit(
     donate_argnames: str | Iterable[str] | None = None,
     device: str | Device | None = None,
     cache_size: int = DEFAULT_CACHE_SIZE,
+    tune: bool | float = False,
 ) -> JitFunction: ...
 
 
@@ -40,6 +41,7 @@ def jit(
     donate_argnames: str | Iterable[str] | None = None,
     device: str | Device | None = None,
     cache_size: int = DEFAULT_CACHE_SIZE,
+    tune: bool | float = False,
 ) -> Callable[[Callable[..., object]], JitFunction]: ...
 
 
@@ -53,6 +55,7 @@ def jit(
     donate_argnames: str | Iterable[str] | None = None,
     device: str | Device | None = None,
     cache_size: int = DEFAULT_CACHE_SIZE,
+    tune: bool | float = False,
 ) -> JitFunction | Callable[[Callable[..., object]], JitFunction]:
     """Makes a function of JAX run on a device of pumice.
 
@@ -72,10 +75,12 @@ def jit(
         device: a URI as for ``pumice.open_device`` or an open device. Functions that are given the same URI, or none,
             share the device, so that arrays pass between them.
         cache_size: the most executables that are kept; the one that was not used for longest goes first.
+        tune: measure on the device what may compute each kernel before a program is compiled, for at most so many
+            seconds (True: 60), and keep what is fastest for later programs and processes. It needs the extra ``study``.
 
     Raises:
         UnavailableError: JAX is not installed, or is older than 0.6.
-        InvalidArgumentError: ``device`` or ``cache_size`` is of the wrong type.
+        InvalidArgumentError: ``device``, ``cache_size`` or ``tune`` is of the wrong type.
         TypeError, ValueError: what ``jax.jit`` says of the others.
     """
     try:
@@ -97,6 +102,7 @@ def jit(
             donate_argnames=donate_argnames,
             device=device,
             cache_size=cache_size,
+            tune=tune,
         )
 
     return decorate if function is None else decorate(function)

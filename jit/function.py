@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import threading
 from collections.abc import Callable, Hashable
 from types import MethodType
@@ -45,8 +46,11 @@ class JitFunction:
         donate_argnames: Names,
         device: str | Device | None,
         cache_size: int,
+        tune: bool | float,
     ) -> None:
         check_device(device)
+        if not isinstance(tune, bool | int | float) or not 0 <= tune < math.inf:
+            raise InvalidArgumentError(f"tune is True, False or a number of seconds, got {shown(tune)}")
         functools.update_wrapper(self, function)
         self._jax: Any = jax.jit(  # whose type lacks in_tree and clear_cache
             function,
@@ -59,6 +63,7 @@ class JitFunction:
         self._static = StaticParameters(function, static_argnums, static_argnames)
         self._name = name_of(function)
         self._wanted = device
+        self._tune = tune
         self._cache = ExecutableCache(cache_size)
         self._making = threading.Lock()
         self._profile: Profile | None = None
@@ -158,7 +163,7 @@ class JitFunction:
         refuse(traced.jaxpr.jaxpr)
         # Errors name one line, and the callers' would make a program of each place that it is called from.
         with include_full_tracebacks_in_locations(False):
-            return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self._wanted)
+            return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self._wanted, self._tune)
 
     @property
     def device(self) -> Device:

@@ -9,18 +9,16 @@ import jax
 import numpy as np
 
 from ..closing import Closing
-from ..compiler.codegen.device_target import target_of
-from ..compiler.codegen.target import Target
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
 from ..compiler.pipeline import Origin
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
-from ..runtime.device import REFERENCE
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module
 from .devices import shared_device
 from .leaves import host_argument, is_key, leaf_key, leaf_spec, result_converter
 from .places import in_python, name_of, with_place
+from .targets import target_for
 
 
 class Stage:
@@ -48,13 +46,18 @@ class Lowered(Stage):
     """
 
     def __init__(
-        self, lowered: jax.stages.Lowered, function: Callable[..., object], wanted: str | Device | None
+        self,
+        lowered: jax.stages.Lowered,
+        function: Callable[..., object],
+        wanted: str | Device | None,
+        tune: bool | float = False,
     ) -> None:
-        """``wanted`` is the device that it is compiled for, opened then."""
+        """``wanted`` is the device that it is compiled for, opened then; ``tune`` as for ``pumice.jit``."""
         super().__init__(lowered)
         self.jax = lowered
         self._function = function
         self._wanted = wanted
+        self._tune = tune
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program, StableHLO by default; with ``debug_info`` each operation has its place in Python's source."""
@@ -67,13 +70,14 @@ class Lowered(Stage):
 
         Raises:
             CompileError: something in it is not supported; the message has its place in Python's source.
+            UnavailableError: tuning needs the extra ``study``, which is not installed.
         """
         device = shared_device(self._wanted)
-        target = Target(kinds=("reference",)) if device.uri == REFERENCE else target_of(device.profile)
-        text = with_place(self.as_text(debug_info=True), self._function)
+        data = with_place(self.as_text(debug_info=True), self._function).encode()
         name = name_of(self._function)
         try:
-            module = compile_once(text.encode(), name, Origin("hlo"), target)
+            target = target_for(device, data, name, self._tune)
+            module = compile_once(data, name, Origin("hlo"), target)
         except CompileError as error:
             raise in_python(error, name) from None
         return Compiled(self.jax, module, device)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..hal_vulkan import DeviceProfile
 
 
-def device_target(uri: str | None) -> Target:
-    """The target of a device.
+def device_profile(uri: str | None) -> DeviceProfile | None:
+    """What is known of a device; None for the reference device.
 
     Args:
         uri: of a device, which is not opened, or the path of a profile, a JSON object as ``pumice devices --json`` has
@@ -30,19 +30,33 @@ def device_target(uri: str | None) -> Target:
         InvalidArgumentError: the file is no profile.
         UnavailableError: no Vulkan loader or driver.
     """
-    from ..compiler.codegen.device_target import target_of
-    from ..compiler.codegen.target import Target
     from ..runtime.device import is_reference
 
     if uri is not None and uri.endswith(".json"):
-        return target_of(_recorded(Path(uri)))
+        return _recorded(Path(uri))
     if is_reference(uri):
-        return Target(kinds=("reference",))
+        return None
     from ..hal_vulkan import shared_driver
 
     with usage("" if uri is None else "--device"):
         driver = shared_driver()
-        return target_of(driver.profiles[driver.select(uri)])
+        return driver.profiles[driver.select(uri)]
+
+
+def device_target(uri: str | None, tuning: Path | None = None) -> Target:
+    """The target of a device, with what tuning found on it.
+
+    Args:
+        uri: as for ``device_profile``.
+        tuning: the database, None for the cache.
+
+    Raises: as ``device_profile`` and ``TuningDatabase.open``.
+    """
+    from ..compiler.codegen.target import Target
+    from ..tuning.database import tuned_target
+
+    profile = device_profile(uri)
+    return Target(kinds=("reference",)) if profile is None else tuned_target(profile, tuning)
 
 
 def devices_target(devices: Sequence[str | None]) -> Target:

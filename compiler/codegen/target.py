@@ -61,6 +61,8 @@ class Target:
         float16_arithmetic: ``shaderFloat16``.
         int8_dot: ``shaderInt8`` and ``shaderIntegerDotProduct``.
         cooperative_matrices: that subgroups multiply.
+        tuned: what was measured to be fast on the device: classes of regions (``strategies.shape_class``), and the text
+            of a strategy for each.
     """
 
     kinds: tuple[str, ...] = ("vulkan",)
@@ -79,6 +81,7 @@ class Target:
     float16_arithmetic: bool = False
     int8_dot: bool = False
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
+    tuned: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.kinds:

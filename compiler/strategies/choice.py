@@ -1,4 +1,4 @@
-"""Which strategy computes a region: what an attribute fixes, else what is estimated to cost least."""
+"""Which strategy computes a region: one that an attribute fixes, one that was measured, or the cheapest by estimate."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..ir.operation import Block
 from .contraction_tile import ContractionTile
 from .elements import Elements
 from .neighbours import Neighbours
+from .shape_class import class_of
 from .strategy import Strategy
 
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, Neighbours, Elements)
@@ -58,7 +59,8 @@ def compile_region(
             raise compile_error(block.operations[0], message)
         return strategy.emit(region)
     *others, last = candidates_of(region)
-    for each in others:
+    tuned = tuned_strategy(region)
+    for each in others if tuned is None else [tuned, *others]:
         try:
             return each.emit(region)
         except NeedsSplitError:
@@ -70,8 +72,28 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
     """The strategy that ``Strategy.attribute`` describes, or None."""
     if not isinstance(attribute, Mapping):
         return None
-    named = {each.NAME: each for each in STRATEGIES}.get(str(attribute.get("name")))
     numbers = {key: value.value for key, value in attribute.items() if isinstance(value, IntegerAttr)}
-    if named is None or len(numbers) + 1 != len(attribute) or set(numbers) != set(named.names()):
+    return _made(str(attribute.get("name")), numbers) if len(numbers) + 1 == len(attribute) else None
+
+
+def strategy_from(text: str) -> Strategy | None:
+    """The strategy that ``Strategy.text`` describes, or None: what tuning keeps may be from another release."""
+    name, _, numbers = text.partition(" ")
+    pairs = [word.partition("=") for word in numbers.split()]
+    if not all(number.isascii() and number.isdigit() and len(number) < 6 for _, _, number in pairs):
+        return None
+    return _made(name, {key: int(number) for key, _, number in pairs})
+
+
+def tuned_strategy(region: KernelRegion) -> Strategy | None:
+    """What was measured to be the fastest for the class of a region on its target, if it takes the region."""
+    text = dict(region.target.tuned).get(class_of(region)) if region.target.tuned else None
+    found = strategy_from(text) if text else None
+    return found if found is not None and found.takes(region) else None
+
+
+def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:
+    named = {each.NAME: each for each in STRATEGIES}.get(name)
+    if named is None or set(numbers) != set(named.names()):
         return None
     return named(**numbers) if all(0 <= number < 1 << 16 for number in numbers.values()) else None

@@ -61,6 +61,10 @@ class Strategy(ABC):
         """The parameters as an attribute of an executable's function."""
         return {"name": self.NAME, **{name: IntegerAttr(getattr(self, name), I64) for name in self.names()}}
 
+    def text(self) -> str:
+        """The parameters on a line, as tuning keeps them: ``contraction_tile rows=4 columns=8``."""
+        return " ".join([self.NAME, *(f"{name}={getattr(self, name)}" for name in self.names())])
+
 
 def number_of(length: Dim) -> int:
     """A length, or what stands for one that depends on the call."""

@@ -22,6 +22,7 @@ from ...spirv.grammar import ENUMERATIONS, ExecutionMode, Op
 from ...spirv.requirement_tables import CAPABILITIES
 from ...spirv.words import read_binary
 from ..codegen.kernel import Binding, Kernel, Limit, Workload
+from ..codegen.region import KernelRegion
 from ..codegen.target import Target
 from ..dialects.rules.requirements import OperationError
 from ..dialects.syntax.spirv_module import spirv_code, spirv_module
@@ -41,6 +42,9 @@ TARGET = "SPIRV"
 FORMAT = "vulkan-spirv-fb"
 """How modules and drivers name the container."""
 
+STRATEGY = "iree.executable.strategy"
+"""The attribute of an executable's function that fixes how it is computed."""
+
 _COMPUTE_STAGE = 0x20
 
 
@@ -50,12 +54,17 @@ def vulkan_kernel(function: Operation, target: Target) -> Kernel:
     Raises:
         CompileError: an operation or a type that no code is generated for, or that the target lacks.
     """
+    fixed = function.attributes.get(STRATEGY)
+    strategy = None if fixed is None else strategy_of(fixed)
+    region = kernel_region(function, target)
+    return compile_region(region.block, region.name, target, region.in_place, region.is_update, strategy)
+
+
+def kernel_region(function: Operation, target: Target) -> KernelRegion:
+    """What an executable's function computes."""
     in_place = function.integers("iree.executable.in_place")
     is_update = "iree.executable.updates" in function.attributes
-    fixed = function.attributes.get("iree.executable.strategy")
-    strategy = None if fixed is None else strategy_of(fixed)
-    name = str(function.attributes["sym_name"])
-    return compile_region(_region_of(function), name, target, in_place, is_update, strategy)
+    return KernelRegion(_region_of(function), str(function.attributes["sym_name"]), target, in_place, is_update)
 
 
 def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] = ()) -> Operation:

@@ -153,6 +153,11 @@ class PointRun:
         return self._rule.update(values[keep], blocks=blocks[keep], elapsed=elapsed)
 
     @property
+    def workload(self) -> Workload | None:
+        """What runs for a sample, between ``start`` and ``close``."""
+        return self._workload
+
+    @property
     def prior(self) -> Prior:
         """The samples so far, for another run of the point."""
         return Prior(self._values, self._blocks, self._disturbed, self._block)

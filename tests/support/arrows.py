@@ -47,10 +47,11 @@ ALLOWED: Mapping[str, set[str]] = {
     "compiler": {*FORMATS, "compiler", "hal_reference", "vm.bytecode", "vm.assembly"},
     "codegen": {*FORMATS, "codegen", "hal.memory", "vm.bytecode", "vm.translation"},
     "runtime": {*FORMATS, *DEVICES, "runtime", "vm"},
-    "jit": {*FORMATS, "jit", "compiler", "runtime", "vm", "hal"},
+    "tuning": {*FORMATS, "tuning", "compiler", "runtime", "study"},
+    "jit": {*FORMATS, "jit", "compiler", "runtime", "tuning", "vm", "hal"},
     "study": {*FORMATS, "study", "runtime", "hal", "hal_vulkan", "shaders"},
     "amber": {*FORMATS, "amber", "hal_vulkan", "runtime"},
-    "tools": {*FORMATS, *DEVICES, "tools", "amber", "study", "runtime", "vm", "compiler", "codegen"},
+    "tools": {*FORMATS, *DEVICES, "tools", "amber", "study", "tuning", "runtime", "vm", "compiler", "codegen"},
 }
 # Inside a folder: the rooms of the same folder that a room may import.
 ROOMS: Mapping[str, set[str]] = {

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..options import seconds
+
 if TYPE_CHECKING:
     from ...compiler.stages import GraphFile, ModuleFile, Program
 
@@ -38,6 +40,24 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
     "without it for every device.",
 )
 @click.option(
+    "--tune",
+    is_flag=True,
+    help="Measure on the device, --device or the best, what may compute each kernel, and take what is fastest. What is "
+    "found is kept; Ctrl-C keeps what was found so far.",
+)
+@click.option(
+    "--tune-time",
+    type=seconds,
+    metavar="SECONDS",
+    help="Begin nothing more after this time (60); the next run goes on.",
+)
+@click.option(
+    "--tuning",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="What tuning found, in place of the cache.",
+)
+@click.option(
     "--calling-convention",
     metavar="NAME,…",
     help="How exported functions take and give values: default, outs (results into storages of the caller's), values "
@@ -55,6 +75,9 @@ def compile_(
     from_: str | None,
     target: str | None,
     device: str | None,
+    tune: bool,
+    tune_time: float | None,
+    tuning: Path | None,
     calling_convention: str | None,
     compile_to: str | None,
     dump_ir: str | None,
@@ -80,6 +103,7 @@ def compile_(
     from ..input_files import read_file, read_stdin
     from ..output_files import Outputs, store
     from ..streams import note, put_bytes
+    from .tuning import tuned
 
     if output is None and compile_to is None:
         raise usage_error("expected -o OUT.vmfb for the module, or --compile-to a stage")
@@ -99,13 +123,18 @@ def compile_(
             written.append(stage)
 
     name = "<stdin>" if file == "-" else file
-    made_for = Target() if device is None else device_target(device)
-    if target is not None:
-        with usage("--target"):
-            made_for = replace(made_for, kinds=tuple(target.split(",")))
     with usage("--calling-convention"):
         convention = None if calling_convention is None else named_convention(calling_convention)
     origin = Origin("hlo" if from_ == "stablehlo" else from_, feed, fetch)
+    if tune_time is not None and not tune:
+        raise usage_error("--tune-time is for --tune")
+    if tune:
+        made_for = tuned(data, name, origin, convention, device, tuning, tune_time)
+    else:
+        made_for = Target() if device is None and tuning is None else device_target(device, tuning)
+    if target is not None:
+        with usage("--target"):
+            made_for = replace(made_for, kinds=tuple(target.split(",")))
     try:
         made = compile_data(data, name, made_for, origin, compile_to or "module", reached, convention)
     except PumiceError:

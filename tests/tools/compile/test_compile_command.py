@@ -208,3 +208,36 @@ def test_a_profile_that_is_none(program: Path, tmp_path: Path, record: str, mess
     assert not (tmp_path / "mul.vmfb").exists()
     done = run(program, "--device=nowhere://1", "-o", tmp_path / "mul.vmfb")
     assert done.exit_code == 2 and "--device" in done.stderr
+
+
+@pytest.mark.vulkan
+def test_a_program_is_tuned_and_compiled(program: Path, tmp_path: Path) -> None:
+    program.write_text(
+        """
+func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+"""
+    )
+    tuning = ["--device=lavapipe", "--tuning", tmp_path / "tuning.json", "-o", tmp_path / "mul.vmfb"]
+    done = run(program, "--tune", "--tune-time=0.05", *tuning)
+    assert done.exit_code == 0 and done.stderr.startswith("tuned "), done.stderr
+    assert (tmp_path / "mul.vmfb").exists() and "lavapipe" not in done.stdout
+    assert run(program, *tuning).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--tune", "--device=reference"], "got the reference device"),
+        (["--tune", "--device=gpu.json"], "expected a device at hand to measure on"),
+        (["--tune-time=3"], "--tune-time is for --tune"),
+        (["--tune", "--tune-time=0"], "expected a finite number of seconds above 0"),
+    ],
+)
+def test_wrong_usage_of_tuning(program: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = run(program, "-o", tmp_path / "mul.vmfb", *arguments)
+    assert done.exit_code == 2 and message in " ".join(done.stderr.split())
+    assert not (tmp_path / "mul.vmfb").exists()

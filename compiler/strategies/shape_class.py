@@ -1,0 +1,67 @@
+"""Classes of regions: those of a class are expected to be computed fastest in the same way.
+
+A class names the operations that a strategy is about, with their types, attributes and bodies, and lengths only
+roughly: the power of two that is not less, and what divides it of 64, 16 and 4. Element-wise operations count for a
+class only where there is nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from ..codegen.region import DEFINITIONS, KernelRegion
+from ..ir.attributes import attribute_text
+from ..ir.operation import Operation
+from ..ir.sizes import Dim, Size
+from ..ir.types import ShapedType
+
+_HEROES: Final = {*DEFINITIONS.structures, "transpose"}
+_EXACT: Final = 8
+_DIVISORS: Final = (64, 16, 4)
+_LONGEST: Final = 400
+"""Characters of an attribute that is a part of a class; constants have more."""
+
+
+def class_of(region: KernelRegion) -> str:
+    """The class of a region, as text of one line."""
+    heroes = [each for each in region.block.operations if _short(each) in _HEROES]
+    parts = [_described(each) for each in heroes]
+    if not heroes:
+        names = sorted({_short(each) for each in region.block.operations[:-1]})
+        parts = ["+".join(names), *(_type(value.tensor) for value in region.block.arguments)]
+    results = " ".join(_type(value.tensor) for value in region.results)
+    return f"{'; '.join(parts)} -> {results}"
+
+
+def _described(operation: Operation) -> str:
+    """An operation without the lengths of its tensors."""
+    words = [_short(operation), *(_type(value.tensor) for value in operation.operands)]
+    words += (f"{name}={text}" for name, text in _attributes(operation))
+    inner = [_short(each) for each in operation.walk() if each is not operation]
+    return " ".join([*words, *(f"({'+'.join(inner)})" for _ in inner[:1])])
+
+
+def _short(operation: Operation) -> str:
+    return operation.name.removeprefix("stablehlo.")
+
+
+def _attributes(operation: Operation) -> Iterator[tuple[str, str]]:
+    for name, value in sorted(operation.attributes.items()):
+        text = " ".join(attribute_text(value).split())
+        if len(text) <= _LONGEST:
+            yield name, text.replace(" ", "")
+
+
+def _type(type: ShapedType) -> str:
+    return "x".join([*(_length(each) for each in type.lengths), str(type.scalar)])
+
+
+def _length(length: Dim) -> str:
+    if isinstance(length, Size):
+        return "?"
+    if length <= _EXACT:
+        return str(length)
+    power = 1 << (length - 1).bit_length()
+    divisor = next((each for each in _DIVISORS if length % each == 0), 1)
+    return f"{power}/{divisor}"

@@ -1,0 +1,38 @@
+"""What functions are compiled for: the device that they run on, with what tuning found on it."""
+
+from __future__ import annotations
+
+from ..compiler.codegen.target import Target
+from ..compiler.pipeline import Origin
+from ..runtime import Device
+from ..runtime.device import REFERENCE
+from ..status import UnavailableError
+from ..tuning.database import tuned_target
+
+
+def target_for(device: Device, data: bytes, name: str, tune: bool | float) -> Target:
+    """The target of a device, tuned for a program first if that is wanted.
+
+    Args:
+        device: open.
+        data: the program, as text of the stage ``hlo``.
+        name: as errors name it.
+        tune: as for ``pumice.jit``.
+
+    Raises:
+        UnavailableError: tuning needs the extra ``study``, which is not installed.
+        CompileError: the program is wrong, or something in it is not supported.
+    """
+    if device.uri == REFERENCE:
+        return Target(kinds=("reference",))
+    if not tune:
+        return tuned_target(device.profile)
+    try:
+        from ..tuning.tuner import DEFAULT_SECONDS, tune_program
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"pumice.jit(…, tune=…) measures with the extra `study`, which cannot be imported ({error}): "
+            "pip install 'pumice[study]'"
+        ) from None
+    seconds = DEFAULT_SECONDS if tune is True else tune
+    return tune_program(data, name, Origin("hlo"), device.profile, device.uri, seconds=seconds)[0]

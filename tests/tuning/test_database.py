@@ -1,0 +1,61 @@
+"""The database of tuning: what is kept, for which device, and what is damaged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.profiles import recorded_profile
+
+from pumice.compiler.codegen.device_target import target_of
+from pumice.status import InvalidArgumentError, NotFoundError
+from pumice.tuning.database import Finding, TuningDatabase, tuned_target
+
+GPU, CPU = recorded_profile("nvidia_rtx_4060"), recorded_profile("lavapipe_mesa_22_3_6")
+FOUND = Finding("tile rows=4", ("tile rows=4", "tile rows=8"), 0.75)
+
+
+@pytest.fixture(params=["cache", "file"])
+def path(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path | None:
+    monkeypatch.setenv("PUMICE_CACHE", "1")
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "tuning.json" if request.param == "file" else None
+
+
+def test_findings_are_of_a_device_and_its_driver(path: Path | None) -> None:
+    for profile, found in ((GPU, FOUND), (CPU, Finding("elements", ("elements",)))):
+        database = TuningDatabase.open(profile, path)
+        assert database.findings == {}
+        database.findings["sum"] = found
+        database.store()
+    assert TuningDatabase.open(GPU, path).findings == {"sum": FOUND}
+    assert TuningDatabase.open(replace(GPU, driver_version=1), path).findings == {}
+    assert tuned_target(GPU, path) == replace(target_of(GPU), tuned=(("sum", "tile rows=4"),))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"form": "another"}', '{"form": "pumice tuning 1", "devices": 3}'])
+def test_a_file_that_is_none_is_refused_and_stays(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tuning.json"
+    path.write_text(text)
+    with pytest.raises(InvalidArgumentError, match="expected what tuning wrote"):
+        TuningDatabase.open(GPU, path)
+    assert path.read_text() == text
+
+
+def test_entries_that_are_none_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "tuning.json"
+    database = TuningDatabase.open(GPU, path)
+    database.findings["sum"] = FOUND
+    database.store()
+    data = json.loads(path.read_text())
+    data["devices"][database.device] |= {"a": 1, "b": {"winner": 3, "tried": [], "ratio": 1}, "c": {"winner": "x"}}
+    path.write_text(json.dumps(data))
+    assert TuningDatabase.open(GPU, path).findings == {"sum": FOUND}
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    database = TuningDatabase.open(GPU, tmp_path / "nowhere" / "tuning.json")
+    with pytest.raises(NotFoundError, match="there is no folder"):
+        database.store()

@@ -1,0 +1,208 @@
+"""Two kernels for one region, measured in turn until one is known to be faster, or time is up."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..closing import Closing
+from ..compiler.codegen.kernel import Kernel
+from ..compiler.codegen.region import KernelRegion
+from ..compiler.ir.types import ShapedType
+from ..runtime.device import Device
+from ..study.definition.point import Point
+from ..study.definition.sample import Sample
+from ..study.definition.settings import Sampling
+from ..study.definition.target_settings import KINDS
+from ..study.results.rows import Value
+from ..study.results.sink import Sink
+from ..study.sampling.point_run import PointRun
+from ..study.statistics.comparison import Comparison, compare
+from ..study.workloads.kernel import KernelWorkload
+from ..study.workloads.workload import DevicePool, WorkloadContext
+
+_ENDLESS: Final = 1 << 40
+_SAMPLING: Final = Sampling(
+    warmup_count=1,
+    warmup_time=0.0,
+    min_samples=_ENDLESS,
+    max_samples=_ENDLESS,
+    time_limit=1e9,
+    block=3,
+    reference=False,
+)
+_MIN_BLOCKS: Final = 3
+_MAX_BLOCKS: Final = 12
+_MAX_SECONDS: Final = 2.0
+_HOPELESS: Final = 1.2
+"""Of the other's time, after the first blocks."""
+_CONFIDENCE: Final = 0.95
+_WORTH: Final = 0.02
+"""Of the time, at least: less is not worth another strategy."""
+_TOLERANCES: Final = {"f16": 2e-2, "f32": 1e-3, "f64": 1e-6}
+"""Of the largest result, by element type: sums in another order differ."""
+
+Words = npt.NDArray[np.int32]
+
+
+class Contestant(Closing):
+    """A kernel on a device, with arguments of its own; its times, in nanoseconds, come in blocks.
+
+    Calling sequence: ``Contestant`` → ``results``, ``take_block`` → ``close``.
+    """
+
+    def __init__(self, kernel: Kernel, bindings: Sequence[Mapping[str, Any]], pool: DevicePool, uri: str, folder: Path):
+        """Makes the kernel and runs it once.
+
+        Args:
+            kernel: of a region without symbols.
+            bindings: of ``bindings_of``, in the same folder.
+            pool, uri: the device.
+            folder: for files, until it is closed.
+
+        Raises:
+            PumiceError: the device does not take the kernel.
+        """
+        source = folder / f"{random.randbytes(8).hex()}.spv"
+        source.write_bytes(kernel.code)
+        bound = [
+            described
+            for described, binding in zip(bindings, kernel.bindings, strict=True)
+            if binding.is_read or binding.is_written
+        ]
+        assert isinstance(kernel.workgroup_count, tuple)
+        given = {"source": source.name, "bindings": bound, "groups": list(kernel.workgroup_count)}
+        settings = {setting.name: setting.default for setting in KINDS["kernel"].settings} | given
+        context = WorkloadContext(pool, uri, folder)
+        self._times = _Times(measure := _measure(pool.open(uri)))
+        self._count = sum(binding.is_written for binding in kernel.bindings)
+        point = Point(0, "kernel", uri, settings=settings, measure=measure)
+        self._run = PointRun("kernel", point, context, _SAMPLING, self._times)
+        try:
+            self._run.start()
+        except BaseException:
+            self._run.close()
+            raise
+
+    def results(self) -> tuple[Words, ...]:
+        """What the kernel computes, in words."""
+        workload = self._run.workload
+        assert isinstance(workload, KernelWorkload)
+        return workload.results()[-self._count :]
+
+    def take_block(self) -> None:
+        """Measures a few calls."""
+        self._run.take_block(throttled=False)
+
+    @property
+    def times(self) -> Sequence[float]:
+        """Of all calls that were measured."""
+        return self._times.values
+
+    @property
+    def blocks(self) -> Sequence[int]:
+        """The block of each call."""
+        return self._times.blocks
+
+    def close(self) -> None:
+        """Releases everything; idempotent."""
+        self._run.close()
+
+
+@dataclass
+class _Times(Sink):
+    """Keeps the times of one kernel."""
+
+    measure: str
+    values: list[float] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """Keeps nothing else."""
+
+    def add_samples(
+        self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
+    ) -> None:
+        """Keeps the times of measured calls."""
+        if phase == "sample":
+            self.values += [float(getattr(one, self.measure)) for one in samples]
+            self.blocks += [block] * len(samples)
+
+
+def duel(holder: Contestant, challenger: Contestant, deadline: float) -> Comparison | None:
+    """Whether the challenger is faster or slower than the holder; None if that is not known by the deadline.
+
+    Args:
+        deadline: of ``time.monotonic``.
+    """
+    end = time.monotonic() + _MAX_SECONDS
+    for count in range(_MAX_BLOCKS):
+        for one in random.sample((holder, challenger), 2):
+            one.take_block()
+        now = time.monotonic()
+        if count + 1 >= _MIN_BLOCKS:
+            if now > end or np.median(challenger.times) > _HOPELESS * np.median(holder.times):
+                break
+        elif now > deadline:
+            return None
+    return compare(
+        holder.times,
+        challenger.times,
+        confidence=_CONFIDENCE,
+        threshold=_WORTH,
+        blocks_a=holder.blocks,
+        blocks_b=challenger.blocks,
+    )
+
+
+def same_results(types: Sequence[ShapedType], one: Contestant, other: Contestant) -> bool:
+    """Whether two kernels compute the same: numbers up to the order of sums, everything else bit for bit."""
+    for type, first, second in zip(types, one.results(), other.results(), strict=True):
+        tolerance = _TOLERANCES.get(str(type.scalar))
+        if tolerance is None:
+            if not np.array_equal(first, second):
+                return False
+            continue
+        ours, theirs = (words.view(type.scalar.dtype).astype(np.float64) for words in (first, second))
+        largest = float(np.abs(ours[np.isfinite(ours)]).max(initial=0.0))
+        if not np.allclose(ours, theirs, rtol=0.0, atol=tolerance * largest, equal_nan=True):
+            return False
+    return True
+
+
+def bindings_of(region: KernelRegion, kernel: Kernel, folder: Path) -> list[Mapping[str, Any]]:
+    """What studies bind to kernels of a region: random arguments, which are written to a folder, and results."""
+    rng = np.random.default_rng(0)
+    described: list[Mapping[str, Any]] = []
+    for number, binding in enumerate(kernel.bindings):
+        words = binding.size // 4
+        if number < len(region.block.arguments):
+            values = _words(region.block.arguments[number].tensor, words, rng)
+            np.save(folder / f"{number}.npy", values)
+        init = f"@{number}.npy" if number < len(region.block.arguments) else "zeros"
+        described.append({"shape": [words], "dtype": "i32", "init": init})
+    return described
+
+
+def _words(type: ShapedType, count: int, rng: np.random.Generator) -> Words:
+    """Numbers that stay in range in sums and as indices, in the words of a buffer."""
+    dtype = type.scalar.dtype
+    if type.scalar.kind == "float" and dtype.itemsize > 1:
+        values = rng.standard_normal(count * 4 // dtype.itemsize, np.float32).astype(dtype)
+    elif type.scalar.kind == "complex":
+        values = rng.standard_normal(count * 8 // dtype.itemsize, np.float32).astype(dtype)
+    else:
+        values = rng.integers(0, 2, count * 4 // dtype.itemsize).astype(dtype)
+    return np.resize(values.view(np.uint8), count * 4).view(np.int32)
+
+
+def _measure(device: Device) -> str:
+    """What is compared: the device's time, or, without timestamps, the host's."""
+    return "execute" if device.vulkan.plan.timestamp_bits else "total"

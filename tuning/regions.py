@@ -1,0 +1,56 @@
+"""The regions of a program that can be computed in several ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..compiler.calling_convention import CallingConvention
+from ..compiler.codegen.kernel import symbols_in
+from ..compiler.codegen.region import KernelRegion
+from ..compiler.codegen.target import Target
+from ..compiler.passes.dispatch.outline import entry_of
+from ..compiler.pipeline import Origin, compile_data
+from ..compiler.stages import Program
+from ..compiler.strategies.choice import candidates_of
+from ..compiler.strategies.shape_class import class_of
+from ..compiler.strategies.strategy import Strategy
+from ..compiler.targets.vulkan import STRATEGY, kernel_region
+
+
+@dataclass(frozen=True)
+class TunableRegion:
+    """A region, and what may compute it.
+
+    Attributes:
+        name: its class.
+        candidates: what is estimated to be the fastest first.
+    """
+
+    name: str
+    region: KernelRegion
+    candidates: tuple[Strategy, ...]
+
+
+def tunable_regions(
+    data: bytes, file_name: str, target: Target, origin: Origin, convention: CallingConvention | None = None
+) -> list[TunableRegion]:
+    """The regions of a program, one a class; without those whose strategy is fixed, or whose lengths depend on the
+    call.
+
+    Raises: as for ``compiler.pipeline.compile_data``.
+    """
+    if not any(kind.startswith("vulkan") for kind in target.kinds):
+        return []
+    program = compile_data(data, file_name, target, origin, "ll_seq", convention=convention).program
+    assert isinstance(program, Program)
+    found: dict[str, TunableRegion] = {}
+    for executable in program.executables:
+        _, function = entry_of(executable)
+        region = kernel_region(function, target)
+        if STRATEGY in function.attributes or symbols_in(region.block):
+            continue
+        name = class_of(region)
+        candidates = tuple(dict.fromkeys(candidates_of(region)))
+        if name not in found and len(candidates) > 1:
+            found[name] = TunableRegion(name, region, candidates)
+    return list(found.values())
