@@ -11,7 +11,7 @@ from .command_buffer import CommandBuffer
 from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from .program import Executable, ProgramAllocator, ProgramCommandBuffer
-from .queue import Submits, TimedQueue
+from .queue import Queue, TimedQueue
 from .semaphore import Semaphore
 
 
@@ -22,7 +22,7 @@ class Device(LogicalDevice):
         compute_queue: takes all work of programs.
     """
 
-    compute_queue: Submits
+    compute_queue: Queue
 
     @abstractmethod
     def trim(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..status import PumiceError
+from .semaphore import Semaphore
 
 
 class Submits(Protocol):
@@ -32,12 +33,25 @@ class Submits(Protocol):
             bindings: the table that fills the slots of command buffers with ``binding_capacity``.
 
         Returns:
-            The submission's number; 0 for one that is held back.
+            The submission's number, which is the payload of the queue's ``stream`` when it is done; 0 for one that is
+            held back.
 
         Raises:
             FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
             ClosedError: something used was closed.
         """
+
+
+class Queue(Submits, Protocol):
+    """A queue.
+
+    Attributes:
+        stream: a semaphore that each submission signals with its number. It fails with the device, and not with what
+            instrumented shaders report.
+    """
+
+    @property
+    def stream(self) -> Semaphore: ...
 
 
 @dataclass(slots=True)

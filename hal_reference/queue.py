@@ -29,6 +29,7 @@ class _Submission:
     actions: Sequence[Callable[[], None]]
     waits: Points
     signals: Points
+    number: int = 0  # 0 until it is scheduled
 
     def run(self) -> PumiceError | None:
         """Runs it, unless what it waits for has failed; returns the failure."""
@@ -53,6 +54,9 @@ class _Submission:
 class Queue:
     """Runs submissions.
 
+    Attributes:
+        stream: each submission signals it with its number. It fails with submissions that signal nothing else.
+
     Thread rule: any thread.
     """
 
@@ -63,6 +67,7 @@ class Queue:
         self._thread: threading.Thread | None = None
         self._running = False
         self._count = 0
+        self.stream = Semaphore(device, 0, "stream")
 
     def submit(
         self,
@@ -89,11 +94,9 @@ class Queue:
                     )
             actions = [action for commands in command_buffers for action in commands.prepare(bindings)]
             submission = _Submission(actions, tuple(waits), tuple(signals))
-            self._count += 1
-            number = self._count
             self._held.append(submission)
         self.release()
-        return 0 if submission in self._held else number
+        return submission.number
 
     def release(self) -> None:
         """Runs what was held back and can run now, and drops what cannot any more. The caller holds no lock."""
@@ -118,7 +121,8 @@ class Queue:
             thread = threading.Thread(target=self._run, name="pumice reference queue", daemon=True)
             thread.start()
             self._thread = thread
-        for semaphore, value in submission.signals:
+        submission.number = self._count = self._count + 1
+        for semaphore, value in (*submission.signals, (self.stream, submission.number)):
             semaphore.scheduled = max(semaphore.scheduled, value)
             semaphore.pending.append(value)
         self._ready.append(submission)
@@ -151,6 +155,12 @@ class Queue:
                 due += semaphore.set_failure(error)
             elif semaphore.failure is None:
                 due += semaphore.advance(value)
+        if submission.number:
+            self.stream.pending.remove(submission.number)
+            if error is not None and not submission.signals:
+                due += self.stream.set_failure(error)
+            elif self.stream.failure is None:
+                due += self.stream.advance(submission.number)
         self.device.changed.notify_all()
         return due
 

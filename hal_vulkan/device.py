@@ -382,6 +382,7 @@ class Device(LogicalDevice, AnyDevice):
             if self.is_closed:
                 return
             self.is_closed = True
+            self.close_epoch += 1
         if self.abandoned:
             return
         closing = CancelledError("the device was closed")

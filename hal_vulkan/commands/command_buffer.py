@@ -49,6 +49,9 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         name: for messages, debug labels and what was in flight at a fault.
         one_shot: submitted at most once and recycled when it has retired.
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
+        ready_epoch: of the device, when it was last found that it may be submitted any number of times; -1 while it may
+            not. Until the device's epoch changes queues need not ask again.
+        generation: goes up when it is recorded by ``record_dispatch``.
     """
 
     device: LogicalDevice
@@ -65,6 +68,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         if self.state is not _INITIAL:
             self._drop()
             self.state = _INITIAL
+        self.ready_epoch = -1
         # end() and submission find what is closed from here on.
         self._checked_epoch = device.close_epoch
         self._labels = 0
@@ -106,6 +110,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         for push descriptors ``infos``) name. Takes over the pins of ``sets``, also if it raises; then nothing is
         recorded.
         """
+        self.generation += 1
         try:
             recording = self._reopen()
         except BaseException:
@@ -181,6 +186,8 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 self._check_open(recording.resources)
         if self.one_shot:
             self.state = _SUBMITTED
+        elif not self.binding_capacity:
+            self.ready_epoch = self._checked_epoch
         return recording
 
     def unprepare(self, recording: Recording) -> None:
@@ -288,6 +295,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self.state = _INITIAL
 
     def _drop(self) -> None:
+        self.ready_epoch = -1
         self.context.recording.pop(id(self), None)
         if self._recording is not None:
             self.context.release(self._recording)

@@ -73,6 +73,8 @@ class CommandRecorder:
             RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
         )
         self._checked_epoch = -1  # of the device, when everything named was last found open
+        self.ready_epoch = -1
+        self.generation = 0
         self._labels = 0
         self._recording: Recording | None = None
         self._timestamps: TimestampRecorder | None = None  # of each dispatch

@@ -75,7 +75,8 @@ class LogicalDevice(AnyDevice):
         on_lost: told the error of a lost device once.
         reports: what instrumented shaders report.
         sampler_count: samplers that are not destroyed; devices limit them.
-        close_epoch: goes up whenever something is closed: whatever names buffers checks them again if it has changed.
+        close_epoch: goes up whenever something is closed, or the device lost: whatever names buffers checks them again
+            if it has changed.
     """
 
     queues: Sequence[DeviceQueue]
@@ -191,6 +192,7 @@ class LogicalDevice(AnyDevice):
                 "buffers is the usual cause",
                 vk_result=cause.vk_result,
             )
+        self.close_epoch += 1
         if self.on_lost is not None:
             self.on_lost(lost)
         return lost
@@ -303,6 +305,7 @@ class LogicalDevice(AnyDevice):
         """See ``Device.abandon``."""
         self.abandoned = True
         self.lost = error
+        self.close_epoch += 1
         self._lock = threading.RLock()
         self.schedule_lock = threading.RLock()
 

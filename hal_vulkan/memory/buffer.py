@@ -254,6 +254,8 @@ class Buffer(AnyBuffer):
         self._closed = True
         if self.parent is None:
             self._allocation.allocator.retire(self._allocation)
+        else:
+            self.device.close_epoch += 1
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""

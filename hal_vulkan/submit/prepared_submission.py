@@ -85,7 +85,7 @@ class PreparedSubmission:
                     recording.number = number
                 queue._inflight.append((number, used, ()))
                 before = clock()
-                queue._submitted = number  # see SubmissionQueue._submit_one
+                queue._submitted = queue.stream.scheduled = number  # see SubmissionQueue._submit_one
                 result = submit(handle, 1, info, NULL)
                 after = clock()
             except BaseException:

@@ -14,9 +14,10 @@ from typing import TypeAlias
 
 from ..commands.command_buffer import CommandBuffer
 from ..commands.recording import Recording
-from ..instance.logical_device import LogicalDevice
+from ..sync.context import SemaphoreContext
+from ..sync.queue_timeline import QueueTimeline
 from ..sync.semaphore import TimelineSemaphore
-from ..sync.timeline import create_timeline, wait_timeline
+from ..sync.timeline import wait_timeline
 from ..vulkan.functions import CData, ffi
 
 Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
@@ -30,13 +31,14 @@ class RetiringQueue:
 
     Attributes:
         family, index: its queue family, and the index within.
-        timeline: a semaphore of its own that counts retired submissions.
+        stream: a semaphore of its own, whose payload is the number of the last submission that is done.
+        timeline: its handle.
         completed: the count, as it was last read.
         preparing: the number of a submission that is being made, which may use what is open now; or 0.
     """
 
-    def __init__(self, device: LogicalDevice, family: int, index: int, name: str) -> None:
-        self.device = device
+    def __init__(self, semaphores: SemaphoreContext, family: int, index: int, name: str) -> None:
+        device = self.device = semaphores.device
         self.family = family
         self.index = index
         self.name = name
@@ -44,7 +46,8 @@ class RetiringQueue:
         device.fn.vkGetDeviceQueue(device.handle, family, index, handle)
         self.handle: CData = handle[0]
         device.set_name("VK_OBJECT_TYPE_QUEUE", self.handle, name)
-        self.timeline: CData = create_timeline(device, f"{name} timeline")
+        self.stream = QueueTimeline(semaphores, f"{name} timeline")
+        self.timeline: CData = self.stream.handle
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._submitted = 0
@@ -81,6 +84,8 @@ class RetiringQueue:
     def _retire_up_to(self, completed: int) -> None:
         if completed >= self.completed:
             self.completed = completed
+            if completed > self.stream.reached or self.stream.notifications:
+                self.stream.advance(completed)
             inflight = self._inflight
             while inflight and inflight[0][0] <= completed:
                 number, used, signals = inflight[0]

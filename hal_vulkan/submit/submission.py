@@ -37,10 +37,13 @@ class SubmissionQueue(RetiringQueue):
     def __init__(
         self, commands: CommandContext, semaphores: SemaphoreContext, family: int, index: int, name: str
     ) -> None:
-        super().__init__(commands.device, family, index, name)
+        super().__init__(semaphores, family, index, name)
         self.command_context = commands
         self.semaphore_context = semaphores
         self._native = SubmitStructures(_INITIAL_CAPACITY)
+        self._plain = SubmitStructures(1)  # of submissions that signal nothing but the queue's stream
+        self._plain.signal_handles[0] = self.timeline
+        self._plain.set_shape((1, 0, 1))
 
     def submit(
         self,
@@ -60,20 +63,22 @@ class SubmissionQueue(RetiringQueue):
             bindings: the table that fills the slots of command buffers with ``binding_capacity``.
 
         Returns:
-            The submission's number, which ``completed`` is compared with; 0 for one that is held back.
+            The submission's number, which is the payload of ``stream`` when it is done; 0 for one that is held back.
 
         Raises:
             FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
             ClosedError: something used was closed.
             DeviceLostError: the device is lost.
         """
-        if (
-            not waits
-            and len(signals) == 1
-            and len(command_buffers) == 1
-            and (number := self._submit_one(command_buffers[0], signals, bindings))
-        ):
-            return number
+        if len(command_buffers) == 1 and not waits:
+            if not signals and bindings is None:
+                number = self._submit_plain(command_buffers[0])
+            elif len(signals) == 1:
+                number = self._submit_one(command_buffers[0], signals, bindings)
+            else:
+                number = 0
+            if number:
+                return number
         for semaphore, value in waits:
             if value > semaphore.scheduled or semaphore.failure is not None:
                 break
@@ -82,14 +87,62 @@ class SubmissionQueue(RetiringQueue):
         self._hold(command_buffers, waits, signals, bindings)
         return 0
 
+    def _submit_plain(self, commands: CommandBuffer) -> int:
+        """``_submit_now`` for calls of kernels: one command buffer that was submitted here before, and no signals.
+
+        Returns 0 if anything is unusual. (Measured in benchmarks/submit_wait.py, as ``_submit_one``: after a wait the
+        caches are cold and each Python operation costs several times its usual time; so these paths are written out.)
+        """
+        device, stream = self.device, self.stream
+        used: Used = ()
+        noted = False
+        try:
+            with self._lock:
+                # First: what other threads close from now on is kept for this submission.
+                self.preparing = number = self._submitted + 1
+                try:
+                    if commands.ready_epoch != device.close_epoch:
+                        return 0
+                    recording = commands._recording
+                    if recording is None or recording.queue is not self or recording.reports:
+                        return 0
+                    native = self._plain
+                    if recording is not native.last_recording:
+                        native.command_handles[0] = recording.native.handle
+                        native.last_recording = recording
+                    native.signal_values[0] = number
+                    used = ((commands, recording),)
+                    inflight = self._inflight
+                    recording.number = number
+                    inflight.append((number, used, ()))
+                    # To the end of the native call: see _submit_one.
+                    self._submitted = stream.scheduled = number
+                    noted = True
+                    result = device.fn.vkQueueSubmit(self.handle, 1, native.info, NULL)
+                except BaseException:
+                    if used and not noted:
+                        self._take_back(number, used, (), ())
+                    raise
+                finally:
+                    self.preparing = 0
+                if result or device.validation:
+                    self._check_submitted(result, used, (), ())
+            if stream.notifications or stream.held:
+                self._after_submission(())
+        except BaseException:
+            if noted:  # after Ctrl-C, too: others wait for it
+                self._after_submission(())
+            raise
+        if len(inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
     def _submit_one(self, commands: CommandBuffer, signals: Points, bindings: Sequence[Buffer] | None) -> int:
         """``_submit_now`` for the most common case: one command buffer, no waits, one signal.
 
-        Returns 0 if anything is wrong: the general path has the error messages. (Measured in benchmarks/submit_wait.py:
-        after a wait the caches are cold and each Python operation costs three times its usual time; this path has half
-        of them.)
+        Returns 0 if anything is wrong: the general path has the error messages.
         """
-        device = self.device
+        device, stream = self.device, self.stream
         semaphore, value = signals[0]
         used: Used = ()
         claimed = noted = False
@@ -98,30 +151,33 @@ class SubmissionQueue(RetiringQueue):
                 # First: what other threads close from now on is kept for this submission.
                 self.preparing = number = self._submitted + 1
                 native = self._native
-                last_signal = native.last_signal
                 try:
                     # Neither another thread nor Ctrl-C comes between plain statements: check and claim are one step.
-                    if (
-                        device.lost is not None
-                        or device.is_closed
-                        or value <= semaphore.claimed
-                        or semaphore.is_signalling
-                        or semaphore.failure is not None
-                        or (semaphore is not last_signal and semaphore.device is not device)
-                        or commands.device is not device
-                        or commands.family != self.family
-                        or value - semaphore.reached > _MIN_DIFFERENCE
-                    ):
+                    if value <= semaphore.claimed or semaphore.is_signalling or semaphore.failure is not None:
                         return 0
+                    if semaphore is not native.last_signal and semaphore.device is not device:
+                        return 0
+                    if value - semaphore.reached > _MIN_DIFFERENCE:
+                        return 0
+                    is_ready = commands.ready_epoch == device.close_epoch and bindings is None
+                    recording = commands._recording
+                    if not is_ready or recording is None or recording.queue is not self:
+                        if device.lost is not None or device.is_closed:
+                            return 0
+                        if commands.device is not device or commands.family != self.family:
+                            return 0
+                        recording = None
                     before = semaphore.scheduled
                     semaphore.claimed = value
                     claimed = True
-                    recording = commands.prepare(bindings)
+                    if recording is None:
+                        recording = commands.prepare(bindings)
+                        recording.queue = self
                     used = ((commands, recording),)
                     if recording is not native.last_recording:
                         native.command_handles[0] = recording.native.handle
                         native.last_recording = recording
-                    if semaphore is not last_signal:
+                    if semaphore is not native.last_signal:
                         native.signal_handles[0] = semaphore.handle
                         native.signal_handles[1] = self.timeline
                         native.last_signal = semaphore
@@ -133,12 +189,11 @@ class SubmissionQueue(RetiringQueue):
                     if recording.reports:
                         semaphore.judge_at(value, [one.verdict for one in recording.reports])
                     inflight = self._inflight
-                    recording.queue = self
                     recording.number = number
                     inflight.append((number, used, signals))
                     # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the
                     # end of the native call all is noted, or nothing.
-                    self._submitted = number
+                    self._submitted = stream.scheduled = number
                     semaphore.scheduled = value
                     noted = True
                     result = device.fn.vkQueueSubmit(self.handle, 1, native.info, NULL)
@@ -150,10 +205,8 @@ class SubmissionQueue(RetiringQueue):
                     self.preparing = 0
                 if result or device.validation:
                     self._check_submitted(result, used, signals, (before,))
-            if semaphore.held:
-                semaphore.after_schedule()
-            if semaphore.notifications:
-                self.semaphore_context.notifier.wake()
+            if semaphore.notifications or semaphore.held or stream.notifications or stream.held:
+                self._after_submission(signals)
         except BaseException:
             if noted:  # after Ctrl-C, too: others wait for it
                 self._after_submission(signals)
@@ -274,7 +327,8 @@ class SubmissionQueue(RetiringQueue):
                     self._inflight.append((number, used, signals))
                     for semaphore, value in signals:
                         semaphore.scheduled = value
-                    self._submitted = number  # to the end of the native call: see _submit_one
+                    # To the end of the native call: see _submit_one.
+                    self._submitted = self.stream.scheduled = number
                     noted = True
                     if held is not None:
                         held.is_submitted = True
@@ -300,7 +354,7 @@ class SubmissionQueue(RetiringQueue):
 
     def _after_submission(self, signals: Points) -> None:
         """Releases held submissions and wakes the notifier. May be repeated after an interrupt."""
-        for semaphore, _ in signals:
+        for semaphore in (*[one for one, _ in signals], self.stream):
             if semaphore.held:
                 semaphore.after_schedule()
             if semaphore.notifications:
@@ -315,6 +369,7 @@ class SubmissionQueue(RetiringQueue):
         while inflight and inflight[-1][0] >= number:
             inflight.pop()
         self._waits.pop(number, None)
+        self.stream.scheduled = self._submitted
         for (semaphore, value), scheduled in zip(claimed, before, strict=False):
             if semaphore.scheduled == value:
                 semaphore.scheduled = scheduled

@@ -2,7 +2,7 @@
 
 Imports: `vulkan`, `instance`, `hal` and the ground files at the root.
 
-Read: `look`, `timeline`, `notifier`, `context`, `semaphore`, `program_semaphore`.
+Read: `look`, `timeline`, `notifier`, `context`, `semaphore`, `program_semaphore`, `queue_timeline`.
 """
 
 from __future__ import annotations

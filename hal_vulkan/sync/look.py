@@ -24,7 +24,7 @@ _FEW_CORES_S: Final = 50e-6  # with two or three cores
 _MARGIN_S: Final = 5e-6
 _CREDIT_S: Final = 2e-3  # the most that looks in vain may take at a stretch
 _SHARE: Final = 0.02  # of the time
-_CORES_FOR: Final = 64  # looks, for which the number of cores is believed
+_CORES_FOR: Final = 64  # waits, for which the number of cores is believed
 
 give_way = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
 """Lets another thread have the core; returns at once if none wants it."""
@@ -48,30 +48,28 @@ class Looks:
 
     Attributes:
         longest: seconds that a look may take on the cores there are; 0 for not at all.
+        left: waits until ``count_cores`` is due; whoever waits counts down.
     """
 
-    __slots__ = ("_credit", "_left", "_noted", "longest")
+    __slots__ = ("_credit", "_noted", "left", "longest")
 
     def __init__(self) -> None:
         self._credit = _CREDIT_S
         self._noted = 0.0
-        self._left = 0
+        self.left = 0
         self.longest = 0.0
         self.count_cores()
 
-    def count_cores(self) -> bool:
-        """Whether there are cores to look on, counted anew at times: the process may be pinned to one at any time."""
-        self._left -= 1
-        if self._left <= 0:
-            self._left = _CORES_FOR
-            self.longest = longest_look(core_count())
-        return self.longest > 0
+    def count_cores(self) -> None:
+        """Counts the cores that there are to look on: the process may be pinned to one at any time."""
+        self.left = _CORES_FOR
+        self.longest = longest_look(core_count())
 
     def length(self, kind: Look, now: float) -> float:
         """Seconds for which to look; 0 for not at all. ``now`` is ``time.monotonic()``."""
         self._credit = min(_CREDIT_S, self._credit + _SHARE * (now - self._noted))
         self._noted = now
-        if self._credit <= 0 or not self.count_cores():
+        if self._credit <= 0:
             return 0.0
         return min(self.longest, 2 * kind.usual + _MARGIN_S)
 

@@ -10,9 +10,10 @@ Thread rule: an array may be used from any thread; the caller orders concurrent 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 
+_serials: Final = itertools.count(1)
+
 
 class DeviceArray(HostValue, Closing):
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
@@ -43,6 +46,7 @@ class DeviceArray(HostValue, Closing):
         shape: lengths of its axes.
         dtype: NumPy dtype of its elements.
         nbytes: bytes of its elements.
+        serial: a number that no other array has.
     """
 
     __slots__ = (
@@ -56,6 +60,7 @@ class DeviceArray(HostValue, Closing):
         "device",
         "dtype",
         "nbytes",
+        "serial",
         "shape",
     )
 
@@ -77,6 +82,7 @@ class DeviceArray(HostValue, Closing):
         self.shape = shape
         self.dtype = dtype
         self.nbytes = nbytes
+        self.serial = next(_serials)
         self._base = base
         self._ready = 0  # payload of the device's stream at which the last write is done
         self._last_use = 0  # and the last use of any kind
@@ -177,9 +183,8 @@ class DeviceArray(HostValue, Closing):
         ready = root._ready
         if ready:
             self.device.finish(ready)
-            with self.device.mark_lock:
-                if root._ready == ready:  # no later write was noted meanwhile
-                    root._ready = 0
+            if root._ready == ready:  # no later write was noted meanwhile
+                root._ready = 0
         view = self._program_view
         if view is None or view.element_type is not element_type:
             self._check_open()
@@ -206,10 +211,11 @@ class DeviceArray(HostValue, Closing):
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
         root = self if self._base is None else self._base
-        with self.device.mark_lock:  # another thread may have noted a later one
-            root._last_use = max(root._last_use, payload)
-            if written:
-                root._ready = max(root._ready, payload)
+        # Another thread may have noted a later one. None comes between a comparison and the assignment after it.
+        if root._last_use < payload:
+            root._last_use = payload
+        if written and root._ready < payload:
+            root._ready = payload
 
     def mark_pending(self, fence: WaitSource | None) -> None:
         """Notes the fence of a program that writes all of it; ``None`` when that is done. For the runtime."""
@@ -237,7 +243,8 @@ class DeviceArray(HostValue, Closing):
             DeadlineExceededError: the time passed first; it can be waited for again.
             PumiceError: what went wrong on the device.
         """
-        check_timeout(timeout)
+        if timeout is not None:
+            check_timeout(timeout)
         if wait is not None:
             with waits(wait):
                 return self.wait(timeout)

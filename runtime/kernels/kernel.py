@@ -48,6 +48,7 @@ from .parameters import parameters_of
 from .pointers import Pointers
 from .push import Defaults, Push, PushConstants, PushValue
 from .recorder import DispatchRecorder
+from .repeated_call import RepeatedCalls, serial_of
 from .runtime_array import RuntimeArrayParameter, take_apart
 from .specialization import specialization_by_id
 from .verdicts import hold, hold_arrays
@@ -142,6 +143,10 @@ class Kernel(Closing):
             raise
         self._takes_push = entry.push_constants is not None
         self._alignment_mask = self.pipeline.offset_alignment - 1
+        self._single = self._written[0] if len(self._written) == 1 else None
+        self._hal = vulkan
+        self._queue = vulkan.compute_queue
+        self._repeated = RepeatedCalls()
         self._lock = threading.Lock()
         self._staging = StagingPool(device)
         self._recorder = DispatchRecorder(
@@ -191,6 +196,36 @@ class Kernel(Closing):
         if wait is not None:
             with waits(wait):
                 return self(*arrays, out=out, groups=groups, push=push, uses=uses, wait=None, **named)
+        # The hot path (benchmarks/submit_wait.py) is written out: after a wait the caches are cold, and each Python
+        # operation costs more than usual. It takes arrays that were here before; for others see ``_call_arrays``.
+        if arrays and type(arrays[0]) is DeviceArray and not named and out is None and push is None and uses is None:
+            try:
+                known = self._repeated.get(tuple(map(serial_of, arrays))) if groups is None else None
+            except AttributeError:  # one of them is no array of a device
+                known = None
+            if known is not None:
+                hal = self._hal
+                if hal.dropped:
+                    hal.close_dropped()
+                with self._lock:
+                    # The epoch is that of an open device, in this process, whose arrays are open.
+                    is_same = known.epoch == hal.close_epoch and known.generation == known.commands.generation
+                    payload = self._queue.submit(known.batch) if is_same else 0
+                if is_same:
+                    device = self.device
+                    if device.verdicts:
+                        hold_arrays(device.verdicts, self.parameters, arrays, None, payload, device.reached)  # type: ignore[arg-type]
+                    result = self._single
+                    if known.is_whole and result is not None:
+                        # See DeviceArray.mark.
+                        for array in arrays:
+                            if array._last_use < payload:  # type: ignore[union-attr]  # the serials are of arrays
+                                array._last_use = payload  # type: ignore[union-attr]
+                        target = arrays[result]
+                        if target._ready < payload:  # type: ignore[union-attr]
+                            target._ready = payload  # type: ignore[union-attr]
+                        return target  # type: ignore[return-value]
+                    return self._marked(arrays, payload)  # type: ignore[arg-type]
         if self.device.hal.abandoned:  # a forked child, where a thread that is gone may hold the locks
             self.device.hal.check_usable()
         parameters = self.parameters
@@ -242,23 +277,31 @@ class Kernel(Closing):
                 array.mark(payload, written=True)
 
     def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
-        """The hot path: arrays whose dtype and size are known to fit."""
+        """A call with arrays whose dtype and size are known to fit."""
         with self._lock:
             verdict = None if self._report is None else self._report.next_verdict()
-            payload = self.device.submit((self._recorder.recorded(arrays, groups, push),))
+            epoch = self._hal.close_epoch
+            recordings = self._recorder.count
+            commands = self._recorder.recorded(arrays, groups, push)
+            payload = self.device.submit((commands,))
             if verdict is not None:
                 verdict.payload = payload
+            elif groups is None and not self._takes_push and self._recorder.count == recordings:
+                self._repeated.note(commands, epoch, arrays)
         verdicts = self.device.verdicts
         if verdict is not None or verdicts:
             hold_arrays(verdicts, self.parameters, arrays, verdict, payload, self.device.reached)
+        return self._marked(arrays, payload)
+
+    def _marked(self, arrays: Sequence[DeviceArray], payload: int) -> KernelResult:
+        """The results of a call, noted in its arrays."""
+        for array, parameter in zip(arrays, self.parameters, strict=True):
+            root = array if array._base is None else array._base
+            if root._last_use < payload:  # see DeviceArray.mark
+                root._last_use = payload
+            if parameter.written and root._ready < payload:
+                root._ready = payload
         written = self._written
-        with self.device.mark_lock:  # another thread may have noted a later payload
-            for array, parameter in zip(arrays, self.parameters, strict=True):
-                root = array if array._base is None else array._base
-                if root._last_use < payload:
-                    root._last_use = payload
-                if parameter.written and root._ready < payload:
-                    root._ready = payload
         if len(written) == 1:
             return arrays[written[0]]
         return tuple(arrays[i] for i in written) or None

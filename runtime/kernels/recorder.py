@@ -26,6 +26,7 @@ class DispatchRecorder:
 
     Attributes:
         recordings: by descriptors, workgroup counts and push constants.
+        count: how many it has made.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class DispatchRecorder:
         # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
         self._pushes = pipeline.push_template is not None
         self._counts: dict[int, Counts] = {}
+        self.count = 0
         self.recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
             _MAX_RECORDINGS, CommandBuffer.close
         )
@@ -95,6 +97,7 @@ class DispatchRecorder:
         infos = ranges if self._pushes else None
         if infos is None:
             sets = pipeline.pin_sets(buffers, ranges)
+        self.count += 1
         commands = recordings.evict() or self._device.vulkan.create_command_buffer(name=self._name)
         try:
             commands.record_dispatch(pipeline, sets, infos, counts, push)

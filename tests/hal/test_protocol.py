@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import queue
+import queue as queue_library
 import threading
 from collections.abc import Iterator
 
@@ -168,7 +168,7 @@ def test_a_host_signal_wakes_a_waiting_thread(device: Device) -> None:
 
 def test_failure_is_sticky(device: Device) -> None:
     with device.create_semaphore() as semaphore:
-        failures: queue.SimpleQueue[object] = queue.SimpleQueue()
+        failures: queue_library.SimpleQueue[object] = queue_library.SimpleQueue()
         semaphore.notify(1, failures.put)
         semaphore.fail(DataLossError("gone"))
         semaphore.fail(CancelledError("too late"))
@@ -350,3 +350,25 @@ def test_an_import_is_in_place_or_not_at_all(device: Device) -> None:
     with pytest.raises(PermissionDeniedError):
         constant.write(b"x")
     constant.close()
+
+
+def test_the_stream_of_a_queue_counts_its_submissions(device: Device) -> None:
+    queue, stream = device.compute_queue, device.compute_queue.stream
+    with device.create_semaphore() as gate, device.create_semaphore() as done:
+        first = queue.submit()
+        assert first == stream.scheduled > 0
+        assert queue.submit(waits=((gate, 1),), signals=((done, 1),)) == 0  # held back: no number yet
+        second = queue.submit()
+        assert second == first + 1
+        stream.wait(second, LONG)
+        gate.signal(1)
+        done.wait(1, LONG)
+        stream.wait(second + 1, LONG)
+        assert stream.reached == stream.scheduled == second + 1
+        told: queue_library.SimpleQueue[object] = queue_library.SimpleQueue()
+        stream.notify(second + 2, told.put)
+        queue.submit()
+        assert told.get(timeout=LONG) is None
+        done.fail(CancelledError("by this test"))
+        queue.submit(waits=((done, 5),), signals=((gate, 2),))
+        stream.wait(queue.submit(), LONG)  # what is dropped is not its business

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.sync import look
 from pumice.hal_vulkan.sync.look import LONGEST_S, Look, Looks, core_count, longest_look
 
@@ -28,20 +29,31 @@ def test_fewer_cores_are_looked_on_for_a_shorter_time() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this platform pins no processes")
-def test_a_process_that_is_pinned_later_stops_to_look() -> None:
+@pytest.mark.vulkan
+def test_a_process_that_is_pinned_later_stops_to_look(device: Device) -> None:
     before = os.sched_getaffinity(0)
     if len(before) < 2:
         pytest.skip("this machine has one core")
-    looks, kind = Looks(), Look()
-    assert looks.length(kind, 1.0) > 0
+    looks = device.semaphore_context.looks
+    semaphore = device.create_semaphore()
+
+    def wait_often() -> None:
+        for _ in range(100):
+            device.compute_queue.submit(signals=((semaphore, semaphore.scheduled + 1),))
+            semaphore.wait(semaphore.scheduled)
+
+    wait_often()
+    assert looks.longest > 0
     os.sched_setaffinity(0, {min(before)})
     try:
         assert core_count() == 1
-        assert not all(looks.length(kind, 1.0) for _ in range(100))
+        wait_often()
         assert not looks.longest
+        assert not looks.length(Look(), 1.0)
     finally:
         os.sched_setaffinity(0, before)
-    assert any(looks.count_cores() for _ in range(100))
+    wait_often()
+    assert looks.longest > 0
 
 
 def test_a_look_is_as_long_as_recent_waits_took(looks: Looks) -> None:

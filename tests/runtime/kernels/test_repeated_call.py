@@ -1,0 +1,179 @@
+"""Calls with the same arrays again, which are neither checked nor recorded anew: they do what first calls do."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import pumice
+from pumice import shaders
+from pumice.status import ClosedError, DeviceLostError, InvalidArgumentError, NotFoundError, ResourceExhaustedError
+
+pytestmark = pytest.mark.vulkan
+
+TIMES = 5
+"""Calls, of which the last ones repeat the first."""
+
+
+@pytest.fixture
+def device() -> Iterator[pumice.Device]:
+    with pumice.open_device() as opened:
+        yield opened
+
+
+@pytest.fixture
+def mul(device: pumice.Device) -> pumice.Kernel:
+    return device.load_kernel(shaders.path("mul"))
+
+
+def arrays(device: pumice.Device, seed: int = 0, count: int = 100) -> list[pumice.DeviceArray]:
+    generator = np.random.default_rng(seed)
+    return [device.asarray(generator.standard_normal(count, np.float32)) for _ in range(3)]
+
+
+def repeat(mul: pumice.Kernel, given: list[pumice.DeviceArray]) -> None:
+    for _ in range(TIMES):
+        mul(*given)
+
+
+def test_results_follow_what_the_arrays_hold(device: pumice.Device, mul: pumice.Kernel) -> None:
+    a, b, c = arrays(device)
+    for number in range(TIMES):
+        a.copy_from(np.full(100, number, np.float32))
+        assert mul(a, b, c) is c
+        np.testing.assert_array_equal(c.numpy(), number * b.numpy())
+
+
+def test_they_wait_for_and_mark_views(device: pumice.Device, mul: pumice.Kernel) -> None:
+    whole = device.asarray(np.arange(256, dtype=np.float32))
+    part, b, c = whole[:64], device.asarray(np.full(64, 2, np.float32)), device.empty(64)
+    for number in range(TIMES):
+        mul(part, b, c)
+        mul(c, b, part)
+        np.testing.assert_array_equal(whole.numpy()[:64], np.arange(64) * 4.0 ** (number + 1))
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_closed_arrays_are_refused(device: pumice.Device, mul: pumice.Kernel, position: int) -> None:
+    given = arrays(device)
+    repeat(mul, given)
+    given[position].close()
+    with pytest.raises(ClosedError):
+        mul(*given)
+
+
+def test_closed_views_are_refused(device: pumice.Device, mul: pumice.Kernel) -> None:
+    a, b, c = arrays(device)
+    given = [a[:64], b[:64], c[:64]]
+    repeat(mul, given)
+    given[1].close()
+    with pytest.raises(ClosedError):
+        mul(*given)
+    mul(a, b, c)
+
+
+def test_arrays_survive_what_is_closed_beside_them(device: pumice.Device, mul: pumice.Kernel) -> None:
+    a, b, c = arrays(device)
+    for number in range(TIMES):
+        a.copy_from(np.full(100, number, np.float32))
+        with device.empty(10):
+            mul(a, b, c)
+        device.asarray(np.zeros(5))  # dropped without a close
+        np.testing.assert_array_equal(c.numpy(), number * b.numpy())
+
+
+def test_commands_that_were_recorded_for_others_are_not_run(device: pumice.Device, mul: pumice.Kernel) -> None:
+    first = arrays(device)
+    repeat(mul, first)
+    others = [arrays(device, seed) for seed in range(100)]  # more than the kernel keeps recordings of
+    for _ in range(2):
+        for given in others:
+            mul(*given)
+    before = [given[2].numpy() for given in others]
+    first[0].copy_from(np.full(100, 3, np.float32))
+    np.testing.assert_array_equal(mul(*first).numpy(), 3 * first[1].numpy())  # type: ignore[union-attr]
+    for given, held in zip(others, before, strict=True):
+        np.testing.assert_array_equal(given[2].numpy(), held)
+
+
+def test_other_arguments_are_other_calls(device: pumice.Device, mul: pumice.Kernel) -> None:
+    a, b, c = arrays(device)
+    repeat(mul, [a, b, c])
+    zeros = np.zeros(100, np.float32)
+    result = mul(a, zeros, c)
+    assert result is c and not c.numpy().any()
+    mul(a, b, out=c)
+    np.testing.assert_array_equal(c.numpy(), a.numpy() * b.numpy())
+    c.copy_from(zeros)
+    mul(a, b, c, groups=1)
+    np.testing.assert_array_equal(c.numpy()[:64], (a.numpy() * b.numpy())[:64])
+    assert not c.numpy()[64:].any()
+    with pytest.raises(NotFoundError):
+        mul(a, b, c, scale=2)
+    with pytest.raises(InvalidArgumentError):
+        mul(a, b)
+
+
+def test_a_closed_kernel_or_device_refuses_them(device: pumice.Device, mul: pumice.Kernel) -> None:
+    given = arrays(device)
+    repeat(mul, given)
+    mul.close()
+    with pytest.raises(ClosedError):
+        mul(*given)
+    other = device.load_kernel(shaders.path("mul"))
+    repeat(other, given)
+    device.close()
+    with pytest.raises(ClosedError):
+        other(*given)
+
+
+def test_a_lost_device_refuses_them(device: pumice.Device, mul: pumice.Kernel) -> None:
+    given = arrays(device)
+    repeat(mul, given)
+    real, device.vulkan.fn.vkQueueSubmit = device.vulkan.fn.vkQueueSubmit, lambda *_: -4
+    with pytest.raises(DeviceLostError):
+        mul(*given)
+    device.vulkan.fn.vkQueueSubmit = real
+    with pytest.raises(DeviceLostError):
+        mul(*given)
+
+
+def test_a_refused_submission_is_taken_back(device: pumice.Device, mul: pumice.Kernel) -> None:
+    a, b, c = arrays(device)
+    repeat(mul, [a, b, c])
+    submitted = device.submitted
+    real, device.vulkan.fn.vkQueueSubmit = device.vulkan.fn.vkQueueSubmit, lambda *_: -1
+    with pytest.raises(ResourceExhaustedError):
+        mul(a, b, c)
+    device.vulkan.fn.vkQueueSubmit = real
+    assert device.submitted == submitted
+    np.testing.assert_array_equal(mul(a, b, c).numpy(), a.numpy() * b.numpy())  # type: ignore[union-attr]
+
+
+def test_threads_repeat_calls_of_one_kernel(device: pumice.Device, mul: pumice.Kernel) -> None:
+    sets = [arrays(device, seed) for seed in range(6)]
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        a, b, c = sets[number]
+        for turn in range(40):
+            a.copy_from(np.full(100, turn, np.float32))
+            result = mul(a, b, c)
+            if not np.array_equal(result.numpy(), turn * b.numpy()):  # type: ignore[union-attr]
+                wrong.append(number)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(sets))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert not wrong
