@@ -86,6 +86,7 @@ class _Stand:
     """
 
     one_shot = True  # so the queue says when it has retired
+    ready_epoch = -1
 
     def __init__(self, owner: TimedQueue, submission: TimedSubmission, name: str) -> None:
         self.owner = owner

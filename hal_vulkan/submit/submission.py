@@ -159,14 +159,16 @@ class SubmissionQueue(RetiringQueue):
                         return 0
                     if value - semaphore.reached > _MIN_DIFFERENCE:
                         return 0
-                    is_ready = commands.ready_epoch == device.close_epoch and bindings is None
-                    recording = commands._recording
-                    if not is_ready or recording is None or recording.queue is not self:
+                    recording = None
+                    if commands.ready_epoch == device.close_epoch and bindings is None:
+                        recording = commands._recording
+                        if recording is not None and recording.queue is not self:
+                            recording = None
+                    if recording is None:
                         if device.lost is not None or device.is_closed:
                             return 0
                         if commands.device is not device or commands.family != self.family:
                             return 0
-                        recording = None
                     before = semaphore.scheduled
                     semaphore.claimed = value
                     claimed = True
