@@ -106,15 +106,28 @@ def _select_and_scatter(evaluator: Evaluator, node: Node, operands: Sequence[Arr
 
 
 def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
-    """A bitonic network over the sorted axis; ties go by position, so that every sort is stable."""
+    """Each block of the sorted axis, which is all of it where the node has no attribute ``block``."""
     axis = node.attributes.get("dimension", -1)
     moved = [np.moveaxis(value, axis, -1) for value in operands]
     length = moved[0].shape[-1]
-    size = 1 << max(length - 1, 0).bit_length()
-    positions = np.broadcast_to(np.arange(size), (*moved[0].shape[:-1], size)).copy()
+    block = node.attributes.get("block", length)
     if not length:
         return list(operands)
-    padded = [np.concatenate([value, np.repeat(value[..., :1], size - length, -1)], -1) for value in moved]
+    whole = length // block * block
+    shape = (*moved[0].shape[:-1], whole // block, block)
+    blocks = _sorted(evaluator, node.bodies[0], [value[..., :whole].reshape(shape) for value in moved])
+    parts: list[Sequence[Array]] = [[value.reshape(*shape[:-2], whole) for value in blocks]]
+    if whole < length:
+        parts.append(_sorted(evaluator, node.bodies[0], [value[..., whole:] for value in moved]))
+    return [np.moveaxis(np.concatenate(each, -1), -1, axis) for each in zip(*parts, strict=True)]
+
+
+def _sorted(evaluator: Evaluator, body: Body, values: Sequence[Array]) -> Sequence[Array]:
+    """A bitonic network over the last axis; ties go by position, so that every sort is stable."""
+    length = values[0].shape[-1]
+    size = 1 << max(length - 1, 0).bit_length()
+    positions = np.broadcast_to(np.arange(size), (*values[0].shape[:-1], size)).copy()
+    padded = [np.concatenate([value, np.repeat(value[..., :1], size - length, -1)], -1) for value in values]
     block = 2
     while block <= size:
         step = block // 2
@@ -124,15 +137,15 @@ def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequen
             right = left | step
             a, b = [v[..., left] for v in padded], [v[..., right] for v in padded]
             p, q = positions[..., left], positions[..., right]
-            (after,) = evaluator.run(node.bodies[0], _interleaved(b, a))
-            (before,) = evaluator.run(node.bodies[0], _interleaved(a, b))
+            (after,) = evaluator.run(body, _interleaved(b, a))
+            (before,) = evaluator.run(body, _interleaved(a, b))
             swap = np.where((p >= length) | (q >= length), p > q, after | (~np.asarray(before) & (p > q)))
             swap = swap ^ ((left & block) != 0)
             for value, x, y in zip([*padded, positions], [*a, p], [*b, q], strict=True):
                 value[..., left], value[..., right] = np.where(swap, y, x), np.where(swap, x, y)
             step //= 2
         block *= 2
-    return [np.moveaxis(value[..., :length], -1, axis) for value in padded]
+    return [value[..., :length] for value in padded]
 
 
 def _interleaved(first: Sequence[Array], second: Sequence[Array]) -> list[Array]:

@@ -12,11 +12,12 @@ from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Block
 from .contraction_tile import ContractionTile
 from .elements import Elements
+from .merge_sort import MergeSort
 from .neighbours import Neighbours
 from .shape_class import class_of
 from .strategy import Strategy
 
-STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, Neighbours, Elements)
+STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, MergeSort, Neighbours, Elements)
 """All strategies; the last takes every region."""
 
 

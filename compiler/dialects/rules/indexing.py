@@ -214,6 +214,8 @@ def _sort(operation: Operation) -> Sequence[Type]:
     axes([axis if axis >= 0 else axis + types[0].rank], types[0].rank, "dimension")
     for index, type in enumerate(types):
         merged(type.shape, types[0].shape, f"operands of one shape, got {types[0]} and {type}", index)
+    if integer(operation, "block", 1) < 1 or integer(operation, "runs", 1) < 1:
+        raise OperationError("blocks and runs of at least one element")
     block = operation.regions[0].block
     wanted = [TensorType((), type.element) for type in types for _ in range(2)]
     found = [value.type for value in block.arguments]

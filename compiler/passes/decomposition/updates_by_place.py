@@ -23,6 +23,7 @@ from ..weights import iterations_of
 from .exact_sums import sums_by_place
 from .row_scatters import joining, scattered, taken
 from .sorted_updates import applied_in_order
+from .whole_words import narrowed, widened
 
 Values = Sequence[Value]
 
@@ -87,20 +88,9 @@ def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Value
 
 def _put(builder: Builder, keys: Value, rows: Value, old: Value) -> Value:
     """Rows in the places of others, none twice."""
-    element = tensor_of(old).scalar
-    if element.bits >= 32:
-        return scattered(builder, joining(builder, REPLACED, element), keys, [rows], [old], True)[0]
-    word = ScalarType("ui32")
-    whole = [builder.convert(_bits(builder, value), word) for value in (rows, old)]
-    found = scattered(builder, joining(builder, REPLACED, word), keys, whole[:1], whole[1:], True)[0]
-    found = builder.convert(found, tensor_of(_bits(builder, old)).scalar)
-    return found if tensor_of(found).scalar is element else builder.bitcast(found, element)
-
-
-def _bits(builder: Builder, value: Value) -> Value:
-    """Narrow floats as integers of their bits; other elements as they are."""
-    element = tensor_of(value).scalar
-    return builder.bitcast(value, ScalarType(f"ui{element.bits}")) if element.kind == "float" else value
+    wide = [widened(builder, value) for value in (rows, old)]
+    region = joining(builder, REPLACED, tensor_of(wide[0]).scalar)
+    return narrowed(builder, scattered(builder, region, keys, wide[:1], wide[1:], True)[0], tensor_of(old).scalar)
 
 
 # -- in any order ----------------------------------------------------------------------------------------

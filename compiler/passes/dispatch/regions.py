@@ -221,7 +221,10 @@ def _name(operation: Operation) -> str:
 def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bool:
     """Whether an operation may be computed where its only region needs it."""
     name = _name(operation)
-    if len(cluster.operations) >= MAX_OPERATIONS or len(operation.results) > 1 or is_direct(operation):
+    if len(cluster.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
+        return False
+    if name == "sort" or is_direct(operation):
+        # They are the roots of regions: their kernels write what they compute themselves.
         return False
     if cluster.updated is not None and cluster.updated in (*_inputs(operation), *operation.results):
         return False

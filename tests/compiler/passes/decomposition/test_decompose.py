@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from pumice.compiler.dialects.syntax.text import parse
+from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
 from pumice.compiler.passes.decomposition.decompose import decompose
+from pumice.compiler.passes.decomposition.sorts import BLOCK
 from pumice.compiler.passes.verification.verify import verify
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
@@ -27,9 +29,14 @@ def both(body: str, arguments: str, *values: Array) -> tuple[list[Array], list[A
     return before, evaluate(ProgramWriter({"main": function}).function("main"), values)
 
 
-DECOMPOSED = {
-    f"stablehlo.{name}" for name in ("sort", "fft", "cholesky", "triangular_solve", "rng", "rng_bit_generator")
-}
+def decomposed(body: str, arguments: str) -> list[Operation]:
+    """All operations after decomposing."""
+    (function,) = parse(f"func.func @main({arguments}) -> ({body.rpartition(' : ')[2]}) {{ {body} }}")
+    decompose(function.regions[0].block)
+    return list(function.walk())
+
+
+DECOMPOSED = {f"stablehlo.{name}" for name in ("fft", "cholesky", "triangular_solve", "rng", "rng_bit_generator")}
 
 
 @pytest.mark.parametrize("shape", [(1,), (2,), (7,), (64,), (100,), (3, 5), (0,), (600,), (2, 513)])
@@ -46,6 +53,11 @@ def test_sorts_of_two_operands_are_stable(shape: tuple[int, ...]) -> None:
     }}) : (tensor<{dims}xi32>, tensor<{dims}xf32>) -> (tensor<{dims}xi32>, tensor<{dims}xf32>)
     return %0#0, %0#1 : tensor<{dims}xi32>, tensor<{dims}xf32>"""
     before, after = both(body, f"%k: tensor<{dims}xi32>, %v: tensor<{dims}xf32>", keys, values)
+    assert all(
+        each.integer("block", shape[-1]) <= BLOCK or each.integer("block") == 2 * each.integer("runs")
+        for each in decomposed(body, f"%k: tensor<{dims}xi32>, %v: tensor<{dims}xf32>")
+        if each.name == "stablehlo.sort"
+    )
     order = np.argsort(keys, -1, kind="stable")
     for found in (before, after):
         np.testing.assert_array_equal(found[0], np.take_along_axis(keys, order, -1))

@@ -1,0 +1,232 @@
+"""Sorts: blocks of a few elements, which are merged in pairs, again and again.
+
+A sort's attribute ``block`` says how many elements are sorted among themselves, and ``runs`` how many are in order
+already. Both are of powers of two, and the last block may be shorter, so that nothing is padded.
+
+Along a dimension whose length depends on the call, the number of merges does too. There a bitonic network's stages are
+rounds of a loop, in the form whose exchanges all go upwards: an element's partner of each stage is at a distance that
+mirrors it in its block or flips one bit of its index. Partners past the end count as larger than everything, so that no
+padding is needed: it suffices to leave their elements alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
+from ...ir.copying import copy_region
+from ...ir.operation import Block, Operation, Region, Value, tensor_of
+from ...ir.sizes import Size
+from ...ir.types import I32, I64, TensorType
+from ..canonical.legacy import over_tensors
+from ..formulas.expression import Expression
+from .whole_words import narrowed, widened
+
+Values = Sequence[Value]
+
+BLOCK: Final = 8
+"""Elements that are sorted at once."""
+
+MAX_OPERANDS: Final = 5
+"""Of a sort, whose operands and results are buffers of a kernel."""
+
+_SCALAR = TensorType((), I32)
+
+
+def sort(builder: Builder, operation: Operation) -> Values | None:
+    """The sorted operands; equal elements stay in order."""
+    if "block" in operation.attributes:
+        return None
+    shape = tensor_of(operation.operands[0]).lengths
+    axis = operation.integer("dimension", -1) % len(shape)
+    length = shape[axis]
+    if 0 in shape or length == 1:
+        return operation.operands
+    compared = _compared(operation)
+    if isinstance(length, Size) or len(compared) >= MAX_OPERANDS:
+        return _sorted_in_loop(builder, operation, axis)
+    if len(operation.operands) > MAX_OPERANDS:
+        return _sorted_by_place(builder, operation, axis, compared)
+    values = [widened(builder, value) for value in operation.operands]
+    body = _widened_body(builder, operation, values)
+    runs, block = 1, BLOCK
+    while runs < length:
+        attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
+        if block < length or runs > 1:
+            attributes |= {"block": IntegerAttr(block, I64), "runs": IntegerAttr(runs, I64)}
+        region = copy_region(body, {})
+        values = builder.append("sort", values, [value.type for value in values], attributes, [region]).results
+        runs, block = block, 2 * block
+    return [
+        narrowed(builder, value, tensor_of(operand).scalar)
+        for value, operand in zip(values, operation.operands, strict=True)
+    ]
+
+
+def _compared(operation: Operation) -> list[int]:
+    """Numbers of the operands that a sort's order depends on."""
+    block = operation.regions[0].block
+    read = {value for each in block.operations for inner in each.walk() for value in inner.operands}
+    arguments = block.arguments
+    return [number for number in range(len(operation.operands)) if read & {*arguments[2 * number : 2 * number + 2]}]
+
+
+def _widened_body(builder: Builder, operation: Operation, values: Values) -> Region:
+    """The comparison of a sort on elements of whole words."""
+    body = operation.regions[0]
+    given = [tensor_of(value).scalar for value in operation.operands]
+    if given == [tensor_of(value).scalar for value in values]:
+        return body
+    types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
+
+    def compare(inner: Builder, pairs: Values) -> Values:
+        narrow = [narrowed(inner, value, given[number // 2]) for number, value in enumerate(pairs)]
+        return over_tensors(inner, body.block, narrow)
+
+    return builder.region(types, compare)
+
+
+def _sorted_by_place(builder: Builder, operation: Operation, axis: int, compared: Sequence[int]) -> Values:
+    """What is compared is sorted with its places, and the other operands are gathered."""
+    body, chosen = operation.regions[0].block, [operation.operands[number] for number in compared]
+    place = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
+    types = [TensorType((), tensor_of(value).element) for value in (*chosen, place) for _ in range(2)]
+
+    def compare(inner: Builder, pairs: Values) -> Values:
+        numbers = [2 * number + side for number in compared for side in range(2)]
+        given = dict(zip(numbers, pairs[:-2], strict=True))
+        others = [inner.constant(0, tensor_of(argument)) for argument in body.arguments]
+        return over_tensors(inner, body, [given.get(number, other) for number, other in enumerate(others)])
+
+    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
+    operands = [*chosen, place]
+    made = builder.append(
+        "sort", operands, [value.type for value in operands], attributes, [builder.region(types, compare)]
+    )
+    builder.block.operations.remove(made)
+    *found, place = sort(builder, made) or made.results
+    sorted_by = dict(zip(compared, found, strict=True))
+    return [
+        sorted_by[number] if number in sorted_by else _gathered(builder, value, place, axis)
+        for number, value in enumerate(operation.operands)
+    ]
+
+
+def _gathered(builder: Builder, value: Value, places: Value, axis: int) -> Value:
+    """The elements of each row at its own places along a dimension."""
+    type = tensor_of(value)
+    others = tuple(other for other in range(type.rank) if other != axis)
+    fields = {
+        "collapsed_slice_dims": (axis,),
+        "start_index_map": (axis,),
+        "operand_batching_dims": others,
+        "start_indices_batching_dims": others,
+        "index_vector_dim": type.rank,
+    }
+    attributes: dict[str, Attribute] = {
+        "dimension_numbers": StructAttr("stablehlo.gather", fields),
+        "slice_sizes": DenseArray(I64, (1,) * type.rank),
+    }
+    return builder.append("gather", [value, places], [type], attributes).result
+
+
+def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values:
+    """The sorted operands; ties go by position, so that the sort is stable.
+
+    The loop carries the size of blocks, the distance of the stage's partners (0 for the mirroring stage that begins a
+    size), the operands, and the positions that their elements come from.
+    """
+    body = operation.regions[0].block
+    shape = tensor_of(operation.operands[0]).lengths
+    place = builder.iota(TensorType(shape, I32), axis)
+    starts = [builder.constant(2, _SCALAR), builder.constant(0, _SCALAR), *operation.operands, place]
+    types = [value.type for value in starts]
+
+    def more(inner: Builder, carried: Values) -> Values:
+        # The last size of blocks is the first that is no less than the length.
+        half = inner.elementwise("shift_right_logical", carried[0], 1)
+        return [inner.compare("LT", half, inner.dimension(carried[2], axis))]
+
+    def stage(inner: Builder, carried: Values) -> Values:
+        size, distance, *values = carried
+        return [*_next(inner, size, distance), *_exchanged(inner, body, values, size, distance, axis)]
+
+    regions = [builder.region(types, more), builder.region(types, stage)]
+    return builder.append("while", starts, types, {}, regions).results[2:-1]
+
+
+def _next(builder: Builder, size: Value, distance: Value) -> Values:
+    """Size and distance of the stage after this one: a quarter of the size after mirroring, then halves down to 1."""
+    is_mirror = builder.compare("EQ", distance, 0)
+    quarter = builder.elementwise("shift_right_logical", size, 2)
+    half = builder.elementwise("shift_right_logical", distance, 1)
+    following = builder.select(is_mirror, quarter, half)
+    is_done = builder.compare("EQ", following, 0)
+    return [builder.select(is_done, builder.elementwise("shift_left", size, 1), size), following]
+
+
+def _exchanged(builder: Builder, body: Block, values: Values, size: Value, distance: Value, axis: int) -> Values:
+    """One stage. The last value has the positions that elements come from, by which ties go."""
+    shape = tensor_of(values[-1]).lengths
+    vector = TensorType((shape[axis],), I32)
+
+    def spread(scalar: Value) -> Value:
+        return builder.broadcast(scalar, vector.shape, ())
+
+    index = builder.iota(vector, 0)
+    bits = builder.select(builder.compare("EQ", distance, 0), builder.elementwise("subtract", size, 1), distance)
+    partner = Expression(builder, builder.elementwise("xor", index, spread(bits)))
+    is_inside = partner < Expression(builder, spread(builder.dimension(values[0], axis)))
+    place = builder.select(is_inside.value, partner.value, index)
+    whole = [
+        builder.broadcast(each, shape, (axis,))
+        for each in (is_inside.value, (partner > Expression(builder, index)).value)
+    ]
+    exists, is_lower = whole
+    others = [_taken(builder, value, place, axis) for value in values]
+    firsts, seconds = _in_order(builder, is_lower, values, others)
+    swap, _ = _out_of_order(builder, body, firsts, seconds)
+    swap = builder.elementwise("and", exists, swap)
+    return [builder.select(swap, other, one) for one, other in zip(values, others, strict=True)]
+
+
+def _in_order(
+    builder: Builder, is_lower: Value, values: Values, others: Values
+) -> tuple[Sequence[Value], Sequence[Value]]:
+    """Each pair of an element and its partner as the one whose place is lower, and the other."""
+    firsts = [builder.select(is_lower, one, other) for one, other in zip(values, others, strict=True)]
+    seconds = [builder.select(is_lower, other, one) for one, other in zip(values, others, strict=True)]
+    return firsts, seconds
+
+
+def _out_of_order(builder: Builder, body: Block, firsts: Values, seconds: Values) -> tuple[Value, Value]:
+    """Whether the second of each pair comes before the first, by the body and then by position, and by position alone.
+
+    Positions are the last values.
+    """
+    pairs = list(zip(seconds[:-1], firsts[:-1], strict=True))
+    (after,) = over_tensors(builder, body, [value for pair in pairs for value in pair])
+    (before,) = over_tensors(builder, body, [value for pair in pairs for value in pair[::-1]])
+    later = builder.compare("GT", firsts[-1], seconds[-1])
+    tie = builder.elementwise("and", builder.elementwise("not", before), later)
+    return builder.elementwise("or", after, tie), later
+
+
+def _taken(builder: Builder, value: Value, places: Value, axis: int) -> Value:
+    """The elements of a value at places along a dimension."""
+    type = tensor_of(value)
+    rest = tuple(other for other in range(type.rank) if other != axis)
+    fields = {
+        "offset_dims": rest,
+        "collapsed_slice_dims": (axis,),
+        "start_index_map": (axis,),
+        "index_vector_dim": 1,
+    }
+    sizes = DenseArray(I64, tuple(1 if other == axis else length for other, length in enumerate(type.lengths)))
+    attributes: dict[str, Attribute] = {
+        "dimension_numbers": StructAttr("stablehlo.gather", fields),
+        "slice_sizes": sizes,
+    }
+    return builder.append("gather", [value, places], [type], attributes).result

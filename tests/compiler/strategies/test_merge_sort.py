@@ -1,0 +1,120 @@
+"""Sorts in registers and by merging, held against NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import pumice
+from pumice.compiler.ir.source import CompileError
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def program(types: list[str], axis: int, body: str, blocks: str = "") -> str:
+    """A sort of operands of these types."""
+    names = ", ".join(f"%x{number}" for number in range(len(types)))
+    whole = ", ".join(f"tensor<{type}>" for type in types)
+    elements = [type.rpartition("x")[2] for type in types for _ in range(2)]
+    arguments = ", ".join(f"%a{number}: tensor<{element}>" for number, element in enumerate(elements))
+    given = ", ".join(f"%x{number}: tensor<{type}>" for number, type in enumerate(types))
+    results = f"%0:{len(types)}" if len(types) > 1 else "%0"
+    found = ", ".join(f"%0#{number}" for number in range(len(types))) if len(types) > 1 else "%0"
+    return f"""func.func @main({given}) -> ({whole}) {{
+      {results} = "stablehlo.sort"({names}) <{{dimension = {axis} : i64{blocks}}}> ({{
+      ^bb0({arguments}):
+        {body}
+        stablehlo.return %p : tensor<i1>
+      }}) : ({whole}) -> ({whole})
+      return {found} : {whole}
+    }}"""
+
+
+def compared(direction: str, element: str, at: int = 0, name: str = "%p") -> str:
+    """A comparison of two elements of an operand."""
+    type = f"tensor<{element}>"
+    first, second = f"%a{2 * at}", f"%a{2 * at + 1}"
+    return f"{name} = stablehlo.compare {direction}, {first}, {second} : ({type}, {type}) -> tensor<i1>"
+
+
+def called(gpu: pumice.Device, text: str, *arguments: Array) -> list[Array]:
+    with pumice.Session(device=gpu) as session:
+        session.load(pumice.compile(text, device=gpu.profile))
+        found = session.call("module.main", *arguments)
+        return [each.numpy() for each in (found if isinstance(found, tuple) else (found,))]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "element"),
+    [
+        ((2,), 0, "i32"),
+        ((8,), 0, "ui8"),
+        ((9,), 0, "f16"),
+        ((1000,), 0, "i64"),
+        ((3, 70, 5), 1, "f16"),
+        ((50, 3), 0, "i32"),
+    ],
+)
+def test_equal_elements_stay_in_order(gpu: pumice.Device, shape: tuple[int, ...], axis: int, element: str) -> None:
+    dtype = {"i32": "i4", "f16": "f2", "ui8": "u1", "i64": "i8"}[element]
+    dims = "x".join(map(str, shape))
+    keys = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)
+    places = np.arange(keys.size, dtype=np.int32).reshape(shape)
+    text = program([f"{dims}x{element}", f"{dims}xi32"], axis, compared("GT", element))
+    found = called(gpu, text, keys, places)
+    order = np.argsort(-keys.astype(np.int64), axis, kind="stable")
+    np.testing.assert_array_equal(found[0], np.take_along_axis(keys, order, axis))
+    np.testing.assert_array_equal(found[1], np.take_along_axis(places, order, axis))
+
+
+def test_any_comparison_of_several_operands(gpu: pumice.Device) -> None:
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 20, 3000).astype(np.int8), rng.standard_normal(3000)
+    body = f"""{compared("LT", "i8", 0, "%q")}
+        {compared("EQ", "i8", 0, "%r")}
+        {compared("GT", "f64", 1, "%s")}
+        %t = stablehlo.and %r, %s : tensor<i1>
+        %p = stablehlo.or %q, %t : tensor<i1>"""
+    found = called(gpu, program(["3000xi8", "3000xf64"], 0, body), first, second)
+    order = np.lexsort((-second, first))
+    np.testing.assert_array_equal(found[0], first[order])
+    np.testing.assert_array_equal(found[1], second[order])
+
+
+def test_operands_beyond_the_bindings_of_a_kernel_are_gathered(gpu: pumice.Device) -> None:
+    keys = np.random.default_rng(0).integers(0, 9, (3, 40)).astype(np.int32)
+    others = [np.arange(120, dtype=np.float32).reshape(3, 40) + number for number in range(7)]
+    types = ["3x40xf32"] * 3 + ["3x40xi32"] + ["3x40xf32"] * 4
+    found = called(gpu, program(types, 1, compared("LT", "i32", 3)), *others[:3], keys, *others[3:])
+    order = np.argsort(keys, 1, kind="stable")
+    for one, given in zip(found, [*others[:3], keys, *others[3:]], strict=True):
+        np.testing.assert_array_equal(one, np.take_along_axis(given, order, 1))
+
+
+def test_blocks_that_no_kernel_sorts_are_refused() -> None:
+    text = program(["40xi32"], 0, compared("LT", "i32"), ", block = 12 : i64, runs = 4 : i64")
+    with pytest.raises(CompileError, match="no code is generated"):
+        pumice.compile(text)
+
+
+@pytest.mark.parametrize("attribute", ["block = 0", "runs = -1"])
+def test_blocks_have_elements(attribute: str) -> None:
+    text = program(["40xi32"], 0, compared("LT", "i32"), f", {attribute} : i64")
+    with pytest.raises(CompileError, match="blocks and runs of at least one element"):
+        pumice.compile(text)
+
+
+def test_a_million_elements_stay_below_the_limit_of_loops(gpu: pumice.Device) -> None:
+    keys = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
+    (found,) = called(gpu, program(["1048576xf32"], 0, compared("LT", "f32")), keys)
+    np.testing.assert_array_equal(found, np.sort(keys))
