@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from types import TracebackType
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from .status import InvalidArgumentError, shown
 
@@ -37,12 +38,28 @@ def wait_mode_of_environment() -> WaitMode | None:
     return checked_wait_mode(mode, f"the environment variable {WAIT_VARIABLE}") if mode else None
 
 
+class Look(Protocol):
+    """Looks at one counter: for how long they pay, which they learn from what they find."""
+
+    def length(self, now: float) -> float:
+        """Seconds for which to look, 0 for once; ``now`` is ``time.monotonic()``."""
+
+    def found(self, seconds: float) -> None:
+        """What was waited for came after some seconds of looking."""
+
+    def missed(self, seconds: float) -> None:
+        """It did not."""
+
+
 class _Chosen(threading.local):
     mode: WaitMode | None = None
 
 
 chosen: Final = _Chosen()
 """The mode that this thread's calls have chosen; ``None`` leaves it to the device."""
+
+give_way: Final = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
+"""Lets another thread have the core; returns at once if none wants it."""
 
 
 class waits:

@@ -14,6 +14,7 @@ from typing import Any
 from ..awaiting import await_source
 from ..notification import Callback, JointNotification, Notification
 from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
+from ..waiting import Look, WaitMode
 from .semaphore import Semaphore
 from .timeouts import deadline_after, timeout_nanoseconds
 
@@ -21,7 +22,7 @@ from .timeouts import deadline_after, timeout_nanoseconds
 class Fence:
     """A set of timepoints; a wait source (vm/wait/source.py)."""
 
-    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
+    quick_query = True  # loops ask before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("_points",)
 
     def __init__(self, points: Iterable[tuple[Semaphore, int]] = ()) -> None:
@@ -56,6 +57,11 @@ class Fence:
         for semaphore, value in self._points.items():  # all of them: a failure behind an unreached payload counts
             ready = semaphore.has_reached(value) and ready
         return ready
+
+    def look(self, mode: WaitMode | None = None) -> Look | None:
+        """How a loop looks before it arms a callback, for one payload; ``None`` for several, which it asks once."""
+        points = self.points
+        return points[0][0].look(points[0][1], mode) if len(points) == 1 else None
 
     def wait(self, timeout: float | None = None) -> None:
         """Blocks until ready, for at most ``timeout`` seconds (DeadlineExceededError), or until a semaphore fails."""

@@ -17,6 +17,7 @@ from ..awaiting import await_source
 from ..closing import Closing
 from ..notification import Callback, Notification
 from ..status import PumiceError
+from ..waiting import Look, WaitMode
 from .logical_device import LogicalDevice
 
 MAX_PAYLOAD: Final = (1 << 64) - 2
@@ -91,6 +92,10 @@ class Semaphore(Closing):
                 is reached already; it must not block.
         """
 
+    def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
+        """How a loop looks for a payload before it arms a callback, in a mode or the device's; ``None``: not at all."""
+        return None
+
     def at(self, value: int) -> Timepoint:
         """This semaphore at a payload, as a wait source."""
         return Timepoint(self, value)
@@ -107,7 +112,7 @@ class Semaphore(Closing):
 class Timepoint:
     """A semaphore at a payload: a wait source (vm/wait/source.py)."""
 
-    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
+    quick_query = True  # loops ask before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("semaphore", "value")
 
     def __init__(self, semaphore: Semaphore, value: int) -> None:
@@ -117,6 +122,10 @@ class Timepoint:
     def query(self) -> bool:
         """Whether it is reached; raises the failure."""
         return self.semaphore.has_reached(self.value)
+
+    def look(self, mode: WaitMode | None = None) -> Look | None:
+        """See ``Semaphore.look``."""
+        return self.semaphore.look(self.value, mode)
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until reached; DeadlineExceededError at ``deadline`` (``time.monotonic()`` seconds)."""

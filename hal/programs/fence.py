@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 from ...awaiting import await_source
 from ...notification import Callback, Cancellable, JointNotification, Notification
 from ...status import FailedPreconditionError, InternalError, PumiceError, StatusCode, error_for
+from ...waiting import Look, WaitMode
 from ..device import Device
 from ..fence import Fence
 from ..semaphore import Semaphore
@@ -45,7 +46,7 @@ class HalFence:
         failure: its own failure, apart from those of its semaphores; or ``None``.
     """
 
-    quick_query = True  # loops ask once more before they arm a callback (vm/wait/deferred.py)
+    quick_query = True  # loops ask before they arm a callback (vm/wait/deferred.py)
     __slots__ = ("__weakref__", "bound", "device", "failure")
 
     def __init__(self, device: Device) -> None:
@@ -117,6 +118,11 @@ class HalFence:
         if ready and points:
             self.bound = ()  # releases the semaphores
         return ready
+
+    def look(self, mode: WaitMode | None = None) -> Look | None:
+        """How a loop looks before it arms a callback, for one payload; ``None`` for several, which it asks once."""
+        points = self.bound
+        return points[0][0].look(points[0][1], mode) if points is not None and len(points) == 1 else None
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until reached or until ``time.monotonic()`` passes ``deadline``; raises its failure."""

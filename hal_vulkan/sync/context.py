@@ -12,7 +12,7 @@ from ...status import PumiceError
 from ...waiting import WaitMode
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData
-from .look import Looks
+from .look import LookBudget
 from .notifier import Notifier
 from .timeline import WaitInfo
 
@@ -37,13 +37,13 @@ class SemaphoreContext:
         wait_infos: structures of finished waits, for the next ones.
         waiting: the waits under way, each with its semaphore.
         mode: how waits are performed, unless the call says otherwise.
-        looks: what they may look at before they block.
+        look_budget: what looks may cost before waits block.
     """
 
     def __init__(self, device: LogicalDevice, mode: WaitMode) -> None:
         self.device = device
         self.mode: WaitMode = mode
-        self.looks = Looks()
+        self.look_budget = LookBudget()
         self.notifier = Notifier(device)
         self.signal_lock = threading.RLock()
         self.wait_infos: list[WaitInfo] = []

@@ -14,8 +14,8 @@ Thread rule: any thread; what two threads note at the same moment may be lost.
 
 from __future__ import annotations
 
+import math
 import os
-import time
 from typing import Final
 
 LONGEST_S: Final = 100e-6
@@ -26,35 +26,20 @@ _CREDIT_S: Final = 2e-3  # the most that looks in vain may take at a stretch
 _SHARE: Final = 0.02  # of the time
 _CORES_FOR: Final = 64  # waits, for which the number of cores is believed
 
-give_way = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
-"""Lets another thread have the core; returns at once if none wants it."""
 
-
-class Look:
-    """What waits of one kind have found out.
-
-    Attributes:
-        usual: seconds that looks take which are not in vain.
-    """
-
-    __slots__ = ("usual",)
-
-    def __init__(self) -> None:
-        self.usual = LONGEST_S
-
-
-class Looks:
-    """The looks of a device: what they may cost, and have cost.
+class LookBudget:
+    """What the looks of a device may cost.
 
     Attributes:
         longest: seconds that a look may take on the cores there are; 0 for not at all.
-        left: waits until ``count_cores`` is due; whoever waits counts down.
+        left: waits until the cores are counted again; whoever waits counts down.
+        credit: seconds that looks in vain may still take.
     """
 
-    __slots__ = ("_credit", "_noted", "left", "longest")
+    __slots__ = ("_noted", "credit", "left", "longest")
 
     def __init__(self) -> None:
-        self._credit = _CREDIT_S
+        self.credit = _CREDIT_S
         self._noted = 0.0
         self.left = 0
         self.longest = 0.0
@@ -65,23 +50,53 @@ class Looks:
         self.left = _CORES_FOR
         self.longest = longest_look(core_count())
 
-    def length(self, kind: Look, now: float) -> float:
-        """Seconds for which to look; 0 for not at all. ``now`` is ``time.monotonic()``."""
-        self._credit = min(_CREDIT_S, self._credit + _SHARE * (now - self._noted))
+    def accrue(self, now: float) -> float:
+        """The longest look now, or 0 if none can be afforded; ``now`` is ``time.monotonic()``."""
+        self.credit = min(_CREDIT_S, self.credit + _SHARE * (now - self._noted))
         self._noted = now
-        if self._credit <= 0:
-            return 0.0
-        return min(self.longest, 2 * kind.usual + _MARGIN_S)
+        self.left -= 1
+        if self.left <= 0:
+            self.count_cores()
+        return self.longest if self.credit > 0 else 0.0
 
-    def found(self, kind: Look, seconds: float) -> None:
-        """What was waited for came after some seconds of looking."""
-        kind.usual += (seconds - kind.usual) / 8
-        self._credit += seconds
 
-    def missed(self, kind: Look, seconds: float) -> None:
-        """It did not."""
-        kind.usual = min(LONGEST_S, 2 * kind.usual + _MARGIN_S)
-        self._credit -= min(seconds, LONGEST_S)  # what it took longer was other threads' time
+class AdaptiveLook:
+    """Looks at the payloads of one semaphore, from a device's budget; see ``waiting.Look``."""
+
+    __slots__ = ("_budget", "_usual")
+
+    def __init__(self, budget: LookBudget) -> None:
+        self._budget = budget
+        self._usual = LONGEST_S  # seconds that looks take which are not in vain
+
+    def length(self, now: float) -> float:
+        return min(self._budget.accrue(now), 2 * self._usual + _MARGIN_S)
+
+    def found(self, seconds: float) -> None:
+        self._usual += (seconds - self._usual) / 8
+        self._budget.credit += seconds
+
+    def missed(self, seconds: float) -> None:
+        self._usual = min(LONGEST_S, 2 * self._usual + _MARGIN_S)
+        self._budget.credit -= min(seconds, LONGEST_S)  # what it took longer was other threads' time
+
+
+class EndlessLook:
+    """Looks of the mode ``"spin"``; see ``waiting.Look``."""
+
+    __slots__ = ()
+
+    def length(self, now: float) -> float:
+        return math.inf
+
+    def found(self, seconds: float) -> None:
+        """Learns nothing."""
+
+    def missed(self, seconds: float) -> None:
+        """Learns nothing."""
+
+
+ENDLESS: Final = EndlessLook()
 
 
 def longest_look(cores: int) -> float:

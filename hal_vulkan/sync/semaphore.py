@@ -30,11 +30,11 @@ from ...status import (
     InvalidArgumentError,
     PumiceError,
 )
-from ...waiting import chosen
+from ...waiting import Look, WaitMode, chosen
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .context import SemaphoreContext
-from .look import Look
+from .look import ENDLESS, AdaptiveLook
 from .notifier import NotificationHeap
 from .timeline import SLICE_NS, WaitInfo, block, create_timeline, poll
 
@@ -67,7 +67,6 @@ class TimelineSemaphore(AnySemaphore):
         held: submissions held back for it, in order; a failure drops them.
         held_by_value: the same as a heap by payload; a signal releases them.
         awaited_by: queues with a submission that waited for it.
-        look: what waits for it have found out.
     """
 
     device: LogicalDevice
@@ -88,7 +87,7 @@ class TimelineSemaphore(AnySemaphore):
         self.held: dict[HeldWork, None] = {}
         self.held_by_value: list[tuple[int, int, HeldWork]] = []
         self.awaited_by: tuple[DeviceQueue, ...] = ()
-        self.look = Look()
+        self._look = AdaptiveLook(context.look_budget)
         self._unjudged: deque[tuple[int, ReportVerdict]] = deque()
         self.notifications = NotificationHeap()
         context.register(self)
@@ -322,11 +321,11 @@ class TimelineSemaphore(AnySemaphore):
         try:
             if self.failure is not None:
                 raise self.failure.again()
-            looks = context.looks
-            looks.left -= 1
-            if looks.left <= 0:
-                looks.count_cores()
-            if timeout is None and not looks.longest and chosen.mode is None and context.mode == "adaptive":
+            budget = context.look_budget
+            budget.left -= 1
+            if budget.left <= 0:
+                budget.count_cores()
+            if timeout is None and not budget.longest and chosen.mode is None and context.mode == "adaptive":
                 # On one core there is nothing to look for: what works on it has worked, or waits for this thread. The
                 # usual case without a call (benchmarks/submit_wait.py).
                 wait.values[0] = value
@@ -356,23 +355,30 @@ class TimelineSemaphore(AnySemaphore):
             return self._spin(wait, value, timeout)
         return (
             mode == "adaptive"
-            and self.context.looks.longest > 0
+            and self.context.look_budget.longest > 0
             and value <= self.scheduled  # else nothing is under way that could be about to be done
-            and self._look(wait, value, timeout)
+            and self._look_at(wait, value, timeout)
         ) or block(self.device, wait, value, timeout, self.name, self._check_usable)
 
-    def _look(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
+    def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
+        """How a loop looks for a payload before it arms a callback; ``None`` for not at all."""
+        mode = mode or self.context.mode
+        if mode == "adaptive":
+            return self._look if value <= self.scheduled else None
+        return ENDLESS if mode == "spin" else None
+
+    def _look_at(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
         """Looks at the payload for a while; whether it is reached."""
-        looks = self.context.looks
+        look = self._look
         begin = monotonic()
-        length = looks.length(self.look, begin)
+        length = look.length(begin)
         if not length or (timeout is not None and not timeout > length):
             return False
         passed = poll(self.device, wait, value, begin + length, self._check_usable) - begin
         if wait.counter[0] >= value:
-            looks.found(self.look, passed)
+            look.found(passed)
             return True
-        looks.missed(self.look, passed)
+        look.missed(passed)
         return False
 
     def _spin(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:

@@ -8,10 +8,10 @@ from typing import Final
 
 from ...hal.timeouts import timeout_nanoseconds
 from ...status import DeadlineExceededError
+from ...waiting import give_way
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
-from .look import give_way
 
 # Ctrl-C cannot interrupt a native wait, so long waits are made of slices this long.
 SLICE_NS: Final = 250_000_000

@@ -21,6 +21,7 @@ from typing import Final, Protocol, TypeAlias
 
 from ...closing import Closing
 from ...status import AbortedError, PumiceError
+from ...waiting import WaitMode, waits
 from ..wait.deferred import DeferredWait, can_defer, look_at
 from ..wait.frame import WaitFrame
 from ..wait.waits import ArmedWait, arm_frame
@@ -85,6 +86,10 @@ class Loop(Closing, ABC):
                 self.fail(error)
         self._run(callback)
 
+    def start(self, callback: LoopCallback) -> None:
+        """``call`` for the first step of an invocation, which a loop may run in this call."""
+        self.call(callback)
+
     def _run(self, callback: LoopCallback, error: Exception | None = None) -> None:
         try:
             callback(self._ended or error)
@@ -97,15 +102,22 @@ class Loop(Closing, ABC):
                 raise
 
     def wait(
-        self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback
+        self,
+        stack: Stack,
+        frame: WaitFrame,
+        deadline: float | None,
+        callback: LoopCallback,
+        mode: WaitMode | None = None,
     ) -> ArmedWait | DeferredWait | None:
         """Performs the wait on top of a stack; calls back when it is over, with the outcome on the frame.
+
+        ``mode`` is how to wait for a device; ``None`` is as it was opened.
 
         Returns:
             the wait, which can be cancelled; ``None`` if it is over.
         """
-        if can_defer(frame) and self.runs_here():
-            wait = DeferredWait(frame, deadline, lambda error: self._run(callback, error), self.call)
+        if mode != "block" and can_defer(frame) and self.runs_here():
+            wait = DeferredWait(frame, deadline, lambda error: self._run(callback, error), self.call, mode)
             if self._defer(wait):
                 return wait
         return arm_frame(frame, deadline, lambda _: self.call(callback))
@@ -149,16 +161,13 @@ class Loop(Closing, ABC):
 
     def add(self, one: Abortable) -> bool:
         """Notes what is to be aborted when the loop ends; ``False`` if it has ended."""
-        with self._lock:
-            if self._ended is not None:
-                return False
-            self._active.add(one)
-            return True
+        # Needs no lock: whoever ends the loop sets ``_ended`` first and looks at the set then.
+        self._active.add(one)
+        return self._ended is None
 
     def remove(self, one: Abortable) -> None:
         """Forgets it."""
-        with self._lock:
-            self._active.discard(one)
+        self._active.discard(one)
 
     def __repr__(self) -> str:
         state = "open" if self._ended is None else "failed" if self.failure is not None else "closed"
@@ -189,9 +198,17 @@ class InlineLoop(Loop):
         finally:
             self._local.pending = None
 
-    def wait(self, stack: Stack, frame: WaitFrame, deadline: float | None, callback: LoopCallback) -> ArmedWait | None:
+    def wait(
+        self,
+        stack: Stack,
+        frame: WaitFrame,
+        deadline: float | None,
+        callback: LoopCallback,
+        mode: WaitMode | None = None,
+    ) -> ArmedWait | None:
         """Performs a wait in the calling thread."""
-        wait_for(stack, frame, deadline)
+        with waits(mode):
+            wait_for(stack, frame, deadline)
         self.call(callback)
         return None
 
@@ -253,9 +270,12 @@ def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: de
     while True:
         if deferred and (callbacks.empty() or since >= _MAX_BEFORE_DEFERRED):
             since = 0
-            with contextlib.suppress(BaseException):
+            try:
                 look_at(deferred)
-            continue
+            except BaseException:  # see below
+                pass
+            if callbacks.empty():
+                continue
         callback = callbacks.get()
         since += 1
         if callback is None:

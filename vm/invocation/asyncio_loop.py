@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from ...status import FailedPreconditionError, InvalidArgumentError
-from ..execution.loop import Loop
+from ..execution.loop import Loop, LoopCallback
 from ..wait.deferred import DeferredWait, look_at
 
 if TYPE_CHECKING:  # programs without it start sooner
@@ -52,30 +52,70 @@ class AsyncioLoop(Loop):
         self.loop = loop
         self._guard: AsyncGenerator[None, None] | None = None
         self._deferred: deque[DeferredWait] = deque()
+        self._looks = False  # whether ``_look`` is scheduled
+        self._calls = False  # whether a callback is running
+
+    def call(self, callback: LoopCallback) -> None:
+        if self._ended is None and self._running_loop() is self.loop:
+            self.loop.call_soon(self._enter, callback)  # no need to wake it
+        else:
+            super().call(callback)
+
+    def start(self, callback: LoopCallback) -> None:
+        if self._ended is None and not self._calls and self._running_loop() is self.loop:
+            self._enter(callback)
+        else:
+            self.call(callback)
 
     def _post(self, callback: Callable[[], None]) -> None:
-        if self.runs_here():
-            self.loop.call_soon(self._call, callback)  # no need to wake it
-        else:
-            self.loop.call_soon_threadsafe(self._call, callback)
+        self.loop.call_soon_threadsafe(self._call, callback)
 
     def _defer(self, wait: DeferredWait) -> bool:
         self._deferred.append(wait)
-        if len(self._deferred) == 1:
-            self.loop.call_soon(look_at, self._deferred)  # behind the callbacks that are due
+        if not self._looks:
+            self._looks = True
+            self.loop.call_soon(self._look)  # behind the callbacks that are due
         return True
+
+    def _look(self) -> None:
+        again = True  # after an exception, too
+        self._calls = True
+        try:
+            again = look_at(self._deferred)
+        finally:
+            self._calls = False
+            self._looks = again
+            if again:
+                self.loop.call_soon(self._look)
 
     def runs_here(self) -> bool:
         """Whether this is the loop's thread, and it is running."""
         return self._running_loop() is self.loop
 
+    def _enter(self, callback: LoopCallback) -> None:
+        """Calls back in the loop's thread."""
+        if self._guard is None:
+            self._watch()
+        self._calls = True
+        try:
+            self._run(callback)
+        finally:
+            self._calls = False
+
     def _call(self, callback: Callable[[], None]) -> None:
         if self._guard is None:
-            # At shutdown a loop closes the asynchronous generators begun in it; it gives no other sign of it.
-            self._guard = _until_shutdown(self)
-            with contextlib.suppress(StopIteration):
-                self._guard.asend(None).send(None)
-        callback()
+            self._watch()
+        self._calls = True
+        try:
+            callback()
+        finally:
+            self._calls = False
+
+    def _watch(self) -> None:
+        # At shutdown a loop closes the asynchronous generators begun in it; it gives no other sign of it.
+        self._guard = _until_shutdown(self)
+        with contextlib.suppress(StopIteration):
+            self._guard.asend(None).send(None)
 
     def fail(self, error: BaseException) -> None:
         """Ends the loop because a callback raised."""

@@ -14,7 +14,7 @@ from pumice.hal_vulkan import PlanOptions
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.sync import semaphore as semaphore_module
-from pumice.hal_vulkan.sync.look import Looks
+from pumice.hal_vulkan.sync.look import AdaptiveLook, LookBudget
 from pumice.status import CancelledError, DataLossError, DeadlineExceededError, InvalidArgumentError
 from pumice.waiting import WAIT_MODES, WaitMode, chosen, waits
 
@@ -40,8 +40,8 @@ def blocked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return block(device, wait, value, *rest)
 
     monkeypatch.setattr(semaphore_module, "block", noted)
-    monkeypatch.setattr(Looks, "length", lambda self, kind, now: 10.0)
-    monkeypatch.setattr(Looks, "count_cores", lambda self: True)
+    monkeypatch.setattr(AdaptiveLook, "length", lambda self, now: 10.0)
+    monkeypatch.setattr(LookBudget, "count_cores", lambda self: True)
     return values
 
 
