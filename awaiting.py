@@ -39,12 +39,12 @@ def await_source(source: Notifies) -> Generator[Any, Any, None]:
         return
     import asyncio
 
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
+    running_loop = asyncio._get_running_loop
+    loop = running_loop()
+    if loop is None:
         raise FailedPreconditionError(
             "await on a wait source needs a running asyncio loop, or a native function that is a coroutine"
-        ) from None
+        )
     future: asyncio.Future[None] = loop.create_future()
 
     def settle(error: PumiceError | None) -> None:
@@ -56,7 +56,7 @@ def await_source(source: Notifies) -> Generator[Any, Any, None]:
             future.set_exception(error.again())
 
     def callback(error: PumiceError | None) -> None:
-        if asyncio._get_running_loop() is loop:
+        if running_loop() is loop:
             settle(error)
             return
         with contextlib.suppress(RuntimeError):  # the loop was closed, and its coroutines with it
@@ -65,5 +65,6 @@ def await_source(source: Notifies) -> Generator[Any, Any, None]:
     notification = source.notify(callback)
     try:
         yield from future
-    finally:
+    except BaseException:
         notification.cancel()
+        raise

@@ -88,6 +88,7 @@ class TimelineSemaphore(AnySemaphore):
         self.held_by_value: list[tuple[int, int, HeldWork]] = []
         self.awaited_by: tuple[DeviceQueue, ...] = ()
         self._look = AdaptiveLook(context.look_budget)
+        self._counter = ffi.new("uint64_t *")
         self._unjudged: deque[tuple[int, ReportVerdict]] = deque()
         self.notifications = NotificationHeap()
         context.register(self)
@@ -101,7 +102,7 @@ class TimelineSemaphore(AnySemaphore):
 
     def read_payload(self) -> int:
         """The payload now, as the driver says, whether the semaphore has failed or not. Not for users."""
-        value = ffi.new("uint64_t *")
+        value = self._counter  # threads that read it at the same time all write what it is, which only goes up
         result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, value)
         if result:
             self.device.check(result, f"querying {self.name}")

@@ -12,8 +12,10 @@ from ...status import ClosedError, InvalidArgumentError, NotFoundError
 from ...vm.execution.context import Function
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
+from ...vm.invocation.asyncio_loop import AsyncioLoop
+from ...vm.invocation.awaited import AwaitedInvocation
 from ...vm.invocation.invocation import Invocation
-from ...waiting import WaitMode, waits
+from ...waiting import WaitMode, checked_wait_mode, waits
 from ..profiling.call import now
 from .binding import argument_binder, result_unbinder
 from .bound_function import BoundFunction
@@ -233,7 +235,7 @@ class SessionFunction(BoundFunction):
         out: Out | None = None,
         donate: Donate | None = None,
         timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
+        wait: Fence | HalFence | WaitMode | None = None,
         signal: Fence | HalFence | None = None,
         policy: InvocationPolicy | None = None,
         loop: Loop | None = None,
@@ -263,6 +265,23 @@ class SessionFunction(BoundFunction):
         target = self._target
         if target.context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
+        mode: WaitMode | None = None
+        if isinstance(wait, str):
+            mode, wait = checked_wait_mode(wait), None
+        observer = target.observer
+        if (
+            out is None
+            and donate is None
+            and observer is None
+            and not (self._takes_storages or self.signature.is_async)
+        ):
+            # The usual call, with as few steps of Python as possible (benchmarks/async_calls.py).
+            if wait is not None or signal is not None:
+                self._check_fences(wait, signal)
+            values = functools.partial(self._bind_all, arguments, named)
+            return Invocation()._start(
+                target.context, self._function, values, policy, loop, timeout, convert=self._convert, wait=mode
+            )
         self._check_fences(wait, signal)
         writer, call = self, None
         into = out is not None or donate is not None or self._omits_storages(arguments, named)
@@ -271,7 +290,7 @@ class SessionFunction(BoundFunction):
         is_async = writer.signature.is_async
         is_waited_for = is_async and signal is None
         done = signal
-        record = None if target.observer is None else target.observer.new_call(self._profiled, is_async=True)
+        record = None if observer is None else observer.new_call(self._profiled, is_async=True)
 
         def inputs() -> tuple[Any, ...]:
             nonlocal call, done
@@ -299,10 +318,9 @@ class SessionFunction(BoundFunction):
         def convert(outputs: tuple[Any, ...]) -> Any:
             if record is not None:
                 record.convert_begin = now()
-            result = outputs[0] if len(outputs) == 1 else outputs
             if call is not None:
-                return call.finish(result)
-            return self._results(result) if outputs else None
+                return call.finish(outputs[0] if len(outputs) == 1 else outputs)
+            return self._convert(outputs)
 
         return Invocation()._start(
             target.context,
@@ -315,7 +333,14 @@ class SessionFunction(BoundFunction):
             convert=convert,
             observer=record,
             on_end=end if into else None,
+            wait=mode,
         )
+
+    def _convert(self, outputs: tuple[Any, ...]) -> Any:
+        """The caller's results of an invocation's."""
+        if self._single is not None:
+            return self._single(outputs[0])
+        return self._results(outputs) if outputs else None
 
     async def call_async(
         self,
@@ -323,7 +348,7 @@ class SessionFunction(BoundFunction):
         out: Out | None = None,
         donate: Donate | None = None,
         timeout: float | None = None,
-        wait: Fence | HalFence | None = None,
+        wait: Fence | HalFence | WaitMode | None = None,
         signal: Fence | HalFence | None = None,
         policy: InvocationPolicy | None = None,
         loop: Loop | None = None,
@@ -335,6 +360,24 @@ class SessionFunction(BoundFunction):
         those of ``submit``, results and errors those of a call; pumice's CancelledError means that the invocation was
         cancelled elsewhere.
         """
+        plain = not (self._takes_storages or self.signature.is_async)
+        if (
+            plain
+            and out is None
+            and donate is None
+            and signal is None
+            and (wait is None or isinstance(wait, str))
+            and isinstance(loop, AsyncioLoop)
+            and loop.runs_here()
+            and self._target.observer is None
+        ):
+            context = self._target.context
+            if context.is_closed:
+                raise ClosedError(f"cannot call {self.name}: this session was closed")
+            mode = None if wait is None else checked_wait_mode(wait)
+            values = functools.partial(self._bind_all, arguments, named)
+            outputs = await AwaitedInvocation(loop, context, self._function, values, policy, timeout, mode)
+            return self._convert(outputs)
         return await self.submit(
             *arguments,
             out=out,

@@ -30,15 +30,22 @@ _order: Final = itertools.count()
 
 
 class Ticket(Latch):
-    """An invocation's place in the order of its context; ``thread`` is in a step of the invocation, or 0."""
+    """An invocation's place in the order of its context.
 
-    __slots__ = ("_admission", "_key", "_released", "thread")
+    Attributes:
+        thread: that is in a step of the invocation, or 0.
+        is_released: whether it has ended.
+    """
+
+    __slots__ = ("_admission", "_key", "is_released", "thread")
 
     def __init__(self, admission: Admission, policy: InvocationPolicy) -> None:
-        super().__init__()
+        self.is_settled = False  # as a latch begins; every call makes a ticket
+        self._error = None
+        self._notifications = None
         self._admission = admission
         self._key = (-policy.priority, next(_order))
-        self._released = False
+        self.is_released = False
         self.thread = 0
 
     def __lt__(self, other: Ticket) -> bool:
@@ -60,16 +67,17 @@ class Ticket(Latch):
         """Ends it, whether it was admitted or not, and admits the next one; idempotent."""
         admission = self._admission
         with admission.lock:
-            if self._released:
+            if self.is_released:
                 return
-            self._released = True
+            self.is_released = True
             admission.count -= 1
             if admission.holder is self:
                 admission.holder = None
             elif self in admission.waiting:
                 admission.waiting.remove(self)
                 heapq.heapify(admission.waiting)
-        admission.admit()
+        if admission.waiting:  # one that comes now is admitted by whoever makes it
+            admission.admit()
 
     def drop(self) -> None:
         """``release`` for finalizers, which may run at any point and under any lock: only takes a note."""
@@ -110,7 +118,8 @@ class Admission:
         Raises FailedPreconditionError where the policy refuses to wait, or is ``CONCURRENT`` and the context is not.
         """
         gate = self._gate
-        self.release_dropped()
+        if self.dropped:
+            self.release_dropped()
         ticket = Ticket(self, policy)
         if policy.concurrent:
             if not gate.concurrent:
@@ -120,7 +129,7 @@ class Admission:
                 )
             with self.lock:
                 self.count += 1
-            ticket.settle()
+            ticket.is_settled = True  # nobody knows it yet
             return ticket
         with self.lock:
             if policy.refuse and (self.waiting or self.holder is not None or not (gate.concurrent or gate.is_idle())):

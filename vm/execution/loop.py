@@ -270,10 +270,8 @@ def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: de
     while True:
         if deferred and (callbacks.empty() or since >= _MAX_BEFORE_DEFERRED):
             since = 0
-            try:
+            with contextlib.suppress(BaseException):  # see below
                 look_at(deferred)
-            except BaseException:  # see below
-                pass
             if callbacks.empty():
                 continue
         callback = callbacks.get()

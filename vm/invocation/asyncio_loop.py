@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from ...status import FailedPreconditionError, InvalidArgumentError
-from ..execution.loop import Loop, LoopCallback
+from ..execution.loop import Abortable, Loop, LoopCallback
 from ..wait.deferred import DeferredWait, look_at
 
 if TYPE_CHECKING:  # programs without it start sooner
@@ -110,6 +110,15 @@ class AsyncioLoop(Loop):
             callback()
         finally:
             self._calls = False
+
+    def enter(self, one: Abortable) -> None:
+        """Notes an invocation that a coroutine of the loop drives; raises AbortedError if the loop has ended."""
+        if self._guard is None:
+            self._watch()
+        if not self.add(one):
+            self.remove(one)
+            assert self._ended is not None
+            raise self._ended.again()
 
     def _watch(self) -> None:
         # At shutdown a loop closes the asynchronous generators begun in it; it gives no other sign of it.

@@ -12,15 +12,18 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from ...status import CancelledError, InvalidArgumentError, PumiceError, StatusCode
+from ...waiting import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, timed_out
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
+from ..execution.stack import Stack
 from ..execution.watchdog import Interrupted
 from ..wait.deferred import DeferredWait
+from ..wait.frame import Wait, WaitFrame
 from ..wait.futures import as_pumice_error
 from ..wait.source import WaitSource
-from ..wait.waits import ArmedWait, arm
+from ..wait.waits import ArmedWait
 from .stages import Inputs, checked_call
 from .state import InvocationObserver, InvokeState, begin, interrupt_step, step, try_abort
 
@@ -38,6 +41,23 @@ class AsyncInvocation:
     may be called at any time: a suspended invocation ends at once, one in a step ends after it.
     """
 
+    __slots__ = (
+        "_armed",
+        "_callback",
+        "_callback_raised",
+        "_context",
+        "_deadline",
+        "_ending",
+        "_function",
+        "_loop",
+        "_policy",
+        "_settle",
+        "_state",
+        "_timeout",
+        "_values",
+        "_wait",
+    )
+
     def __init__(
         self,
         loop: Loop,
@@ -49,12 +69,13 @@ class AsyncInvocation:
         callback: AsyncCallback,
         settle: Callable[[Any], WaitSource | None] | None = None,
         observer: InvocationObserver | None = None,
+        wait: WaitMode | None = None,
     ) -> None:
         self._loop = loop
         self._context = context
-        self._target: tuple[Function, Callable[[], tuple[Any, ...]], InvocationPolicy | None] | None
-        self._target = (function, values, policy)
-        self._name = getattr(function, "full_name", "the invocation")
+        self._function = function
+        self._values: Callable[[], tuple[Any, ...]] | None = values
+        self._policy = policy
         self._callback: AsyncCallback | None = callback
         self._callback_raised = False
         self._settle = settle
@@ -63,32 +84,32 @@ class AsyncInvocation:
         self._armed: ArmedWait | DeferredWait | None = None
         self._ending: Exception | None = None
         self._timeout = timeout
-        self._deadline = deadline_after(timeout)
+        self._deadline = None if timeout is None else deadline_after(timeout)
+        self._wait: WaitMode | None = wait
 
     def start(self) -> None:
-        """Schedules the first step."""
+        """Schedules the first step, or makes it."""
         self._context.invocations.add(self)
         self._loop.add(self)
-        self._loop.call(self._begin)  # with an error if it has ended
+        self._loop.start(self._begin)  # with an error if it has ended
 
     # -- steps, on the loop --------------------------------------------------------------------------
 
     def _begin(self, error: Exception | None) -> None:
-        target, self._target = self._target, None
-        if self._is_over(error) or target is None:
+        values, self._values = self._values, None
+        if values is None or ((error or self._ending or self._deadline) and self._is_over(error)):
             return
-        function, values, policy = target
         context = self._context
         try:
-            turn = checked_policy(policy, FIFO, concurrent=context.concurrent)
-            self._advance(begin(self._state, context, function, values(), turn, self._deadline))
+            policy = checked_policy(self._policy, FIFO, concurrent=context.concurrent)
+            self._advance(begin(self._state, context, self._function, values(), policy, self._deadline))
         except BaseException as raised:
             if self._failed(raised):
                 raise
 
     def _resume(self, error: Exception | None) -> None:
         self._armed = None
-        if self._is_over(error):
+        if (error or self._ending or self._deadline) and self._is_over(error):
             return
         try:
             self._advance(step(self._state, self._deadline))
@@ -101,7 +122,7 @@ class AsyncInvocation:
         if self._callback_raised:
             return True  # which ends the loop
         if isinstance(raised, Interrupted):
-            self._finish(self._ending or timed_out(self._name, self._timeout), None)
+            self._finish(self._ending or self._late(), None)
         elif isinstance(raised, Exception):
             self._finish(self._ending or raised, None)
         else:
@@ -112,10 +133,13 @@ class AsyncInvocation:
         """Ends it if it was cancelled or aborted, or its deadline passed; whether it did."""
         error = self._ending or error  # the loop's end may be part of what ends it
         if error is None and self._deadline is not None and time.monotonic() >= self._deadline:
-            error = timed_out(self._name, self._timeout)
+            error = self._late()
         if error is not None:
             self._finish(error, None)
         return error is not None
+
+    def _late(self) -> PumiceError:
+        return timed_out(getattr(self._function, "full_name", "the invocation"), self._timeout)
 
     def _advance(self, status: StatusCode) -> None:
         state = self._state
@@ -135,7 +159,7 @@ class AsyncInvocation:
         if frame is None or stack is None or frame.done:
             self._loop.call(self._resume)
             return
-        self._hold(self._loop.wait(stack, frame, self._deadline, self._resume))
+        self._hold(self._loop.wait(stack, frame, self._deadline, self._resume, self._wait))
 
     def _hold(self, armed: ArmedWait | DeferredWait | None) -> None:
         """Keeps the wait, to be cancelled; it may be over already, or the invocation ending."""
@@ -151,15 +175,14 @@ class AsyncInvocation:
             self._finish(None, outputs)
             return
 
-        def over(error: PumiceError | None) -> None:
-            def done(ended: Exception | None) -> None:
-                self._armed = None
-                if not self._is_over(ended):
-                    self._finish(error, None if error else outputs)
+        frame = WaitFrame(Wait((source,), resume=lambda _: None))
 
-            self._loop.call(done)
+        def over(ended: Exception | None) -> None:
+            self._armed = None
+            if not self._is_over(ended):
+                self._finish(frame.error, None if frame.error else outputs)
 
-        self._hold(arm((source,), False, self._deadline, over))
+        self._hold(self._loop.wait(Stack(), frame, self._deadline, over, self._wait))
 
     def needs_this_thread(self) -> bool:
         """Whether it cannot go on while the calling thread blocks."""
@@ -200,8 +223,8 @@ class AsyncInvocation:
         if callback is None:
             try_abort(self._state)
             return
-        self._settle = self._target = None
-        if self._state.context is not None:
+        self._settle = self._values = None
+        if self._state.function is not None:
             self._state.clear()
         self._loop.remove(self)
         self._context.invocations.discard(self)

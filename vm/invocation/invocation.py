@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ...awaiting import await_source
+from ...awaiting import await_source, driving
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
+from ...waiting import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after
 from ..execution.loop import Loop
@@ -85,6 +86,7 @@ class Invocation(Latch):
         convert: Callable[[Any], Any] | None = None,
         observer: InvocationObserver | None = None,
         on_end: Callable[[], None] | None = None,
+        wait: WaitMode | None = None,
     ) -> Invocation:
         """``create`` for the runtime.
 
@@ -93,6 +95,7 @@ class Invocation(Latch):
             settle: gives the source that results of the VM have to wait for.
             convert: makes the caller's results of the VM's.
             on_end: called when it has ended, well or not, before anybody is told.
+            wait: how its loop waits for devices; ``None`` is as they were opened.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
@@ -109,7 +112,7 @@ class Invocation(Latch):
         self._observer = observer
         self._on_end = on_end
         run = AsyncInvocation(
-            loop or context.loop, context, function, values, policy, timeout, self._ended, settle, observer
+            loop or context.loop, context, function, values, policy, timeout, self._ended, settle, observer, wait
         )
         self._run = run
         run.start()
@@ -211,11 +214,15 @@ class Invocation(Latch):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         """Waits for it and returns its results; if the waiting task is cancelled, so is the invocation."""
+        if self.is_settled and not driving.depth:
+            yield  # it has not suspended: the event loop's other tasks have their turn
+            return self._result()
         try:
             yield from await_source(self)
-        finally:
+        except BaseException:
             if not self.is_settled:
                 self.cancel()
+            raise
         return self._result()
 
     def __repr__(self) -> str:

@@ -63,6 +63,8 @@ class InvokeState:
     Begin with ``begin_invoke``. ``function`` is the one that was invoked; ``None`` while there is no invocation.
     """
 
+    __slots__ = ("_busy", "_error", "_guard", "_phase", "_stack", "_thread", "_ticket", "function", "observer")
+
     def __init__(self) -> None:
         self._busy = threading.Lock()
         self._phase = IDLE
@@ -114,9 +116,9 @@ class InvokeState:
         stack, ticket = self._stack, self._ticket
         self._stack = self.function = self._ticket = self._error = None
         self._phase = IDLE
-        if stack is not None:
+        if stack is not None and stack.frames:
             stack.abort()
-        if ticket is not None:
+        if ticket is not None and not ticket.is_released:
             ticket.release()
 
     def __repr__(self) -> str:
@@ -134,22 +136,32 @@ _EXPECTED: Final = {
 }
 
 
+def take(state: InvokeState, call: str, *phases: str) -> None:
+    """Gives one call exclusive access to a state, until it releases ``state._busy``.
+
+    Raises:
+        InvalidArgumentError: not a state.
+        FailedPreconditionError: another call is under way, or this one is out of order.
+    """
+    if not isinstance(state, InvokeState):
+        raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
+    if not state._busy.acquire(False):
+        raise FailedPreconditionError(
+            f"{call}: another call is under way on this state; make the steps of an invocation one after another"
+        )
+    if state._phase not in phases:
+        found = repr(state)
+        state._busy.release()
+        raise FailedPreconditionError(f"{call} takes a state {_EXPECTED[phases[0]]}; this one: {found}")
+
+
 class Exclusive:
-    """Gives one call exclusive access to a state; a second call at the same time, or out of order, is refused."""
+    """``take`` as a context manager."""
 
     __slots__ = ("_busy",)
 
     def __init__(self, state: InvokeState, call: str, *phases: str) -> None:
-        if not isinstance(state, InvokeState):
-            raise InvalidArgumentError(f"{call} takes an InvokeState, got {type(state).__name__}")
-        if not state._busy.acquire(False):
-            raise FailedPreconditionError(
-                f"{call}: another call is under way on this state; make the steps of an invocation one after another"
-            )
-        if state._phase not in phases:
-            found = repr(state)
-            state._busy.release()
-            raise FailedPreconditionError(f"{call} takes a state {_EXPECTED[phases[0]]}; this one: {found}")
+        take(state, call, *phases)
         self._busy = state._busy
 
     def __enter__(self) -> None:
@@ -172,30 +184,32 @@ def begin(
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
     """
-    with Exclusive(state, "begin_invoke", IDLE):
-        try:
-            context.check_open()
-            ticket = state._ticket = context.gate.admission.enter(policy)
-            state.function = function
-            if ticket.is_settled:
-                state._stack = context.stack_for(function, values)
-                return _step(state, deadline)
+    take(state, "begin_invoke", IDLE)
+    try:
+        context.check_open()
+        ticket = state._ticket = context.gate.admission.enter(policy)
+        state.function = function
+        if ticket.is_settled:
+            state._stack = context.stack_for(function, values)
+            return _step(state, deadline)
 
-            def admitted(error: PumiceError | None) -> object:
-                if error is not None:
-                    raise error
-                return values if function.native is None else function.native(*values)
+        def admitted(error: PumiceError | None) -> object:
+            if error is not None:
+                raise error
+            return values if function.native is None else function.native(*values)
 
-            # The wait for its turn is on top of the function, which gets its arguments from it.
-            stack = state._stack = Stack(context.max_stack_depth)
-            if function.bytecode is not None:
-                stack.frames.append(Frame(function.bytecode))
-            stack.push_wait(function.full_name, Wait((ticket,), resume=admitted))
-            state._phase = SUSPENDED
-            return StatusCode.DEFERRED
-        except BaseException:
-            state.clear()
-            raise
+        # The wait for its turn is on top of the function, which gets its arguments from it.
+        stack = state._stack = Stack(context.max_stack_depth)
+        if function.bytecode is not None:
+            stack.frames.append(Frame(function.bytecode))
+        stack.push_wait(function.full_name, Wait((ticket,), resume=admitted))
+        state._phase = SUSPENDED
+        return StatusCode.DEFERRED
+    except BaseException:
+        state.clear()
+        raise
+    finally:
+        state._busy.release()
 
 
 def step(state: InvokeState, deadline: float | None) -> StatusCode:
@@ -204,7 +218,8 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
     Raises:
         Interrupted: the deadline passed; the invocation is aborted.
     """
-    with Exclusive(state, "resume_invoke", SUSPENDED):
+    take(state, "resume_invoke", SUSPENDED)
+    try:
         frame = state.wait_frame
         if frame is not None and not frame.done:
             if frame.sources:
@@ -214,17 +229,21 @@ def step(state: InvokeState, deadline: float | None) -> StatusCode:
                 )
             frame.complete()
         return _step(state, deadline)
+    finally:
+        state._busy.release()
 
 
 def _step(state: InvokeState, deadline: float | None) -> StatusCode:
     """Continues the invocation; an error of the program is its result.
 
+    Written in one piece: asynchronous calls come here twice each (benchmarks/async_calls.py).
+
     Raises:
         Interrupted: the deadline passed.
         BaseException: not an Exception, such as KeyboardInterrupt; or ClosedError. The invocation is aborted then.
     """
-    stack, function = state._stack, state.function
-    assert stack is not None and function is not None
+    stack, function, ticket = state._stack, state.function, state._ticket
+    assert stack is not None and function is not None and ticket is not None
     gate = function.context.gate
     try:
         gate.begin_step()
@@ -232,8 +251,15 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
         if observer is not None:
             observer.enter_step()
         try:
-            done = _run(state, stack, deadline)
+            state._thread = ticket.thread = threading.get_ident()
+            try:
+                done = stack.step() if deadline is None else step_until(stack, deadline)
+            finally:
+                ticket.thread = 0
+                _leave(state)
         finally:
+            if state._thread:
+                _leave(state)  # an interrupt came before the first call
             if observer is not None:
                 observer.leave_step()
             gate.end_step()
@@ -248,24 +274,8 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
         return StatusCode.DEFERRED
     state._phase = DONE
     # The next one need not wait until the result is asked for.
-    assert state._ticket is not None
-    state._ticket.release()
+    ticket.release()
     return StatusCode.OK
-
-
-def _run(state: InvokeState, stack: Stack, deadline: float | None) -> bool:
-    ticket = state._ticket
-    assert ticket is not None
-    state._thread = ticket.thread = threading.get_ident()
-    try:
-        try:
-            return stack.step() if deadline is None else step_until(stack, deadline)
-        finally:
-            ticket.thread = 0
-            _leave(state)
-    except BaseException:
-        _leave(state)  # again, if the interrupt came before the first call
-        raise
 
 
 def _leave(state: InvokeState) -> None:

@@ -103,7 +103,7 @@ class DeferredWait(Notification):
         except Exception as error:
             self.call(error)
             return
-        if self._callback is None:  # cancelled meanwhile
+        if self.is_done:  # cancelled meanwhile
             self._cancelled()
 
     def _cancelled(self) -> None:

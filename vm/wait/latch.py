@@ -39,7 +39,8 @@ class _LatchNotification(Notification):
 
     def _cancelled(self) -> None:
         with _lock:
-            self._latch._notifications.pop(self, None)
+            if self._latch._notifications is not None:
+                self._latch._notifications.pop(self, None)
         self._latch._disarmed()
 
 
@@ -58,7 +59,7 @@ class Latch:
     def __init__(self) -> None:
         self.is_settled = False
         self._error: PumiceError | None = None
-        self._notifications: dict[_LatchNotification, None] = {}  # in order
+        self._notifications: dict[_LatchNotification, None] | None = None  # in order
 
     # -- for subclasses ------------------------------------------------------------------------------
 
@@ -80,9 +81,10 @@ class Latch:
                 return False
             self._error = error
             self.is_settled = True
-            notifications, self._notifications = self._notifications, {}
-        for one in notifications:
-            one.call(error)
+            notifications, self._notifications = self._notifications, None
+        if notifications is not None:
+            for one in notifications:
+                one.call(error)
         return True
 
     @property
@@ -119,6 +121,8 @@ class Latch:
         with _lock:
             settled = self.is_settled
             if not settled:
+                if self._notifications is None:
+                    self._notifications = {}
                 self._notifications[notification] = None
         if not settled:
             self._armed()

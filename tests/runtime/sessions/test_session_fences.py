@@ -94,7 +94,7 @@ def test_work_in_a_nested_call_ends_by_the_outer_timeout(session: pumice.Session
         session.call("host.nested", timeout=0.1)
 
 
-@pytest.mark.parametrize("fence", ["fence", 5, np.zeros(1)])
+@pytest.mark.parametrize("fence", [b"fence", 5, np.zeros(1)])
 def test_fences_are_fences(session: pumice.Session, fence: object) -> None:
     with_program(session, ASYNC + COUNTER)
     for name in ("wait", "signal"):
