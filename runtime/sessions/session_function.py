@@ -249,7 +249,8 @@ class SessionFunction(BoundFunction):
             out, donate: as for a call. Donated arrays are closed when it is done; do not use them until then.
             timeout: seconds for the whole call, the wait for its ticket included; ``None`` is no limit.
             wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is
-                submitted.
+                submitted. Or how the loop waits for devices, as for a call: ``"spin"`` keeps its thread busy between
+                its other callbacks.
             policy: its order among the session's other calls; ``None`` queues it, or lets it overlap in sessions with
                 ``SessionOptions(concurrent=True)``.
             loop: where it runs; ``None`` is the session's thread, shared by all its calls: while one computes in the
@@ -354,7 +355,10 @@ class SessionFunction(BoundFunction):
         loop: Loop | None = None,
         **named: object,
     ) -> Any:
-        """Calls the function from a coroutine. Nothing of it runs in the event loop, whose thread is never blocked.
+        """Calls the function from a coroutine.
+
+        Nothing of it runs in the event loop, whose thread is never blocked, unless ``loop`` is an ``AsyncioLoop`` of
+        it: then its steps run there, which costs least for programs that leave the work to the device.
 
         Cancelling the task (as ``asyncio.timeout`` does) cancels the call and releases what it holds. The arguments are
         those of ``submit``, results and errors those of a call; pumice's CancelledError means that the invocation was
