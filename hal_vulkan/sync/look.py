@@ -27,7 +27,6 @@ _SHARE: Final = 0.02  # of the time
 _CORES_FOR: Final = 64  # waits, for which the number of cores is believed
 
 
-
 class LookBudget:
     """What the looks of a device may cost.
 
