@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ..records import dataclass
 from ..spirv import tools as spirv_tools
 from ..spirv.capabilities import requirements
 from ..spirv.reflection_types import ShaderModuleReflection

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..hal_vulkan.commands.resources import Resource
 from ..hal_vulkan.images import Image, Sampler
 from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter
 from ..hal_vulkan.memory.buffer import Buffer as HalBuffer
+from ..records import dataclass
 from ..runtime.arrays.array import DeviceArray
 from ..runtime.device import Device
 from ..status import InvalidArgumentError, UnimplementedError

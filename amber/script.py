@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
+from ..records import dataclass
 from .source import Place
 from .types import DataType, Layout, Standard, layout_of
 from .values import Value

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final, NoReturn, TypeVar
 
+from ..records import dataclass
 from ..status import InvalidArgumentError, UnimplementedError, close_to, shown
 
 _T = TypeVar("_T")

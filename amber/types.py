@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from ..formats.image_format import ImageFormat as TexelFormat
+from ..records import dataclass
 
 Kind: TypeAlias = Literal["int", "uint", "float"]
 Standard: TypeAlias = Literal["STD140", "STD430"]

@@ -11,12 +11,12 @@ several planes are left out: only samplers fixed in a pipeline's layout read the
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Final, Literal
 
 import numpy as np
 
+from ..records import dataclass
 from ..status import InvalidArgumentError, close_to, shorten, shown
 
 Kind = Literal["unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "float", "ufloat"]
@@ -26,7 +26,7 @@ Aspect = Literal["color", "depth", "stencil"]
 _SCALARS: Final[dict[Kind, Literal["float", "int", "uint"]]] = {"uint": "uint", "sint": "int"}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ImageFormat:
     """One format.
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
 from typing import Final
 
+from ..records import dataclass
 from ..status import IncompatibleError, InvalidArgumentError, shown
 
 #: ``VK_SHADER_STAGE_COMPUTE_BIT``.

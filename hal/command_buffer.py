@@ -5,10 +5,10 @@ from __future__ import annotations
 import enum
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from ..closing import Closing
+from ..records import dataclass
 from ..status import ClosedError, FailedPreconditionError, InvalidArgumentError
 from .buffer import Buffer
 from .logical_device import LogicalDevice

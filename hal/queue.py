@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..records import dataclass
 from ..status import PumiceError
 from .semaphore import Semaphore
 

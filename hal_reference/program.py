@@ -7,11 +7,12 @@ body may use what is defined around it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from ..records import dataclass
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -16,12 +16,12 @@ import json
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 
+from ..records import dataclass
 from ..status import IncompatibleError, InvalidArgumentError, UnimplementedError, shown
 from .operations import DEFINITIONS
 from .program import Array, Body, Node, SizeNumber, TensorSpec

@@ -10,9 +10,9 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from ..records import dataclass
 from ..status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .command_buffer import CommandBuffer
 from .logical_device import LogicalDevice

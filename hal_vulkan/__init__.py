@@ -10,43 +10,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..formats.element_type import ElementType, EncodingType
-from ..hal.buffer_view import BufferView
-from ..hal.clock import ClockCalibration
-from ..hal.command_buffer import BindingSlot, CommandBufferState
-from ..hal.fence import Fence, wait_all, wait_any
-from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
-from ..hal.semaphore import Timepoint
 from ..lazy import lazy_exports
-from ..spirv.reflect import reflect
-from ..spirv.reflection_types import (
-    Binding,
-    BlockMember,
-    ElementLayout,
-    EntryPoint,
-    ImageType,
-    PushConstantBlock,
-    ShaderModuleReflection,
-)
-from .commands import (
-    CommandBuffer,
-    ComputePipeline,
-    DispatchTiming,
-    Executable,
-    SetPins,
-    SpecializationValue,
-    check_groups,
-)
-from .device import Device
-from .images import CombinedImageSampler, Image, ImageUsage, ImageView, Sampler, TexelBuffer
-from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
-from .memory import Buffer
-from .submit import Queue
-from .sync import TimelineSemaphore
-from .vulkan import live_objects
 
 if TYPE_CHECKING:
+    from ..formats.element_type import ElementType, EncodingType
+    from ..hal.buffer_view import BufferView
+    from ..hal.clock import ClockCalibration
+    from ..hal.command_buffer import BindingSlot, CommandBufferState
+    from ..hal.fence import Fence, wait_all, wait_any
+    from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+    from ..hal.semaphore import Timepoint
+    from ..spirv.reflect import reflect
+    from ..spirv.reflection_types import (
+        Binding,
+        BlockMember,
+        ElementLayout,
+        EntryPoint,
+        ImageType,
+        PushConstantBlock,
+        ShaderModuleReflection,
+    )
     from ..spirv.sources.glsl import compile_glsl
+    from .commands import (
+        CommandBuffer,
+        ComputePipeline,
+        DispatchTiming,
+        Executable,
+        SetPins,
+        SpecializationValue,
+        check_groups,
+    )
+    from .device import Device
+    from .images import CombinedImageSampler, Image, ImageUsage, ImageView, Sampler, TexelBuffer
+    from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
+    from .memory import Buffer
+    from .submit import Queue
+    from .sync import TimelineSemaphore
+    from .vulkan import live_objects
 
 __all__ = [
     "Binding",
@@ -98,4 +98,50 @@ __all__ = [
     "wait_any",
 ]
 
-__getattr__, __dir__ = lazy_exports(__name__, {"..spirv.sources.glsl": ("compile_glsl",)})
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "..formats.element_type": ("ElementType", "EncodingType"),
+        "..hal.buffer_view": ("BufferView",),
+        "..hal.clock": ("ClockCalibration",),
+        "..hal.command_buffer": ("BindingSlot", "CommandBufferState"),
+        "..hal.fence": ("Fence", "wait_all", "wait_any"),
+        "..hal.memory": ("BufferUsage", "MemoryAccess", "MemoryTypeFlags"),
+        "..hal.semaphore": ("Timepoint",),
+        "..spirv.reflect": ("reflect",),
+        "..spirv.reflection_types": (
+            "Binding",
+            "BlockMember",
+            "ElementLayout",
+            "EntryPoint",
+            "ImageType",
+            "PushConstantBlock",
+            "ShaderModuleReflection",
+        ),
+        ".commands": (
+            "CommandBuffer",
+            "ComputePipeline",
+            "DispatchTiming",
+            "Executable",
+            "SetPins",
+            "SpecializationValue",
+            "check_groups",
+        ),
+        ".device": ("Device",),
+        ".images": ("CombinedImageSampler", "Image", "ImageUsage", "ImageView", "Sampler", "TexelBuffer"),
+        ".instance": (
+            "DeviceLimits",
+            "DevicePlan",
+            "DeviceProfile",
+            "DeviceType",
+            "Driver",
+            "PlanOptions",
+            "shared_driver",
+        ),
+        ".memory": ("Buffer",),
+        ".submit": ("Queue",),
+        ".sync": ("TimelineSemaphore",),
+        ".vulkan": ("live_objects",),
+        "..spirv.sources.glsl": ("compile_glsl",),
+    },
+)

@@ -8,15 +8,15 @@ Read: arrays, images, kernels, device, elementwise, values, parameters, modules,
 from typing import TYPE_CHECKING
 
 from ..lazy import lazy_exports
-from .arrays import ArraySpec, DeviceArray, empty
-from .device import Device, list_devices, open_device
-from .images import DeviceImage, Sampler, TexelArray
-from .parameters import ParameterIndex
-from .sessions import Instance, Session, SessionFunction, SessionOptions
 
 if TYPE_CHECKING:
+    from .arrays import ArraySpec, DeviceArray, empty
+    from .device import Device, list_devices, open_device
     from .elementwise import ElementwiseKernel, ReductionKernel, ScanKernel
+    from .images import DeviceImage, Sampler, TexelArray
     from .kernels import Kernel
+    from .parameters import ParameterIndex
+    from .sessions import Instance, Session, SessionFunction, SessionOptions
 
 __all__ = [
     "ArraySpec",
@@ -41,5 +41,13 @@ __all__ = [
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
-    {".kernels": ("Kernel",), ".elementwise": ("ElementwiseKernel", "ReductionKernel", "ScanKernel")},
+    {
+        ".arrays": ("ArraySpec", "DeviceArray", "empty"),
+        ".device": ("Device", "list_devices", "open_device"),
+        ".images": ("DeviceImage", "Sampler", "TexelArray"),
+        ".parameters": ("ParameterIndex",),
+        ".sessions": ("Instance", "Session", "SessionFunction", "SessionOptions"),
+        ".elementwise": ("ElementwiseKernel", "ReductionKernel", "ScanKernel"),
+        ".kernels": ("Kernel",),
+    },
 )

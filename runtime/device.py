@@ -17,22 +17,20 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..formats.image_format import ImageFormat
 from ..status import InvalidArgumentError, UnimplementedError
 from ..waiting import WaitMode, checked_wait_mode
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
 from .arrays.array_device import ArrayDevice
 from .arrays.spec import check_dtype, check_shape
-from .images.image import DeviceImage
-from .images.making import empty_image, image_of
-from .images.sampler import Sampler
-from .images.texel_array import TexelArray, texel_format
 
 if TYPE_CHECKING:
     from ..hal_vulkan import Device as VulkanDevice
     from ..hal_vulkan import DeviceProfile, SpecializationValue
     from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter, Reduction
     from ..spirv.block_names import Layouts
+    from .images.image import DeviceImage
+    from .images.sampler import Sampler
+    from .images.texel_array import TexelArray
     from .kernels.kernel import Kernel
     from .kernels.push import Defaults
 
@@ -232,6 +230,8 @@ class Device(ArrayDevice):
             InvalidArgumentError: a shape that is not of this dim, or a dtype that the format cannot take.
             UnimplementedError: the device has no images of this format; the message lists those it has.
         """
+        from .images.making import image_of
+
         return image_of(self, a, format, dim=dim, mips=mips)
 
     def empty_image(
@@ -252,6 +252,8 @@ class Device(ArrayDevice):
             mips: whether it has all smaller levels, or how many levels in all.
             samples: a texel; such images are written by kernels only.
         """
+        from .images.making import empty_image
+
         return empty_image(self, shape, format, dim=dim, mips=mips, samples=samples)
 
     def sampler(
@@ -290,6 +292,8 @@ class Device(ArrayDevice):
             InvalidArgumentError: none of these values, or values that do not go together.
             UnimplementedError: the device has no such sampler.
         """
+        from .images.sampler import Sampler
+
         return Sampler(
             self,
             self.vulkan.create_sampler(
@@ -317,6 +321,9 @@ class Device(ArrayDevice):
                 (``uint8``) or words of a texel; ``None`` follows from the dtype, and from a last axis of 2 to 4
                 channels.
         """
+        from ..formats.image_format import ImageFormat
+        from .images.texel_array import TexelArray, texel_format
+
         named = None if format is None else ImageFormat.parse(format)
         array = self.asarray(a)
         return TexelArray(array, named or texel_format(array.dtype, array.shape, None))

@@ -14,10 +14,11 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from ..records import dataclass
 from ..spirv.sources import glsl
 from ..spirv.sources.includes import included_files
 from ..status import PumiceError, UnavailableError

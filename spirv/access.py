@@ -13,6 +13,7 @@ import dataclasses
 from collections import defaultdict
 from typing import Final
 
+from ..records import dataclass
 from ..status import InvalidArgumentError, ResourceExhaustedError
 from .grammar import LAYOUTS, Op, opcodes_of
 from .module import Function, Module
@@ -24,7 +25,7 @@ NONE, READ, WRITE, BOTH = 0, 1, 2, 3
 """What can be done through a pointer: bits."""
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class _Summary:
     """One function: functions called, pointers (derived, base), access bits by id, and its cost."""
 

@@ -14,10 +14,10 @@ NAME;``. What else a shader holds (constants, functions) is no declaration of a 
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from typing import Final
 
+from ..records import dataclass
 from ..status import InvalidArgumentError, shown
 from .reflection_types import ScalarType
 
@@ -55,7 +55,7 @@ _VECTOR: Final = re.compile(r"(\w*?)vec([234])")
 _MATRIX: Final = re.compile(r"(d|f16|f32|f64|)mat([234])(?:x([234]))?")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DeclaredType:
     """A type as GLSL declares it: a scalar, vector or matrix, a structure, or a pointer.
 
@@ -73,7 +73,7 @@ class DeclaredType:
     members: tuple[DeclaredMember, ...] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DeclaredMember:
     """A member: its name, its type unless any will do, and its lengths, 0 where one is not known."""
 
@@ -82,7 +82,7 @@ class DeclaredMember:
     lengths: tuple[int, ...] | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DeclaredBlock:
     """A block: its place (``None`` for push constants), the names of its structure and variable, and its members."""
 

@@ -5,10 +5,10 @@ Sources: see `requirement_tables`; for versions the same appendix, section "Vers
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Final
 
+from ..records import dataclass
 from .grammar import ENUMERATIONS
 from .grammar_tables import VERSION
 from .hints import HINT_CAPABILITIES, HINT_EXTENSIONS
@@ -28,7 +28,7 @@ _VERSIONS: Final[dict[tuple[int, int], tuple[tuple[int, int], str]]] = {
 _SUBGROUP: Final = "subgroup:"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Alternative:
     """One way for a device to allow something; all that it names must hold.
 

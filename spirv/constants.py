@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from ..records import dataclass
 from ..status import InvalidArgumentError
 from .grammar import Op
 from .reflection_types import ScalarType
@@ -18,7 +18,7 @@ Scalar = int | float | bool
 ConstantValue = Scalar | tuple[Scalar, ...] | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A module-scope constant.
 

@@ -6,10 +6,10 @@ Nothing is inferred from std140 or std430 rules: Vulkan requires explicit layout
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Final
 
+from ..records import dataclass
 from ..status import InvalidArgumentError, UnimplementedError
 from .grammar import Decoration, StorageClass
 from .module import Module
@@ -23,7 +23,7 @@ _MAX_DEPTH: Final = 64
 _MAX_MEMBERS: Final = 1 << 16
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BlockLayout:
     """The layout of a structure.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Final
 
+from ..records import dataclass
 from ..status import InvalidArgumentError
 from .constants import Constant, ConstantValue, Scalar, decode_scalar, divides_by_zero, fold_spec_constant_op
 from .grammar import Decoration, ExecutionMode, Op, opcodes_of, parameters_of
@@ -48,7 +48,7 @@ _DECORATIONS: Final = frozenset(
 _WITH_OPERAND: Final = frozenset(one for one in _DECORATIONS if any(parameters_of("Decoration", one)))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Variable:
     """A module-scope variable; ``pointee`` is the id of the type it holds, 0 if untyped."""
 
@@ -57,7 +57,7 @@ class Variable:
     pointee: int
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function: parameter ids and every instruction between `OpFunction` and `OpFunctionEnd`."""
 

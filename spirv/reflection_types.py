@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import ml_dtypes
 import numpy as np
 
+from ..records import dataclass
 from ..status import InvalidArgumentError, NotFoundError, shown
 
 ScalarKind = Literal["float", "int", "uint", "bool"]
@@ -21,7 +22,7 @@ _ENCODED_FLOATS: Final[dict[str, np.dtype]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Plain:
     def to_json(self) -> dict[str, JsonValue]:
         """The fields by name, everything nested; infinities and NaN are their names."""
@@ -36,7 +37,7 @@ def _to_json(value: Any) -> JsonValue:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ScalarType(_Plain):
     """A scalar of a shader.
 
@@ -62,7 +63,7 @@ class ScalarType(_Plain):
         return np.dtype(f"{self.kind}{self.bits}")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BlockMember(_Plain):
     """One member of a block, or of a structure within one.
 
@@ -99,7 +100,7 @@ class BlockMember(_Plain):
     pointee: str = ""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ElementLayout(_Plain):
     """The elements of a block: those of its last member, where an array may be.
 
@@ -137,7 +138,7 @@ class ElementLayout(_Plain):
 ImageDim = Literal["1d", "2d", "3d", "cube", "buffer", "rect", "subpassdata", "tileimagedataext"]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ImageType(_Plain):
     """The image, or texel buffer, of a binding: SPIR-V's ``OpTypeImage``.
 
@@ -161,7 +162,7 @@ class ImageType(_Plain):
     format: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BufferBlock(_Plain):
     """The layout of a block in memory: one of the variables on a binding, or what a pointer points to.
 
@@ -178,7 +179,7 @@ class BufferBlock(_Plain):
     members: tuple[BlockMember, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Binding(_Plain):
     """One descriptor binding that an entry point statically uses.
 
@@ -227,7 +228,7 @@ class Binding(_Plain):
         return self.aliases or (BufferBlock(self.name, self.block, self.element, self.fixed_size, self.members),)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class PushConstantBlock(_Plain):
     """The push constants of an entry point.
 
@@ -240,7 +241,7 @@ class PushConstantBlock(_Plain):
     members: tuple[BlockMember, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SpecializationConstant(_Plain):
     """What one id of pipeline creation sets: a constant, or several that share the id.
 
@@ -266,7 +267,7 @@ class SpecializationConstant(_Plain):
         return f"{self.constant_id} ({', '.join(self.names) or 'unnamed'})"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class EntryPoint(_Plain):
     """One entry point and what its call graph statically uses.
 
@@ -292,7 +293,7 @@ class EntryPoint(_Plain):
     workgroup_memory_bytes: int | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ShaderModuleReflection(_Plain):
     """What a SPIR-V module declares.
 

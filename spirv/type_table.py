@@ -6,11 +6,11 @@ and nothing here recurses.
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Callable
 from typing import Final, cast
 
+from ..records import dataclass
 from ..status import InvalidArgumentError
 from .constants import Constant
 from .grammar import ENUMERATIONS, Dim, FPEncoding, Op
@@ -51,7 +51,7 @@ _OPAQUE: Final = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Type:
     """A type.
 

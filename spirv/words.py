@@ -5,11 +5,11 @@ Layout of the binary: SPIR-V specification 1.6, section 2.3 ("Physical Layout of
 
 from __future__ import annotations
 
-import dataclasses
 import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..records import dataclass
 from ..status import IncompatibleError, InvalidArgumentError
 from .grammar import LAYOUTS, operand_kinds
 
@@ -27,7 +27,7 @@ _MAX_BOUND: Final = 0x400000
 _MINIMUM: Final = {opcode: layout.minimum for opcode, layout in LAYOUTS.items()}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Binary:
     """A SPIR-V binary whose header is valid.
 

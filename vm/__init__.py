@@ -5,33 +5,38 @@ Imports: `formats` and the ground files at the root.
 Read: `bytecode`, `assembly`, `wait`, `translation`, `types`, `native`, `execution`, `invocation`.
 """
 
-from ..notification import Cancellable
-from .bytecode import CallingConvention, ModuleArchive, ModuleDef, read_module, write_module
-from .execution.bytecode_module import BytecodeModule
-from .execution.context import Context, Function
-from .execution.frame import Frame, NativeFrame
-from .execution.loop import InlineLoop, Loop, ThreadLoop
-from .execution.policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
-from .invocation.asyncio_loop import AsyncioLoop
-from .invocation.background import AsyncInvocation, async_invoke
-from .invocation.invocation import Invocation
-from .invocation.stages import (
-    abort_invoke,
-    begin_invoke,
-    end_invoke,
-    invoke,
-    resume_invoke,
-    wait_invoke,
-    wait_invoke_async,
-)
-from .invocation.state import InvokeResult, InvokeState
-from .native.module import NativeModule, export
-from .types.buffer import VmBuffer
-from .types.list import VmList
-from .wait.frame import Wait, WaitFrame
-from .wait.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
-from .wait.source import Waitable, WaitSource, WhenReady
-from .wait.sources import AllOf, AnyOf, Delay, Event, FileReady
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from ..notification import Cancellable
+    from .bytecode import CallingConvention, ModuleArchive, ModuleDef, read_module, write_module
+    from .execution.bytecode_module import BytecodeModule
+    from .execution.context import Context, Function
+    from .execution.frame import Frame, NativeFrame
+    from .execution.loop import InlineLoop, Loop, ThreadLoop
+    from .execution.policy import CONCURRENT, FIFO, REFUSE, InvocationPolicy
+    from .invocation.asyncio_loop import AsyncioLoop
+    from .invocation.background import AsyncInvocation, async_invoke
+    from .invocation.invocation import Invocation
+    from .invocation.stages import (
+        abort_invoke,
+        begin_invoke,
+        end_invoke,
+        invoke,
+        resume_invoke,
+        wait_invoke,
+        wait_invoke_async,
+    )
+    from .invocation.state import InvokeResult, InvokeState
+    from .native.module import NativeModule, export
+    from .types.buffer import VmBuffer
+    from .types.list import VmList
+    from .wait.frame import Wait, WaitFrame
+    from .wait.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
+    from .wait.source import Waitable, WaitSource, WhenReady
+    from .wait.sources import AllOf, AnyOf, Delay, Event, FileReady
 
 __all__ = [
     "CONCURRENT",
@@ -84,3 +89,36 @@ __all__ = [
     "wait_invoke_async",
     "write_module",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "..notification": ("Cancellable",),
+        ".bytecode": ("CallingConvention", "ModuleArchive", "ModuleDef", "read_module", "write_module"),
+        ".execution.bytecode_module": ("BytecodeModule",),
+        ".execution.context": ("Context", "Function"),
+        ".execution.frame": ("Frame", "NativeFrame"),
+        ".execution.loop": ("InlineLoop", "Loop", "ThreadLoop"),
+        ".execution.policy": ("CONCURRENT", "FIFO", "REFUSE", "InvocationPolicy"),
+        ".invocation.asyncio_loop": ("AsyncioLoop",),
+        ".invocation.background": ("AsyncInvocation", "async_invoke"),
+        ".invocation.invocation": ("Invocation",),
+        ".invocation.stages": (
+            "abort_invoke",
+            "begin_invoke",
+            "end_invoke",
+            "invoke",
+            "resume_invoke",
+            "wait_invoke",
+            "wait_invoke_async",
+        ),
+        ".invocation.state": ("InvokeResult", "InvokeState"),
+        ".native.module": ("NativeModule", "export"),
+        ".types.buffer": ("VmBuffer",),
+        ".types.list": ("VmList",),
+        ".wait.frame": ("Wait", "WaitFrame"),
+        ".wait.futures": ("AsyncioSource", "FutureSource", "WhenReadySource", "as_wait_source"),
+        ".wait.source": ("Waitable", "WaitSource", "WhenReady"),
+        ".wait.sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
+    },
+)

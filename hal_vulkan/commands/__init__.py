@@ -10,12 +10,17 @@ Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipelin
 
 from __future__ import annotations
 
-from .command_buffer import CommandBuffer
-from .descriptors import SetPins
-from .executable import Executable
-from .pipeline import ComputePipeline, check_groups
-from .specialization import SpecializationValue
-from .timestamps import DispatchTiming
+from typing import TYPE_CHECKING
+
+from ...lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .command_buffer import CommandBuffer
+    from .descriptors import SetPins
+    from .executable import Executable
+    from .pipeline import ComputePipeline, check_groups
+    from .specialization import SpecializationValue
+    from .timestamps import DispatchTiming
 
 __all__ = [
     "CommandBuffer",
@@ -26,3 +31,15 @@ __all__ = [
     "SpecializationValue",
     "check_groups",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".command_buffer": ("CommandBuffer",),
+        ".descriptors": ("SetPins",),
+        ".executable": ("Executable",),
+        ".pipeline": ("ComputePipeline", "check_groups"),
+        ".specialization": ("SpecializationValue",),
+        ".timestamps": ("DispatchTiming",),
+    },
+)

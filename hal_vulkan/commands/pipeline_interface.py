@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from ...records import dataclass
 from ...spirv.capabilities import missing_requirements
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...status import InvalidArgumentError, NotFoundError, UnimplementedError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ...records import dataclass
 from ..images.image import Image
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..memory.buffer import Buffer

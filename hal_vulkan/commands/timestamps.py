@@ -13,10 +13,10 @@ second at the bottom, when all its commands are done. It adds nothing between th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ...hal.clock import elapsed_ticks
+from ...records import dataclass
 from ...status import FailedPreconditionError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new

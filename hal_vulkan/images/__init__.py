@@ -7,11 +7,16 @@ Read: `format_features`, `sampler`, `image_view`, `image`, `region`, `texel_buff
 
 from __future__ import annotations
 
-from .format_features import ImageUsage, format_features
-from .image import Image
-from .image_view import CombinedImageSampler, ImageView
-from .sampler import Sampler
-from .texel_buffer import TexelBuffer
+from typing import TYPE_CHECKING
+
+from ...lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .format_features import ImageUsage, format_features
+    from .image import Image
+    from .image_view import CombinedImageSampler, ImageView
+    from .sampler import Sampler
+    from .texel_buffer import TexelBuffer
 
 __all__ = [
     "CombinedImageSampler",
@@ -22,3 +27,14 @@ __all__ = [
     "TexelBuffer",
     "format_features",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".format_features": ("ImageUsage", "format_features"),
+        ".image": ("Image",),
+        ".image_view": ("CombinedImageSampler", "ImageView"),
+        ".sampler": ("Sampler",),
+        ".texel_buffer": ("TexelBuffer",),
+    },
+)

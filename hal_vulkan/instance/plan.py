@@ -10,9 +10,9 @@ every extension that an enabled feature needs (unless it is core in the device's
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, UnavailableError
 from ...waiting import WaitMode, checked_wait_mode
 from .features import feature_structures, needed_extensions, offered_extensions

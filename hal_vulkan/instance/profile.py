@@ -13,9 +13,10 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import Annotated, Final
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from .json_reader import Among, integers, read_object
 

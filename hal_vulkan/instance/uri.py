@@ -19,11 +19,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import unquote_to_bytes
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, NotFoundError, UnavailableError, shown
 from .profile import DeviceProfile, DeviceType
 

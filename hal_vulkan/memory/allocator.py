@@ -9,10 +9,10 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...hal.memory import MemoryTypeFlags
+from ...records import dataclass
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new

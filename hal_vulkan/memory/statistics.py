@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...records import dataclass
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import chain, new
 from .suballocator import SuballocatorStatistics

@@ -12,9 +12,9 @@ free ranges.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ...status import InternalError
 
 GRANULARITY: Final = 256

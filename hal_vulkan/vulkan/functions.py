@@ -16,7 +16,6 @@ threads.
 
 from __future__ import annotations
 
-import ctypes.util
 import functools
 import importlib.util
 import itertools
@@ -140,7 +139,9 @@ def _library_names() -> Sequence[str]:
     if sys.platform == "win32":
         return ("vulkan-1.dll",)
     if sys.platform == "darwin":
-        found = ctypes.util.find_library("vulkan")
+        from ctypes.util import find_library  # here: programs start sooner without
+
+        found = find_library("vulkan")
         homebrew = ("/opt/homebrew/lib/libvulkan.1.dylib", "/usr/local/lib/libvulkan.1.dylib")
         return (*((found,) if found else ()), "libvulkan.1.dylib", *homebrew, "libMoltenVK.dylib")
     return ("libvulkan.so.1", "libvulkan.so")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...records import dataclass
 from ..kernels.kernel import Kernel
 from .arguments import Value
 from .program import Program

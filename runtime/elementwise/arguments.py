@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError, shorten
 from ..arrays.array import DeviceArray
 from .parameters import Declared

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+
+from ...records import dataclass
 
 Mode = Literal["flat", "one", "strided"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, shorten
 from .types import NAMES
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+
+from ...records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

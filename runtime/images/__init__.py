@@ -4,8 +4,22 @@ Imports: arrays, hal_vulkan, formats and the ground.
 Read: layout, conversion, sampler, image, making, texel_array; host_image, bound, pool.
 """
 
-from .image import DeviceImage
-from .sampler import Sampler
-from .texel_array import TexelArray
+from typing import TYPE_CHECKING
+
+from ...lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .image import DeviceImage
+    from .sampler import Sampler
+    from .texel_array import TexelArray
 
 __all__ = ["DeviceImage", "Sampler", "TexelArray"]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".image": ("DeviceImage",),
+        ".sampler": ("Sampler",),
+        ".texel_array": ("TexelArray",),
+    },
+)

@@ -15,10 +15,10 @@ cube_array (6 · cubes, height, width)      …
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Final
 
 from ...formats.image_format import ImageFormat
+from ...records import dataclass
 from ...spirv.reflection_types import ImageType
 from ...status import InvalidArgumentError, shown
 
@@ -26,7 +26,7 @@ AXES: Final = {"1d": 1, "1d_array": 2, "2d": 2, "2d_array": 3, "3d": 3, "cube": 
 """Axes of each dim, channels not counted."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ImageLayout:
     """The dimensions of an image, or of one of its levels.
 

@@ -5,6 +5,18 @@ Read: shader_source, block, parameter, image_parameter, runtime_array, parameter
 specialization, recorder, verdicts, kernel.
 """
 
-from .kernel import Kernel
+from typing import TYPE_CHECKING
+
+from ...lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
 
 __all__ = ["Kernel"]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".kernel": ("Kernel",),
+    },
+)

@@ -8,10 +8,11 @@ Thread rule: entries are immutable; the caller orders writes to the bytes of a w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import DataLossError, FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, shown
 
 _SPLAT_LENGTHS = (1, 2, 4, 8, 16)

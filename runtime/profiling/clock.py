@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from ...hal.clock import ClockCalibration, signed_ticks
+from ...records import dataclass
 
 Times = npt.NDArray[np.float64]
 

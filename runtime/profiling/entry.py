@@ -5,8 +5,9 @@ All times are nanoseconds of ``time.monotonic_ns``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from ...records import dataclass
 
 HOST_SHARES: Final = ("arguments_ns", "vm_ns", "hal_ns", "native_ns", "waits_ns", "results_ns")
 

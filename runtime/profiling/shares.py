@@ -6,10 +6,11 @@ While a profile runs only times are recorded; intervals are nested here, once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from ...hal.queue import TimedSubmission
+from ...records import dataclass
 from .call import CallRecord
 from .native import NativeTimes
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from ...hal.buffer import Buffer, first_overlap
 from ...hal.buffer_view import BufferView
 from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from ...hal.programs.device_context import DeviceContext, DeviceTable
+from ...records import dataclass
 from ...status import ClosedError, InvalidArgumentError, NotFoundError, PermissionDeniedError
 from ...vm.bytecode.declaration import ValueKind
 from ..arrays.array import DeviceArray, new_array

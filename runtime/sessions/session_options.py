@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from dataclasses import field
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-import numpy.typing as npt
-
+from ...records import dataclass
 from ...status import InvalidArgumentError, NotFoundError
 from ...vm.execution.stack import DEFAULT_MAX_DEPTH
-from ..parameters.index import ParameterIndex
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from ..parameters.index import ParameterIndex
 
 BUILTIN_MODULES: Final = ("hal", "io_parameters")
 
@@ -46,8 +49,9 @@ class SessionOptions:
                 "parameters maps scopes to files, indices or arrays, such as {'model': 'model.irpa'}; "
                 f"got {self.parameters!r}"
             )
-        for scope, source in self.parameters.items():
-            if not isinstance(scope, str) or not isinstance(source, (ParameterIndex, str, os.PathLike, Mapping)):
+        given: list[tuple[object, object]] = list(self.parameters.items())
+        for scope, source in given:
+            if not isinstance(scope, str) or not (isinstance(source, (str, os.PathLike, Mapping)) or _is_index(source)):
                 raise InvalidArgumentError(
                     f"parameters[{scope!r}] is an index, a path or arrays by key, got {type(source).__name__}"
                 )
@@ -66,7 +70,15 @@ class SessionOptions:
         return {scope: _index_of(source) for scope, source in self.parameters.items()}
 
 
+def _is_index(source: object) -> bool:
+    from ..parameters.index import ParameterIndex  # here: most sessions have no parameters
+
+    return isinstance(source, ParameterIndex)
+
+
 def _index_of(source: ParameterSource) -> ParameterIndex:
+    from ..parameters.index import ParameterIndex
+
     if isinstance(source, ParameterIndex):
         return source
     if isinstance(source, (str, os.PathLike)):

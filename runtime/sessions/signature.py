@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from ...formats.element_type import ElementType, format_shape_and_type
 from ...hal.buffer_view import BufferView
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from ...vm.bytecode.calling_convention import CallingConvention
 from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from ...records import dataclass
 from ..grammar import Op
 from .editor import Words, opcode_of
 

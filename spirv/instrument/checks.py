@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
+from ...records import dataclass
 from ..grammar import ENUMERATIONS, Decoration, Op, StorageClass
 from ..module import Module
 from .editor import Editor, opcode_of
@@ -31,7 +32,7 @@ _STORED: Final = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SanitizeOptions:
     """What the device and the host know.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ..grammar import LAYOUTS, Decoration, Op, StorageClass, operand_kinds
 from ..words import encode
 from .blocks import Flow, Loop

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, PumiceError
 from ..grammar import Op
 from ..words import read_binary

@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
+from ...records import dataclass
 from ..constants import Constant
 from ..grammar import LAYOUTS, Decoration, Op, StorageClass
 from .editor import Editor, Words, opcode_of
@@ -27,7 +28,7 @@ def result_of(instruction: Words) -> int:
     return instruction[2] if opcode_of(instruction) in _WITH_RESULT else 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One index of a path that may be out of range.
 
@@ -48,7 +49,7 @@ class Step:
     operand: int
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class Path:
     """Where a pointer points.
 

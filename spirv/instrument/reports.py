@@ -18,9 +18,9 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ..grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
 from ..words import encode
 from .editor import Editor, Words, opcode_of

@@ -6,9 +6,9 @@ it reads was: programs may read a whole vector or structure for the parts that t
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Final
 
+from ...records import dataclass
 from ..grammar import Decoration, Op, StorageClass, operand_kinds
 from .checks import Checks
 from .editor import Words, opcode_of
@@ -23,7 +23,7 @@ _WORKGROUP_SCOPE: Final = 2
 _ACCESSES: Final[dict[int, tuple[int, ...]]] = {Op.Load: (3,), Op.Store: (1,), Op.CopyMemory: (1, 2)}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Shadow:
     """Where a variable's bits are: from which word on, and for how many scalars."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 
 _SHOWN_ERRORS: Final = 10

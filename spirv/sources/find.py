@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from ...install_hints import Component, install_hint
+from ...records import dataclass
 from ...status import UnavailableError, shown
 from . import dxc, glslang, slang, wgsl
 from .assembly import find_assembler

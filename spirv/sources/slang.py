@@ -7,10 +7,10 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ...records import dataclass
 from .diagnostics import Diagnostic, framed_errors
 from .language import Language
 from .source_compiler import Compiler, Job, version_of

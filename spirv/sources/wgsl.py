@@ -6,10 +6,11 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ...records import dataclass
 from .diagnostics import Diagnostic, framed_errors
 from .source_compiler import Compiler, Job, version_of
 

@@ -11,10 +11,11 @@ import contextlib
 import queue
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, NamedTuple
 
 from ...hal_vulkan.instance.profile import DeviceProfile
+from ...records import dataclass
 from ...status import InternalError, UnavailableError
 from ..definition.point import Point
 from ..results.records import PointStatus

@@ -10,13 +10,14 @@ import os
 import platform
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from ...hal_vulkan import shared_driver
 from ...hal_vulkan.instance.profile import DeviceProfile
+from ...records import dataclass
 from ...status import CancelledError, PumiceError
 from ..definition.point import Point
 from ..definition.study_file import study_from_dict

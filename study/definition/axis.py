@@ -6,12 +6,12 @@ import keyword
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, shorten, shown
 from .point import AxisValue
 

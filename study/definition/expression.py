@@ -15,11 +15,12 @@ import operator
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
 from .point import AxisValue

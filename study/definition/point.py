@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ...records import dataclass
 
 AxisValue = int | float | str | bool
 """A value on an axis."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from typing import Any, Final, Literal, TypeVar
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, shown
 
 _Value = TypeVar("_Value")

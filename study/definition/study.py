@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, shown
 from .axis import Axis
 from .expression import Template, as_json_value

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from ...records import dataclass
 from ...spirv.sources.language import LANGUAGES
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ...records import dataclass
 from ..definition.point import AxisValue, Point
 from ..results.analysis import PointAnalysis
 from .palette import FAINT, INK, MUTED

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from ..results.results import Results

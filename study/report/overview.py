@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from ...hal.clock import ClockCalibration
+from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
 from ..results.records import DISTURBED, PointStatus, SampleFlag

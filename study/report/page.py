@@ -11,7 +11,6 @@ import dataclasses
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +18,7 @@ import jinja2
 from plotly.offline import get_plotlyjs
 
 from ...files import write_whole
+from ...records import dataclass
 from ..results.analysis import StudyAnalysis
 from ..results.results import Results
 from .chart import Chart

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...records import dataclass
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from .chart import point_label, value_text
 from .units import TimeUnit, number_text, percent_text, time_unit

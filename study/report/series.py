@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis

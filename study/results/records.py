@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+
+from ...records import dataclass
 
 
 class PointStatus(enum.StrEnum):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError
 from ..statistics.comparison import Comparison, compare
 from .point_result import PointResult

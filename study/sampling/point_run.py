@@ -9,13 +9,13 @@ import math
 import time
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from ...hal.clock import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
+from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
 from ...status import InvalidArgumentError, UnimplementedError
 from ..definition.point import Point

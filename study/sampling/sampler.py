@@ -14,9 +14,10 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, field
 from typing import Any, Final, Protocol, cast
 
+from ...records import dataclass
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
 from ..definition.point import Point
 from ..definition.settings import Sampling

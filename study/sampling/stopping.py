@@ -25,12 +25,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from ..definition.settings import Sampling
 from ..statistics.bootstrap import BLOCKS, blocks_differ, bootstrap

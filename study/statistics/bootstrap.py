@@ -17,13 +17,13 @@ the machine (clock, temperature, neighbours), so they tell less than as many ind
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 
 BLOCKS: Final = 10

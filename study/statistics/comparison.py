@@ -29,12 +29,12 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
 from .samples import Samples, block_medians, samples_of, tick_of

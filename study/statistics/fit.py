@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .samples import samples_of, tick_of

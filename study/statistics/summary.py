@@ -13,12 +13,12 @@ range is at least one tick.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .samples import samples_of, tick_of

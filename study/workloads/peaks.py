@@ -10,10 +10,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
 from ... import shaders
+from ...records import dataclass
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from ...status import ResourceExhaustedError

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from ...closing import Closing
 from ...hal_vulkan import Device as HalDevice
 from ...hal_vulkan import PlanOptions, shared_driver
+from ...records import dataclass
 from ...runtime.device import Device
 from .clock import RawSample
 

@@ -18,6 +18,7 @@ GROUND = {
     "files",
     "cache",
     "lazy",
+    "records",
     "terminal",
 }
 FORMATS = {*GROUND, "formats", "spirv"}
@@ -31,6 +32,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "notification": {"status"},
     "files": {"status"},
     "cache": set(),
+    "records": set(),
     "lazy": set(),
     "terminal": set(),
     "waiting": {"status"},

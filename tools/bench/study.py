@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ import numpy as np
 from ...formats.element_type import ElementType
 from ...formats.image_format import ImageFormat
 from ...hal_vulkan import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
+from ...records import dataclass
 from ...runtime.kernels.block import describe, unpack_members
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_values

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from ...formats.element_type import ElementType
 from ...formats.picture import array_to_picture, encode_picture, is_picture
+from ...records import dataclass
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.image_text import is_image_text, parse_image_spec
 from ...runtime.values.parse import BufferSpec, parse_buffer_spec

@@ -19,6 +19,7 @@ import numpy as np
 
 from ...formats.element_type import ElementType
 from ...hal_vulkan import Binding
+from ...records import dataclass
 from ...runtime.kernels.block import pack_argument, unpack_argument
 from ...runtime.values.image_text import element_type_of
 from ...spirv.block_dtype import only_array, tail
@@ -69,7 +70,7 @@ def _unique(pairs: list[tuple[str, object]], where: str) -> dict[str, object]:
     return found
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class BlockArgument(BufferArgument):
     """A binding's block; shape and data are known once ``resolved``.
 

@@ -5,6 +5,7 @@ Each kind of file has options of its own; those of the other kind are wrong usag
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,7 @@ from ..options import (
     tolerance,
     validation_option,
 )
+from .driver_start import opening_driver, uses_device
 
 if TYPE_CHECKING:
     from ..input_files import FileKind
@@ -276,7 +278,11 @@ def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...],
     kind = FileKind.MODULE if file is None or file == "-" else file_kind(Path(file), options["language"])
     if kind in (FileKind.MODULE, FileKind.PROGRAM):
         _reject(ctx, _KERNELS, "kernels", f"{file or modules[-1]} is a {kind.value}")
-        _run_module((*modules, file) if file is not None else modules, options)
+        programs = (*modules, file) if file is not None else modules
+        with contextlib.ExitStack() as stack:
+            if any(map(uses_device, programs)):
+                stack.enter_context(opening_driver(options["devices"], options["validation"]))
+            _run_module(programs, options)
         return
     _reject(ctx, _MODULES, "compiled programs", f"{file} is a {kind.value}")
     if kind not in (FileKind.SPIRV, FileKind.SOURCE):
@@ -284,7 +290,8 @@ def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...],
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or as source"
         )
     assert file is not None
-    _run_kernel(Path(file), kind, options)
+    with opening_driver(options["devices"], options["validation"]):
+        _run_kernel(Path(file), kind, options)
 
 
 def _reject(ctx: click.Context, heading: str, what: str, found: str) -> None:

@@ -11,13 +11,14 @@ with ``atol`` by element type and ``rtol`` 1e-5. A NaN equals a NaN and an infin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ...formats.element_type import ElementType, format_shape_and_type
+from ...records import dataclass
 from .keys import Array, BufferArgument
 
 DEFAULT_RTOL: Final = 1e-5

@@ -13,6 +13,7 @@ from ...formats.image_format import ImageFormat
 from ...formats.image_texels import from_texels, to_texels
 from ...formats.picture import array_to_picture, texels_to_picture
 from ...hal_vulkan import Binding
+from ...records import dataclass
 from ...runtime import Device, DeviceImage, Sampler, TexelArray
 from ...runtime.images.conversion import checked_shape
 from ...runtime.images.layout import ImageLayout
@@ -28,7 +29,7 @@ from .keys import Array, BindingKey, BufferArgument, split_key
 SAMPLER_EXAMPLE: Final = "1=filter=nearest,address=repeat"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ImageArgument(BufferArgument):
     """A binding's image; shape, element type and data are those of its array once ``resolved``."""
 
@@ -102,7 +103,7 @@ def result_picture(argument: BufferArgument, result: Array, where: str) -> Array
     return array_to_picture(result, where)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SamplerArgument:
     """A binding's sampler: the keywords of ``Device.sampler``."""
 

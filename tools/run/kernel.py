@@ -6,11 +6,12 @@ import functools
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from ...hal_vulkan import DispatchTiming, SpecializationValue, reflect
+from ...records import dataclass
 from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader, source_text

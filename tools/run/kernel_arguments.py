@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from ...hal_vulkan import (
     reflect,
 )
 from ...hal_vulkan.commands.specialization import pack_constants
+from ...records import dataclass
 from ...runtime import ArraySpec, Device, empty
 from ...runtime.kernels.block import describe, member_layout
 from ...runtime.kernels.parameter import KernelArgument

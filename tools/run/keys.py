@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...formats.element_type import ElementType
+from ...records import dataclass
 from ...status import shown
 from ..errors import usage_error
 

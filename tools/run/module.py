@@ -6,20 +6,18 @@ What can be checked without a device is checked first: the modules, the function
 from __future__ import annotations
 
 import contextlib
-import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ...formats.element_type import ElementType
 from ...hal.buffer_view import BufferView
+from ...records import dataclass
 from ...runtime.device import Device, is_reference
-from ...runtime.profiling.profile import Profile
-from ...runtime.profiling.trace import check_perfetto
 from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session
@@ -40,6 +38,9 @@ from .expectations import Tolerances
 from .keys import Array
 from .module_arguments import Given, Target, load_parameters, parse_expectations, parse_inputs, parse_targets
 from .module_results import HostResult, compare, read_results, result_text, store_result
+
+if TYPE_CHECKING:
+    from ...runtime.profiling.profile import Profile
 
 _STDIN: Final = "-"
 _LISTED: Final = 20
@@ -77,6 +78,8 @@ def run_module(options: ModuleRun) -> None:
     if options.modules.count(_STDIN) > 1:
         raise usage_error("only one module can be read from stdin (-)")
     if options.profile_trace is not None:
+        from ...runtime.profiling.trace import check_perfetto
+
         check_perfetto()  # before a long run, not after it
     start = time.perf_counter()
     with contextlib.ExitStack() as stack:
@@ -267,6 +270,8 @@ def _put_results(
 def _report_times(load: float, first: float, call: Callable[[], object]) -> None:
     say_time("load", f"{seconds_text(load)} host: open the device, load and link the modules, run their initializers")
     say_time("first call", f"{seconds_text(first)} host: run, bring results back")
+    import statistics  # here: it takes ten milliseconds
+
     warm = repeat(call)
     say_time("warm call", f"{seconds_text(statistics.median(warm))} host: the same again; median of {len(warm)}")
 

@@ -15,18 +15,20 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...formats.element_type import ElementType, format_shape_and_type
-from ...runtime.parameters.index import ParameterIndex
+from ...records import dataclass
 from ...runtime.sessions.signature import Result, Signature
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, zeros
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import usage, usage_error
 from .keys import Array
+
+if TYPE_CHECKING:
+    from ...runtime.parameters.index import ParameterIndex
 
 _LETTER_TYPES: Final = {
     "i": ElementType.INT_32,
@@ -130,6 +132,10 @@ def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
         if not path:
             raise usage_error(f"--parameters {shown(text)}: expected FILE or SCOPE=FILE")
         paths.setdefault(scope, []).append(path)
+    if not paths:
+        return {}
+    from ...runtime.parameters.index import ParameterIndex
+
     return {scope: ParameterIndex.from_file(*several) for scope, several in paths.items()}
 
 

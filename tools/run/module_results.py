@@ -9,7 +9,6 @@ tensors here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ import numpy as np
 from ...formats.element_type import ElementType, EncodingType, format_shape_and_type
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
+from ...records import dataclass
 from ...runtime.sessions.binding import declared_view
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.signature import Signature
@@ -26,7 +26,6 @@ from ...status import InvalidArgumentError, UnimplementedError
 from ...vm.types.buffer import VmBuffer
 from ...vm.types.list import VmList
 from ...vm.types.ref_types import ref_type_name
-from .arguments import store_array
 from .expectations import Tolerances, comparable, differing
 from .keys import Array
 from .module_arguments import Given, scalar_type
@@ -161,6 +160,8 @@ def store_result(result: HostResult, path: Path, *, append: bool, where: str) ->
         raise UnimplementedError(
             f"{where}: NumPy has no type for {result.kind}; store its bytes in another kind of file"
         )
+    from .arguments import store_array  # here: most results are printed
+
     store_array(path, array, lambda: result.data, append=append, where=where)
 
 

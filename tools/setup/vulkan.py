@@ -23,11 +23,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from ...install_hints import Component, detect_platform, install_command, install_hint, packages
+from ...records import dataclass
 from ...spirv.sources.glsl import find_compiler
 from ...spirv.tools import SPIRV_TOOLS, find_tool
 from ...status import DeadlineExceededError, PumiceError, UnavailableError

@@ -11,9 +11,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ...status import InvalidArgumentError, close_to
 
 _MAX_SHOWN: Final = 100

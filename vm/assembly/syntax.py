@@ -6,10 +6,11 @@ them. Names are still names here: blocks, functions, globals and types are resol
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Final, TypeAlias
 
+from ...records import dataclass
 from ..bytecode.debug_database import FileLineCol
 from ..bytecode.isa import Operation
 from ..bytecode.module_def import DependencyDef, ImportDef

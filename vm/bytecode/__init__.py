@@ -8,11 +8,16 @@ Read: `module_def`, `calling_convention`, `declaration`, `debug_database`; `arch
 
 from __future__ import annotations
 
-from .archive import ModuleArchive
-from .calling_convention import CallingConvention
-from .module_def import ModuleDef
-from .reader import read_module
-from .writer import write_module
+from typing import TYPE_CHECKING
+
+from ...lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .archive import ModuleArchive
+    from .calling_convention import CallingConvention
+    from .module_def import ModuleDef
+    from .reader import read_module
+    from .writer import write_module
 
 __all__ = [
     "CallingConvention",
@@ -21,3 +26,14 @@ __all__ = [
     "read_module",
     "write_module",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".archive": ("ModuleArchive",),
+        ".calling_convention": ("CallingConvention",),
+        ".module_def": ("ModuleDef",),
+        ".reader": ("read_module",),
+        ".writer": ("write_module",),
+    },
+)

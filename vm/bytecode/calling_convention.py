@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from ...records import dataclass
 from ...status import IncompatibleError, InvalidArgumentError, PumiceError, shown
 
 _SCALARS: Final = frozenset("iIfFr")

@@ -13,11 +13,11 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
 from typing import Final, TypeAlias
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 
 _PAIR: Final = struct.Struct("<ii")

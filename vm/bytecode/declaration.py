@@ -13,9 +13,10 @@ import enum
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from ...records import dataclass
 from .calling_convention import CallingConvention, Element
 from .module_def import Signature
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeAlias
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 from . import isa_tables
 from .isa import FieldKind, Isa, Operation

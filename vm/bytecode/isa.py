@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Final
 
+from ...records import dataclass
 from ...status import IncompatibleError
 from . import isa_tables
 from .module_def import Feature

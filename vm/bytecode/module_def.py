@@ -11,9 +11,10 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from ...records import dataclass
 from ...status import IncompatibleError
 from .debug_database import DebugDatabase
 

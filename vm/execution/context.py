@@ -16,10 +16,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from ...closing import Closing
+from ...records import dataclass
 from ...status import (
     AbortedError,
     AlreadyExistsError,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ...records import dataclass
 from ...status import IncompatibleError, NotFoundError, close_to
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.module_def import ImportDef

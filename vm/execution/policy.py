@@ -7,9 +7,9 @@ is under way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from ...records import dataclass
 from ...status import InvalidArgumentError
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.admission import Ticket
 from ..execution.context import Context, Function

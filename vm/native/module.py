@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from ...records import dataclass
 from ...status import AlreadyExistsError, InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
 

@@ -6,9 +6,10 @@ Registers are untyped. A *variable* is a register with its type at some place: `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias, cast
 
+from ...records import dataclass
 from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import MOVE_BIT, REF_BIT, REF_MASK, FieldKind
 

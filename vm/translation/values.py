@@ -14,9 +14,9 @@ they are in range. Wrapping is deferred along chains of operations that agree mo
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from ...records import dataclass
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Variable
 from .ranges import FULL, Range, fits, refined

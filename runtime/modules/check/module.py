@@ -20,7 +20,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
@@ -29,6 +28,7 @@ from ....hal.buffer_view import BufferView
 from ....hal.program import check_buffer
 from ....hal.programs.device_context import TransferContexts
 from ....hal.programs.file import read_bytes
+from ....records import dataclass
 from ....status import InvalidArgumentError
 from ....vm.execution.bytecode_module import translated_function
 from ....vm.native.module import NativeModule, export

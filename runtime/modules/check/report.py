@@ -10,8 +10,9 @@ import enum
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from ....records import dataclass
 
 _WIDTH: Final = 80
 # Characters that XML 1.0 cannot hold, escaped or not.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from ....formats.element_type import EncodingType, format_shape_and_type
 from ....hal.buffer_view import BufferView
+from ....records import dataclass
 from ...values.format import format_value
 from .report import ElementDifference
 

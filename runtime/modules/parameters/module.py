@@ -16,7 +16,6 @@ import functools
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from ....hal.buffer import Buffer
@@ -27,6 +26,7 @@ from ....hal.programs.checks import check_range, require
 from ....hal.programs.device_context import DeviceContext, TransferContexts
 from ....hal.programs.fence import OptionalFence, fail, failure_of, optional_fence
 from ....hal.programs.file import read_back
+from ....records import dataclass
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
 from ....vm.native.module import NativeModule, export
 from ....vm.types.buffer import require_buffer
