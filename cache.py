@@ -43,6 +43,8 @@ _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC",
 _STORES_A_TRIM: Final = 64
 # The time of the last use is written at most once a day.
 _USE_SECONDS: Final = 24 * 3600
+# Of the operating system, and for paths that it cannot be given.
+_FAILURES: Final = (OSError, ValueError)
 _stores = 0
 
 
@@ -77,7 +79,7 @@ class CachedFile:
         path = f"{place.folder}{os.sep}{self._place}"
         try:
             entry = _read(path, MAX_ENTRY_BYTES + _CHECKSUM_BYTES)
-        except OSError:
+        except _FAILURES:
             return None
         content = entry[_CHECKSUM_BYTES:]
         return content if entry[:_CHECKSUM_BYTES] == self._checksum(place.secret, content) else None
@@ -92,7 +94,7 @@ class CachedFile:
             path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             _write(path, self._checksum(place.secret, content) + content)
             _trim_sometimes(Path(place.folder))
-        except OSError:
+        except _FAILURES:
             return False
         return True
 
@@ -122,7 +124,7 @@ def usage() -> list[RoomUsage]:
 def clear() -> None:
     """Deletes every entry that may be deleted."""
     for path, _ in _files(_entries_folder()):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_FAILURES):
             path.unlink()
 
 
@@ -150,7 +152,7 @@ def _place(*, make: bool = False) -> _Place | None:
     found = _found_place(directory, state)
     if found is None and make:
         _found_place.cache_clear()
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_FAILURES):
             _make_own(directory / _ENTRIES)
             _make_own(state)
             if _secret(state) is None:
@@ -188,7 +190,7 @@ def _is_own(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
     """Whether a folder is this user's, and nobody else may write in it."""
     try:
         status = folder.stat()
-    except OSError:
+    except _FAILURES:
         return False
     return stat.S_ISDIR(status.st_mode) and _belongs(status, forbidden)
 
@@ -208,7 +210,7 @@ def _secret(state: Path) -> bytes | None:
     """The user's secret, if nobody else can have read it or written it."""
     try:
         secret = _read(str(state / _SECRET_FILE), _SECRET_BYTES, forbidden=stat.S_IRWXG | stat.S_IRWXO)
-    except OSError:
+    except _FAILURES:
         return None
     return secret if len(secret) == _SECRET_BYTES and _is_own(state) else None
 
@@ -250,7 +252,7 @@ def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
 def _note_use(path: str, status: os.stat_result) -> None:
     """Tells `_trim` that an entry is in use."""
     if time.time() - status.st_mtime > _USE_SECONDS:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_FAILURES):
             os.utime(path)
 
 
@@ -281,7 +283,7 @@ def _files(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
     for parent, _, names in os.walk(folder) if folder is not None else ():
         for name in names:
             path = Path(parent, name)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(*_FAILURES):
                 yield path, path.lstat()
 
 

@@ -229,6 +229,10 @@ def _switched_off(place: Path, patch: pytest.MonkeyPatch) -> None:
     assert cache_directory() is None
 
 
+def _no_path(place: Path, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cache, "cache_directory", lambda: Path("\ud800"))
+
+
 def _full_disk(place: Path, patch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int, *arguments: object) -> object:
         os.close(descriptor)
@@ -245,7 +249,7 @@ def _read_only(place: Path, patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "obstacle", [_file_for_folder, _no_state, _no_home, _relative_home, _switched_off, _full_disk, _read_only]
+    "obstacle", [_file_for_folder, _no_state, _no_home, _relative_home, _switched_off, _no_path, _full_disk, _read_only]
 )
 def test_where_nothing_can_be_kept_nothing_fails(
     place: Path, obstacle: Callable[[Path, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
