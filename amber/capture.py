@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from ..records import dataclass
 from ..spirv import tools as spirv_tools
-from ..spirv.capabilities import requirements
 from ..spirv.reflection_types import ShaderModuleReflection
 from ..spirv.requirement_tables import CAPABILITIES
+from ..spirv.requirements import requirements
 from ..spirv.specialize import specialize
 from ..status import InvalidArgumentError, UnavailableError, UnimplementedError
 from .script import (

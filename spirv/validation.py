@@ -45,8 +45,8 @@ _Key = tuple[bytes, str, str]
 _unjudged: dict[_Key, str] = {}
 
 
-def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> None:
-    """Returns if ``spirv-val`` passes the module, or cannot judge it.
+def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> bool:
+    """Returns if ``spirv-val`` passes the module (true), or cannot judge it.
 
     Args:
         code: the module.
@@ -62,15 +62,15 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
     options = " ".join(option for feature, option in _OPTIONS.items() if feature in features)
     key = (hashlib.sha256(code).digest(), target_env, options)
     if key in _passed:
-        return
+        return True
     try:
         tool = spirv_tools.find_tool("spirv-val")
     except UnavailableError as error:
         _unchecked(error.message)
-        return
+        return False
     if key in _unjudged:
         _unchecked(_unjudged[key])
-        return
+        return False
     verdict = CachedFile("spirv-val", (key, str(tool), tool.stat().st_mtime_ns))
     if verdict.load() is None:
         if newer := _newer(tool, code, target_env, options.split()):
@@ -79,9 +79,10 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
                 f"install a newer one. {install_hint('spirv-tools')}"
             )
             _unchecked(_unjudged[key])
-            return
+            return False
         verdict.store(b"")
     _passed.add(key)
+    return True
 
 
 def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .capabilities import requirements
 from .grammar import BIT_MASK_KINDS, ENUMERATIONS, LAYOUTS, Op, extensions_with, operand_kinds
 from .requirement_tables import CAPABILITIES, EXTENSIONS
+from .requirements import requirements
 from .words import Binary, pack, read_binary
 
 # An opcode, or an enumerant of a kind, of which "mask component" is the bit that is meant.

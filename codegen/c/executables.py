@@ -10,11 +10,11 @@ from typing import Final
 
 from ...formats.vke1 import DispatchAbi, ExecutableDef
 from ...formats.vke1_reader import parse_executable
-from ...spirv.capabilities import Alternative, requirements
 from ...spirv.reflect import reflect
 from ...spirv.reflection_types import ShaderModuleReflection
 from ...spirv.repair import repair
 from ...spirv.requirement_tables import CAPABILITIES, EXTENSIONS
+from ...spirv.requirements import Alternative, requirements
 from ...spirv.subgroups import least_subgroup_size
 from ...status import UnimplementedError
 

@@ -17,9 +17,9 @@ from ...formats.vke1 import (
     PushConstantRange,
 )
 from ...formats.vke1_writer import build_executable
-from ...spirv.capabilities import requirements
 from ...spirv.grammar import ENUMERATIONS, ExecutionMode, Op
 from ...spirv.requirement_tables import CAPABILITIES
+from ...spirv.requirements import requirements
 from ...spirv.words import read_binary
 from ..codegen.kernel import Binding, Kernel, Limit, Workload
 from ..codegen.region import KernelRegion

@@ -4,8 +4,8 @@ Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `hal`, `formats`, `sp
 the root.
 
 Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
-`shader_module`, `executable`, `builtins`; `reports`; `timestamps`, `recording`, `context`; `recorder`,
-`image_recorder`, `action_recorder`, `recording_cache`, `command_buffer`.
+`prepared_shader`, `shader_module`, `executable`, `builtins`; `reports`; `timestamps`, `recording`, `context`;
+`recorder`, `image_recorder`, `action_recorder`, `recording_cache`, `command_buffer`.
 """
 
 from __future__ import annotations

@@ -18,17 +18,13 @@ from typing import Final
 from ...closing import Closing
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
-from ...spirv.grid import part_of_grid
-from ...spirv.narrow_types import misread_type
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
-from ...spirv.repair import repair
-from ...spirv.specialize import specialize
-from ...spirv.subgroups import least_subgroup_size
 from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
 from ..vulkan.functions import ffi
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
 from .pipeline_interface import NO_SIZES, PipelineInterface
+from .prepared_shader import prepare_shader
 from .resources import STORAGE_BUFFER, UNIFORM_BUFFER
 from .shader_module import ShaderModule
 from .specialization import PackedConstants, SpecializationValue
@@ -71,8 +67,8 @@ class Executable(Closing):
         sanitize: bool = False,
     ) -> Executable:
         """An executable of one SPIR-V module; InvalidArgumentError if it is damaged."""
-        module = ShaderModule(context.device, code, validate=validate, watch=watch and not sanitize)
-        return cls(context, [module], None, sanitize=sanitize)
+        prepared = prepare_shader(context.device, code, validate=validate, watch=watch and not sanitize)
+        return cls(context, [ShaderModule(context.device, prepared)], None, sanitize=sanitize)
 
     @classmethod
     def from_vke1(
@@ -90,13 +86,18 @@ class Executable(Closing):
         executable = cls(context, modules, source, sanitize=sanitize)
         try:
             for index, code in enumerate(source.shader_modules):
-                reserved = _reserved(source, index)
-                modules.append(
-                    ShaderModule(context.device, repair(code), validate=validate, watch=not sanitize, reserved=reserved)
+                prepared = prepare_shader(
+                    context.device,
+                    code,
+                    validate=validate,
+                    watch=not sanitize,
+                    reserved=_reserved(source, index),
+                    kernels=[_kernel_name(one) for one in source.pipelines if one.shader_module == index],
                 )
+                modules.append(ShaderModule(context.device, prepared))
             for ordinal in range(len(source.pipelines)):
                 executable.pipeline_at(ordinal)
-            _warn_of_misreads(source)
+            _warn_of_misreads(source, modules)
         except PumiceError:
             executable.close()
             raise
@@ -144,6 +145,7 @@ class Executable(Closing):
                     entry_point=entry_point,
                     constants=constants,
                     subgroup_size=subgroup_size,
+                    checked=self._modules[0].prepared.checked,
                     instrumented=module.instrumented,
                     sanitized=self._sanitize,
                     full_subgroups=full_subgroups,
@@ -182,16 +184,14 @@ class Executable(Closing):
         constants = self._modules[definition.shader_module].pack(specialization)
 
         def make() -> ComputePipeline:
+            from ...spirv.grid import part_of_grid  # here: few grids are too large
+
             number = definition.shader_module
             code = part_of_grid(self._modules[number].code, base, groups, whole.local_size)
             assert self.source is not None
-            module = ShaderModule(
-                self.device,
-                code,
-                validate=False,
-                watch=not self._sanitize,
-                reserved=_reserved(self.source, number),
-            )
+            reserved = _reserved(self.source, number)
+            prepared = prepare_shader(self.device, code, validate=False, watch=not self._sanitize, reserved=reserved)
+            module = ShaderModule(self.device, prepared)
             try:
                 return self._make(definition, module, constants)
             finally:
@@ -220,7 +220,9 @@ class Executable(Closing):
         if not self._sanitize:
             yield module
             return
-        made = ShaderModule(
+        from ...spirv.specialize import specialize
+
+        prepared = prepare_shader(
             self.device,
             specialize(module.code, dict(constants)),
             validate=False,
@@ -228,6 +230,7 @@ class Executable(Closing):
             array_sizes=array_sizes,
             reserved=reserved,
         )
+        made = ShaderModule(self.device, prepared)
         try:
             yield made
         finally:
@@ -246,8 +249,9 @@ class Executable(Closing):
                 entry_point=definition.entry_point,
                 constants=constants,
                 interface=self._interface(definition, entry),
-                subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry),
+                subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry, constants),
                 name=definition.debug_info.name if definition.debug_info else None,
+                checked=given.prepared.checked,
                 instrumented=module.instrumented,
                 sanitized=self._sanitize,
             )
@@ -303,9 +307,13 @@ class Executable(Closing):
             )
         return PipelineInterface(keys, push, binding_count=count, whole_words=True)
 
-    def _subgroup_size(self, module: ShaderModule, entry: EntryPoint) -> int | None:
+    def _subgroup_size(self, module: ShaderModule, entry: EntryPoint, constants: PackedConstants) -> int | None:
         """The size to require where a kernel needs larger subgroups than the device's default."""
-        least = least_subgroup_size(module.code, math.prod(entry.local_size))
+        least = None if constants else module.prepared.subgroup_sizes.get(entry.name)
+        if least is None:
+            from ...spirv.subgroups import least_subgroup_size
+
+            least = least_subgroup_size(module.code, math.prod(entry.local_size))
         profile = self.device.profile
         if least <= profile.subgroup.size:
             return None
@@ -366,12 +374,16 @@ def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
     ]
 
 
-def _warn_of_misreads(source: ExecutableDef) -> None:
+def _kernel_name(pipeline: PipelineDef) -> str:
+    return (pipeline.debug_info.name if pipeline.debug_info else None) or pipeline.entry_point
+
+
+def _warn_of_misreads(source: ExecutableDef, modules: Sequence[ShaderModule]) -> None:
     """Warns once of kernels that take narrow elements for wider ones."""
     found: dict[str, str] = {}
     for pipeline in source.pipelines:
-        name = (pipeline.debug_info.name if pipeline.debug_info else None) or pipeline.entry_point
-        kind = misread_type(name, bytes(source.shader_modules[pipeline.shader_module]))
+        name = _kernel_name(pipeline)
+        kind = modules[pipeline.shader_module].prepared.misread.get(name)
         if kind is not None:
             found[name] = kind
     if found:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ...closing import Closing
-from ...spirv.instrument import Instrumented
+from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection_types import Binding, ShaderModuleReflection
 from ...status import (
     ClosedError,
@@ -109,6 +109,7 @@ class ComputePipeline(Closing):
         varying_subgroup_size: bool = False,
         array_sizes: Mapping[tuple[int, int], int] = NO_SIZES,
         name: str | None = None,
+        checked: bool = False,
         instrumented: Instrumented | None = None,
         sanitized: bool = False,
     ) -> None:
@@ -120,7 +121,8 @@ class ComputePipeline(Closing):
                 "shaders (GLCompute)"
             )
         self.name = name or self.entry.name
-        check_capabilities(device, reflection)
+        if not checked:
+            check_capabilities(device, reflection)
         check_settled(reflection, self.name)
         self.local_size = self.entry.local_size
         if interface is None:

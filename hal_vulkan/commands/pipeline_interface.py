@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Final
 
 from ...records import dataclass
-from ...spirv.capabilities import missing_requirements
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
 from ...status import InvalidArgumentError, NotFoundError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
@@ -165,6 +164,8 @@ class PipelineInterface:
 
 def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection) -> None:
     """Raises for a module that needs what the device lacks."""
+    from ...spirv.capabilities import missing_requirements  # here: what was checked before is not checked again
+
     profile = device.profile
     missing = missing_requirements(
         reflection,

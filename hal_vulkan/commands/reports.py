@@ -15,10 +15,7 @@ import threading
 from typing import Final
 
 from ...hal.memory import MemoryTypeFlags
-from ...spirv.instrument import REPORT_BYTES, Place, Report, ReportKind
-from ...spirv.instrument.addresses import TABLE_WORDS
-from ...spirv.instrument.messages import access_message
-from ...spirv.instrument.reports import CLEARED_WORDS
+from ...spirv.instrument.reports import CLEARED_WORDS, REPORT_BYTES, TABLE_WORDS, Place, Report, ReportKind
 from ...status import DataLossError, OutOfRangeError, PumiceError
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
@@ -193,6 +190,8 @@ def _error(name: str, report: Report) -> PumiceError:
             "results as they are",
             location=where or None,
         )
+    from ...spirv.instrument.messages import access_message
+
     what = f"{name}: {access_message(report)} by invocation {report.invocation}"
     if place.kind is ReportKind.UNINITIALISED:
         return DataLossError(

@@ -7,7 +7,7 @@ import itertools
 import struct
 from typing import Final
 
-from ...spirv.instrument.addresses import MAX_RANGES
+from ...spirv.instrument.reports import MAX_RANGES
 from ..vulkan.functions import CData, ffi
 
 _ENTRY_BYTES: Final = 16

@@ -17,7 +17,6 @@ from typing import Final
 from ...formats.vke1 import FILE_IDENTIFIER, FORMAT_VERSION, HEADER, ExecutableDef
 from ...hal.memory import MemoryTypeFlags
 from ...hal.program import Executable as AnyExecutable
-from ...spirv.grid import grid_parts
 from ...status import InvalidArgumentError, NotFoundError, OutOfRangeError
 from ..commands.executable import Executable
 from ..commands.pipeline import ComputePipeline, check_groups, log_unwatched
@@ -86,6 +85,8 @@ class ProgramExecutable(AnyExecutable):
         whole, most = self.pipeline(function), self.device.groups_max
         if math.prod(-(-count // limit) for count, limit in zip(groups, most, strict=True)) > _MAX_PARTS:
             check_groups(whole, groups)
+        from ...spirv.grid import grid_parts  # here: few grids are too large
+
         values = self._specialization(function)
         return [
             (self.executable.part_at(function, base, groups, specialization=values), part)

@@ -2,15 +2,20 @@
 
 Imports: the files of `spirv`, and the ground files at the root.
 
-Read: `editor`, `reports`, `messages`, `lines`; `blocks`, `trip_counts`, `conditions`, `loop_guard`; `rewrite`, `paths`,
-`checks`, `addresses`, `images`, `workgroup`, `accesses`, `sanitize`; `instrument`.
+Read: `editor`, `reports`, `reporter`, `messages`, `lines`; `blocks`, `trip_counts`, `conditions`, `loop_guard`;
+`rewrite`, `paths`, `checks`, `addresses`, `images`, `workgroup`, `accesses`, `sanitize`; `passes`.
 """
 
 from __future__ import annotations
 
-from .checks import NARROW_CAPABILITIES, SanitizeOptions
-from .instrument import Instrumented, instrument
-from .reports import REPORT_BYTES, Place, Report, ReportKind
+from typing import TYPE_CHECKING
+
+from ...lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .checks import NARROW_CAPABILITIES, SanitizeOptions
+    from .passes import instrument
+    from .reports import REPORT_BYTES, Instrumented, Place, Report, ReportKind
 
 __all__ = [
     "NARROW_CAPABILITIES",
@@ -22,3 +27,12 @@ __all__ = [
     "SanitizeOptions",
     "instrument",
 ]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".checks": ("NARROW_CAPABILITIES", "SanitizeOptions"),
+        ".passes": ("instrument",),
+        ".reports": ("REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind"),
+    },
+)

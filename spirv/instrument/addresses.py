@@ -14,14 +14,8 @@ from typing import Final
 from ..grammar import Decoration, Op, StorageClass
 from .checks import Checks
 from .paths import Path
-from .reports import Place
+from .reports import COUNT_BITS, MAX_RANGES, TABLE_WORDS, Place
 from .rewrite import Writer
-
-_COUNT_BITS: Final = 12
-#: The ranges that a table has at most.
-MAX_RANGES: Final = (1 << _COUNT_BITS) - 1
-#: The words of the report that are the table's address.
-TABLE_WORDS: Final = (14, 15)
 
 _ALIGNED: Final = 2
 
@@ -98,7 +92,7 @@ class AddressChecks:
 
         head, is_unknown, *_ = entry(constant(0))
         count = writer.op(Op.BitwiseAnd, u32, head, constant(MAX_RANGES))
-        first = writer.op(Op.ShiftRightLogical, u32, head, constant(_COUNT_BITS))
+        first = writer.op(Op.ShiftRightLogical, u32, head, constant(COUNT_BITS))
         first = writer.op(Op.IAdd, u32, first, constant(1))
 
         def less(a: tuple[int, int], b: tuple[int, int]) -> int:

@@ -10,7 +10,8 @@ from ..grammar import ENUMERATIONS, Decoration, Op, StorageClass
 from ..module import Module
 from .editor import Editor, opcode_of
 from .paths import Path, Paths
-from .reports import Place, Reporter
+from .reporter import Reporter
+from .reports import Place
 from .rewrite import Writer
 
 _CAPABILITY: Final = ENUMERATIONS["Capability"]

@@ -9,7 +9,7 @@ from ..grammar import LAYOUTS, Decoration, Op, StorageClass, operand_kinds
 from ..words import encode
 from .blocks import Flow, Loop
 from .editor import Editor, Words, opcode_of
-from .reports import Reporter
+from .reporter import Reporter
 
 _PURE: Final = frozenset({"Arithmetic", "Bit", "Relational_and_Logical", "Conversion", "Composite"})
 _PASSED_OVER: Final = (Op.Label, Op.LoopMerge, Op.Branch, Op.BranchConditional, Op.Line, Op.NoLine)

@@ -20,7 +20,8 @@ from .blocks import Block, Flow, Loop
 from .conditions import asked_again, condition_of
 from .editor import Editor, Words, opcode_of
 from .lines import Lines
-from .reports import Place, Reporter, ReportKind
+from .reporter import Reporter
+from .reports import Place, ReportKind
 from .trip_counts import TripCounts
 
 # Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.

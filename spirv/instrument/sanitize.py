@@ -16,7 +16,7 @@ from .addresses import AddressChecks
 from .checks import Checks, SanitizeOptions
 from .editor import Editor
 from .images import ImageChecks
-from .reports import Reporter
+from .reporter import Reporter
 from .workgroup import WorkgroupChecks
 
 

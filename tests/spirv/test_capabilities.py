@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pumice.spirv.capabilities import lacking_hints, missing_requirements, requirements
+from pumice.spirv.capabilities import lacking_hints, missing_requirements
 from pumice.spirv.grammar import ENUMERATIONS
 from pumice.spirv.reflection_types import ShaderModuleReflection
 from pumice.spirv.requirement_tables import CAPABILITIES, EXTENSIONS
+from pumice.spirv.requirements import requirements
 
 REGISTRY = Path("/usr/share/vulkan/registry/vk.xml")
 NONE: frozenset[str] = frozenset()

@@ -4,33 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...records import dataclass
 from ...status import InvalidArgumentError, PumiceError
 from ..grammar import Op
 from ..words import read_binary
 from .checks import SanitizeOptions
 from .editor import Editor
 from .loop_guard import guard_loops
-from .reports import Place, Reporter, free_binding
+from .reporter import Reporter, free_binding
+from .reports import Instrumented
 from .sanitize import sanitize as sanitize_accesses
-
-
-@dataclass(frozen=True, slots=True)
-class Instrumented:
-    """A module that reports.
-
-    Attributes:
-        code: the module.
-        set, binding: where it expects its report, a storage buffer of ``REPORT_BYTES`` zeros.
-        places: by the number in a report.
-        unwatched: what ``sanitize`` does not check in this module, for people.
-    """
-
-    code: bytes
-    set: int
-    binding: int
-    places: tuple[Place, ...]
-    unwatched: tuple[str, ...] = ()
 
 
 def instrument(
