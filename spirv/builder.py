@@ -22,8 +22,9 @@ from .words import encode
 _EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
 _FIND_UMSB: Final = 75
 
-# Scope and memory semantics of atomic instructions.
+# Scopes, and memory semantics of atomic instructions.
 _DEVICE: Final = 1
+_SUBGROUP: Final = 3
 _RELAXED: Final = 0
 
 
@@ -37,15 +38,21 @@ class Id:
         number: the result id.
         kind: its type.
         value: what it is, if that is known: an integer, or 0 or 1 of a boolean.
+        start: the expression that it is more than by ``distance``, modulo 2**32; itself where none is known.
+        distance: a number.
+        multiple: a power of two that it is a multiple of.
     """
 
-    __slots__ = ("builder", "kind", "number", "value")
+    __slots__ = ("builder", "distance", "kind", "multiple", "number", "start", "value")
 
     def __init__(self, builder: Builder, number: int, kind: Kind, value: int | None = None) -> None:
         self.builder = builder
         self.number = number
         self.kind = kind
         self.value = value
+        self.start = self
+        self.distance = 0
+        self.multiple = 1 if value is None else power_of_two_in(value)
 
     @property
     def key(self) -> Hashable:
@@ -156,7 +163,9 @@ class Id:
             return then if self.value else otherwise
         if then.number == otherwise.number:
             return then
-        return self.builder.emit(Op.Select, then.kind, self, then, otherwise)
+        found = self.builder.emit(Op.Select, then.kind, self, then, otherwise)
+        found.multiple = min(then.multiple, otherwise.multiple)
+        return found
 
     def bits(self, kind: Kind) -> Id:
         """The same bits as another type."""
@@ -175,10 +184,16 @@ class Id:
         return self.builder.extended(_FIND_UMSB, U32, self)
 
 
+def power_of_two_in(value: int) -> int:
+    """The largest power of two that a number is a multiple of, 2**32 at most."""
+    return min(value & -value, 1 << 32) if value else 1 << 32
+
+
 Operand: TypeAlias = Id | int | float | bool
 _ADD: Final = {"u": Op.IAdd, "f": Op.FAdd}
 _SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
 _MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
+_MASK: Final = 0xFFFFFFFF
 _POINTER: Final = Kind("pointer", 32)
 _QUAD: Final = Kind("u", 32, 4)
 _ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
@@ -261,13 +276,74 @@ class Builder:
         return found
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """An instruction of two operands, computed here where they are known."""
+        """An instruction of two operands, computed here where they are known; sums with numbers add these up."""
+        if kind == U32 and opcode in (Op.IAdd, Op.ISub, Op.IMul, Op.UMod):
+            shifted = self._shifted(opcode, left, right)
+            if shifted is not None:
+                return shifted
+        found = self._binary(opcode, kind, left, right)
+        if kind == U32 and found.value is None and found not in (left, right):
+            if opcode == Op.IMul:
+                found.multiple = min(left.multiple * right.multiple, 1 << 32)
+            elif opcode in (Op.IAdd, Op.ISub):
+                found.multiple = min(left.multiple, right.multiple)
+        return found
+
+    def _shifted(self, opcode: int, left: Id, right: Id) -> Id | None:
+        """What is as another expression but for a number: so that neighbouring places are known to be neighbours."""
+        if opcode == Op.ISub:
+            if right.value is None:
+                return None
+            opcode, right = Op.IAdd, self.constant_bits(U32, -right.value & _MASK)
+        if opcode == Op.UMod:
+            divisor = right.value or 0
+            is_known = left.value is None and 0 < divisor == power_of_two_in(divisor) <= left.start.multiple
+            return self.constant_bits(U32, left.distance % divisor) if is_known else None
+        if opcode == Op.IAdd:
+            if left.value is None and right.value is None:
+                if not left.distance and not right.distance:
+                    return None
+                base = self.binary(Op.IAdd, U32, left.start, right.start)
+                return self._more(base, left.distance + right.distance)
+            number, other = (left.value, right) if left.value is not None else (right.value, left)
+            return (
+                None if number is None or other.value is not None else self._more(other.start, other.distance + number)
+            )
+        number, other = (left.value, right) if left.value is not None else (right.value, left)
+        if number is None or other.value is not None or not other.distance:
+            return None
+        return self._more(
+            self.binary(Op.IMul, U32, other.start, self.constant_bits(U32, number)), other.distance * number
+        )
+
+    def _more(self, base: Id, offset: int) -> Id:
+        """An expression and a number more."""
+        offset = (base.distance + offset) & _MASK
+        base = base.start
+        found = self._binary(Op.IAdd, U32, base, self.constant_bits(U32, offset))
+        if found is not base and found.value is None:
+            found.start, found.distance = base, offset
+            found.multiple = min(base.multiple, power_of_two_in(offset))
+        return found
+
+    def quotient(self, number: Id, divisor: int) -> Id:
+        """An index divided by a power of two, where the division of what does not overflow can be done beforehand."""
+        if number.value is None and 0 < number.distance < 1 << 31 and number.start.multiple % divisor == 0:
+            return number.start // divisor + number.distance // divisor
+        return number // divisor
+
+    def _binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
         if isinstance(found, int):
             return self.constant_bits(kind, found)
         if found is not None:
             return left if found is Operands.LEFT else right
         return self.emit(opcode, kind, left, right)
+
+    def shuffled(self, value: Id, lane: Id) -> Id:
+        """What another invocation of the subgroup, all of which are here, has for a value."""
+        self._declared.require("GroupNonUniformShuffle")
+        return self.emit(Op.GroupNonUniformShuffle, value.kind, self.word(_SUBGROUP), value, lane)
 
     def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
         """The result of an instruction of GLSL.std.450."""
@@ -306,12 +382,45 @@ class Builder:
     def load(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that is read."""
         self.loaded.add(buffer)
+        known = self.known(("loaded", buffer, index.number))
+        if known is not None:
+            assert isinstance(known, Id)
+            return known
         return self.emit(Op.Load, U32, self._place(StorageClass.StorageBuffer, buffer, self.word(0), index))
+
+    def load_ahead(self, buffer: int, first: Id, width: int) -> None:
+        """Loads 2 or 4 neighbouring words of a buffer at once, whose loads cost nothing from here on.
+
+        Args:
+            buffer: that is read.
+            first: index of the first, a multiple of their number.
+            width: how many.
+        """
+        self.loaded.add(buffer)
+        kind = Kind("u", 32, width)
+        vector = self.emit(Op.Load, kind, self._place_of(kind, buffer, self.quotient(first, width)))
+        for position in range(width):
+            word = self.emit(Op.CompositeExtract, U32, vector, position)
+            self.keep(("loaded", buffer, (first + position).number), word)
+
+    def _place_of(self, kind: Kind, buffer: int, index: Id) -> Id:
+        variable, zero = self._declared.view(buffer, kind.width), self.word(0)
+        pointer = self._declared.pointer(StorageClass.StorageBuffer, self._declared.type(kind))
+        return self._emit(Op.AccessChain, pointer, _POINTER, variable, zero, index)
 
     def store(self, buffer: int, index: Id, value: Id) -> None:
         """Writes a word of a buffer."""
         place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
         self._body += encode(Op.Store, place.number, value.number)
+
+    def store_wide(self, buffer: int, first: Id, values: Sequence[Id]) -> None:
+        """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their number."""
+        self._store_vector(buffer, self.quotient(first, len(values)), values)
+
+    def _store_vector(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
+        kind = Kind("u", 32, len(values))
+        vector = self.emit(Op.CompositeConstruct, kind, *values)
+        self._body += encode(Op.Store, self._place_of(kind, buffer, index).number, vector.number)
 
     def atomic(self, opcode: int, buffer: int, index: Id, value: Id) -> Id:
         """A word of a buffer as it was before an atomic instruction such as ``AtomicIAdd`` changed it by a value."""
@@ -325,18 +434,11 @@ class Builder:
     def load_quad(self, buffer: int, index: Id) -> Id:
         """Four neighbouring words of a buffer that is read, by the number of the four."""
         self.loaded.add(buffer)
-        place = self._quad(buffer, index)
-        return self.emit(Op.Load, _QUAD, place)
+        return self.emit(Op.Load, _QUAD, self._place_of(_QUAD, buffer, index))
 
     def store_quad(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
         """Writes four neighbouring words of a buffer, by the number of the four."""
-        vector = self.emit(Op.CompositeConstruct, _QUAD, *values)
-        self._body += encode(Op.Store, self._quad(buffer, index).number, vector.number)
-
-    def _quad(self, buffer: int, index: Id) -> Id:
-        variable, zero = self._declared.in_quads(buffer), self.word(0)
-        pointer = self._declared.pointer(StorageClass.StorageBuffer, self._declared.type(_QUAD))
-        return self._emit(Op.AccessChain, pointer, _POINTER, variable, zero, index)
+        self._store_vector(buffer, index, values)
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
         """A word of a constant table; zero for one without words, which is in code that does not run."""

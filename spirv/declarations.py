@@ -29,7 +29,6 @@ U64: Final = Kind("u", 64)
 F16: Final = Kind("f", 16)
 F32: Final = Kind("f", 32)
 F64: Final = Kind("f", 64)
-_QUAD: Final = Kind("u", 32, 4)
 _CAPABILITIES: Final = {U64: "Int64", F16: "Float16", F64: "Float64"}
 _FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
 
@@ -58,6 +57,10 @@ class Declarations:
         self._inputs: list[int] = []
         self._buffers: dict[int, tuple[int, str, int]] = {}
         self.extended = self.fresh()
+
+    def require(self, capability: str) -> None:
+        """Declares a capability."""
+        self._capabilities[capability] = None
 
     def fresh(self) -> int:
         """An id that is not in use."""
@@ -115,28 +118,31 @@ class Declarations:
 
     def buffer(self, binding: int, name: str, access: int) -> int:
         """The variable of a storage buffer of words in set 0, with a decoration that says how it is used."""
-        found = self._buffer(binding, name, access, U32)
+        found = self._buffer(binding, name, access, 1)
         self._buffers[found] = binding, name, access
         return found
 
-    def in_quads(self, buffer: int) -> int:
-        """The variable of the same buffer as vectors of four words."""
-        key = ("quads", buffer)
+    def view(self, buffer: int, width: int) -> int:
+        """The variable of the same buffer as vectors of words."""
+        key = ("view", buffer, width)
         found = self._known.get(key)
         if found is None:
             binding, name, access = self._buffers[buffer]
-            found = self._known[key] = self._buffer(binding, f"{name}_quads", access, _QUAD)
-            # Words and quads of it are the same memory.
+            found = self._known[key] = self._buffer(binding, f"{name}_by_{width}", access, width)
+            # Words and vectors of it are the same memory.
             for each in (buffer, found) if access != Decoration.Aliased else ():
-                self.decorate(each, Decoration.Aliased)
+                if ("aliased", each) not in self._known:
+                    self._known["aliased", each] = each
+                    self.decorate(each, Decoration.Aliased)
         return found
 
-    def _buffer(self, binding: int, name: str, access: int, element: Kind) -> int:
-        array = self._known.get(("buffer", element))
+    def _buffer(self, binding: int, name: str, access: int, width: int) -> int:
+        element = self.type(Kind("u", 32, width))
+        array = self._known.get(("buffer", width))
         if array is None:
-            array = self._known["buffer", element] = self.type_of(Op.TypeRuntimeArray, self.type(element))
+            array = self._known["buffer", width] = self.type_of(Op.TypeRuntimeArray, element)
             structure = self.type_of(Op.TypeStruct, array)
-            self.decorate(array, Decoration.ArrayStride, 4 * element.width)
+            self.decorate(array, Decoration.ArrayStride, 4 * width)
             self.decorate(structure, Decoration.Block)
             self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
         pointer = self.pointer(StorageClass.StorageBuffer, self.type_of(Op.TypeStruct, array))

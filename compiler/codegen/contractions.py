@@ -9,8 +9,8 @@ from typing import Final, TypeAlias
 
 from ...spirv.builder import Id
 from ..ir.attributes import StructAttr
-from ..ir.operation import Operation, Value
-from ..ir.sizes import Dim, is_at_least, product, quotient
+from ..ir.operation import Operation
+from ..ir.sizes import Dim, Size, is_at_least, product, quotient
 from ..ir.types import F32, I32, ScalarType
 from . import complex_math
 from .conversions import convert
@@ -21,7 +21,8 @@ from .scalars import Complex, Scalar, as_complex, as_id, select
 MAX_IN_ORDER: Final = 128
 """Sums of more floats go by runs of so many, whose errors do not add up."""
 
-Step: TypeAlias = Callable[[Sequence[Id], Sequence[Scalar]], Sequence[Scalar]]
+Body: TypeAlias = Callable[[Sequence[Id], Sequence[Scalar]], Sequence[Scalar]]
+Step: TypeAlias = Callable[[Sequence[Id], int, Sequence[Scalar]], Sequence[Scalar]]
 
 
 def working_type(type: ScalarType) -> ScalarType:
@@ -32,11 +33,7 @@ def working_type(type: ScalarType) -> ScalarType:
 
 
 def summed(
-    frame: Frame,
-    operation: Operation,
-    depth: Sequence[Dim],
-    zeros: Sequence[Scalar],
-    step: Step,
+    frame: Frame, operation: Operation, depth: Sequence[Dim], zeros: Sequence[Scalar], step: Step, width: int = 0
 ) -> Sequence[Scalar]:
     """Sums over all products, floats by runs of ``MAX_IN_ORDER`` at most.
 
@@ -45,42 +42,59 @@ def summed(
         operation: the contraction.
         depth: lengths of what is summed over.
         zeros: the sums of no products.
-        step: from one number for each length, and sums, to the sums with the products that have these numbers.
+        step: from one number for each length, how many products there are from the last on, and sums, to the sums with
+            these products.
+        width: products of a step at most, each of which is code of its own; 0 for single ones, in loops that the frame
+            unrolls as it sees fit.
     """
+    unrolled = 1 if width else None
 
-    def nest(lengths: Sequence[Dim], found: Sequence[Id], sums: Sequence[Scalar], body: Step) -> Sequence[Scalar]:
+    def nest(lengths: Sequence[Dim], found: Sequence[Id], sums: Sequence[Scalar], body: Body) -> Sequence[Scalar]:
         if not lengths:
             return body(found, sums)
         first, *rest = lengths
-        return frame.fold(operation, first, sums, lambda number, sums: nest(rest, [*found, number], sums, body))
+        return frame.fold(operation, first, sums, lambda at, sums: nest(rest, [*found, at], sums, body), unrolled)
 
-    is_exact = not any(isinstance(zero, Complex) or zero.kind.letter == "f" for zero in zeros)
+    def along(found: Sequence[Id], first: Id, count: Dim, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        """The products of some numbers along the last length."""
+        if not width or isinstance(count, Size):
+            return frame.fold(operation, count, sums, lambda at, sums: step([*found, first + at], 1, sums), unrolled)
+        steps, rest = divmod(count, width)
+        if steps == 1:
+            sums = step([*found, first], width, sums)
+        elif steps:
+            # The number of a loop's first product is a multiple of the width.
+            sums = frame.fold(
+                operation, steps, sums, lambda at, sums: step([*found, first + at * width], width, sums), unrolled
+            )
+        return step([*found, first + steps * width], rest, sums) if rest else sums
+
+    *around, last = depth
+    zero = frame.word(0)
+    is_exact = not any(isinstance(each, Complex) or each.kind.letter == "f" for each in zeros)
     known = [length for length in depth if isinstance(length, int)]
     if is_exact or len(known) < len(depth) or math.prod(known) <= MAX_IN_ORDER:
-        return nest(depth, [], zeros, step)
-    inner = len(depth)
+        return nest(around, [], zeros, lambda found, sums: along(found, zero, last, sums))
+    *outer, length = known
+    if length > MAX_IN_ORDER:
+        runs, rest = divmod(length, MAX_IN_ORDER)
+
+        def row(found: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
+            def run(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+                return _added(sums, along(found, number * MAX_IN_ORDER, MAX_IN_ORDER, zeros))
+
+            sums = frame.fold(operation, runs, sums, run, unrolled)
+            return along(found, frame.word(runs * MAX_IN_ORDER), rest, sums) if rest else sums
+
+        return nest(outer, [], zeros, row)
+    inner = len(outer)
     while math.prod(known[inner - 1 :]) <= MAX_IN_ORDER:
         inner -= 1
-    if inner < len(depth):
 
-        def window(found: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
-            return _added(sums, nest(depth[inner:], found, zeros, step))
+    def window(found: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        return _added(sums, nest(outer[inner:], found, zeros, lambda found, sums: along(found, zero, length, sums)))
 
-        return nest(depth[:inner], [], sums=zeros, body=window)
-    *outer, last = known
-    runs, rest = divmod(last, MAX_IN_ORDER)
-
-    def row(found: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
-        def run(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
-            first = number * MAX_IN_ORDER
-            part = frame.fold(operation, MAX_IN_ORDER, zeros, lambda offset, part: step([*found, first + offset], part))
-            return _added(sums, part)
-
-        sums = frame.fold(operation, runs, sums, run)
-        first = runs * MAX_IN_ORDER
-        return frame.fold(operation, rest, sums, lambda number, sums: step([*found, number + first], sums))
-
-    return nest(outer, [], zeros, row)
+    return nest(outer[:inner], [], zeros, window)
 
 
 def _added(totals: Sequence[Scalar], parts: Sequence[Scalar]) -> list[Scalar]:
@@ -98,18 +112,6 @@ def result_of(frame: Frame, type: ScalarType, total: Scalar) -> Scalar:
     if type.kind == "float":
         return frame.scalars.rounded(type, as_id(total))
     return frame.scalars.wrapped(type, as_id(total)) if type.is_integer else total
-
-
-def _plus(frame: Frame, type: ScalarType, total: Scalar, left: Scalar, right: Scalar) -> Scalar:
-    if isinstance(total, Complex):
-        return complex_math.add(total, complex_math.multiply(as_complex(left), as_complex(right)))
-    a, b = as_id(left), as_id(right)
-    if type.kind == "bool":
-        return as_id(total) | (a & b)
-    frame.builder.contracts = True
-    found = as_id(total) + a * b
-    frame.builder.contracts = False
-    return found
 
 
 def products_of(frame: Frame, operation: Operation) -> Products:
@@ -146,41 +148,45 @@ class Products(ABC):
 
     Attributes:
         depth: lengths of what is summed over; each product has one number for each.
+        working: the type that they are summed in.
     """
 
     def __init__(self, frame: Frame, operation: Operation) -> None:
         self._frame = frame
-        self._operands = operation.operands[:2]
-        self._working = working_type(scalar_of(operation.result))
+        self.operands = operation.operands[:2]
+        self.working = working_type(scalar_of(operation.result))
         self._numbers = _numbers(operation)
         self._shapes = shape_of(operation.operands[0]), shape_of(operation.operands[1])
         self.depth = depth_of(operation)
 
     @abstractmethod
-    def factors(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index, Index]:
-        """Whether there is a product, and where its factors are.
+    def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+        """Whether there is a product, and where one of its factors is; somewhere in the operand, if there is none.
 
         Args:
+            side: of the operand, 0 or 1. There is always a factor of the second.
             parts: index of the element of the result.
             inner: one number for each length of ``depth``.
         """
 
-    def plus(self, total: Scalar, left: Index, right: Index) -> Scalar:
-        """A sum with the product of an element of each operand."""
-        return _plus(self._frame, self._working, total, *map(self._factor, self._operands, (left, right)))
+    def factor(self, side: int, there: Id, index: Index) -> Scalar:
+        """A factor where there is a product, else zero."""
+        operand = self.operands[side]
+        scalars = self._frame.scalars
+        found = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self.working)
+        return select(there, found, scalars.constant(self.working, 0)) if there.value != 1 else found
 
-    def _factor(self, value: Value, index: Index) -> Scalar:
-        return convert(self._frame.scalars, self._frame.at(value, index), scalar_of(value), self._working)
-
-    def added(self, total: Scalar, parts: Sequence[Id], inner: Sequence[Id]) -> Scalar:
-        """A sum with a product, computed without a branch: one that is not there counts as zero."""
-        condition, left, right = self.factors(parts, inner)
-        if condition.value is not None:
-            return self.plus(total, left, right) if condition.value else total
-        index = self._frame.index(left.shape, [condition.select(part, 0) for part in left.parts])
-        a, b = map(self._factor, self._operands, (index, right))
-        a = select(condition, a, self._frame.scalars.constant(self._working, 0))
-        return _plus(self._frame, self._working, total, a, b)
+    def plus(self, total: Scalar, left: Scalar, right: Scalar) -> Scalar:
+        """A sum with a product."""
+        if isinstance(total, Complex):
+            return complex_math.add(total, complex_math.multiply(as_complex(left), as_complex(right)))
+        a, b = as_id(left), as_id(right)
+        if self.working.kind == "bool":
+            return as_id(total) | (a & b)
+        self._frame.builder.contracts = True
+        found = as_id(total) + a * b
+        self._frame.builder.contracts = False
+        return found
 
 
 class _DotGeneral(Products):
@@ -189,20 +195,18 @@ class _DotGeneral(Products):
         sides = ("lhs", "rhs")
         self._batch = [self._numbers.ints(f"{side}_batching_dimensions") for side in sides]
         self._summed = [self._numbers.ints(f"{side}_contracting_dimensions") for side in sides]
-
-    def factors(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index, Index]:
-        """Where the factors are: each product is there."""
+        left, *_ = free_dimensions(operation)
         # The result's dimensions: those of batches, then the free ones of either side.
-        position = len(self._batch[0])
-        found = []
-        for batch, summed, shape in zip(self._batch, self._summed, self._shapes, strict=True):
-            places = {**dict(zip(batch, parts, strict=False)), **dict(zip(summed, inner, strict=True))}
-            for axis in range(len(shape)):
-                if axis not in places:
-                    places[axis] = parts[position]
-                    position += 1
-            found.append(self._frame.index(shape, [places[axis] for axis in range(len(shape))]))
-        return self._frame.builder.boolean(True), found[0], found[1]
+        self._first = len(self._batch[0]), len(self._batch[0]) + len(left)
+
+    def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+        """Where a factor is: there is always one."""
+        shape = self._shapes[side]
+        places = dict(zip(self._batch[side], parts, strict=False)) | dict(zip(self._summed[side], inner, strict=True))
+        free = [axis for axis in range(len(shape)) if axis not in places]
+        places |= {axis: parts[self._first[side] + number] for number, axis in enumerate(free)}
+        index = self._frame.index(shape, [places[axis] for axis in range(len(shape))])
+        return self._frame.builder.boolean(True), index
 
 
 class _Convolution(Products):
@@ -210,60 +214,88 @@ class _Convolution(Products):
         super().__init__(frame, operation)
         numbers, kernel_shape = self._numbers, self._shapes[1]
         self._spatial = {side: numbers.ints(f"{side}_spatial_dimensions") for side in ("input", "kernel", "output")}
-        self._rank = len(self._spatial["input"])
-        ones = [1] * self._rank
+        ones = [1] * len(self._spatial["input"])
         self._strides, self._base, self._dilation = (
             operation.integers(name, ones) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
         )
-        self._padding = operation.integers("padding", [0] * (2 * self._rank))
-        self._reversal = operation.integers("window_reversal", [0] * self._rank)
-        groups, self._batch_groups = (
-            operation.integer("feature_group_count", 1),
-            operation.integer("batch_group_count", 1),
-        )
+        self._padding = operation.integers("padding", [0] * (2 * len(ones)))
+        self._reversal = operation.integers("window_reversal", [0] * len(ones))
+        groups = operation.integer("feature_group_count", 1)
+        self._batch_groups = operation.integer("batch_group_count", 1)
         self._outputs = quotient(
             kernel_shape[numbers.int("kernel_output_feature_dimension")], groups * self._batch_groups
         )
         self._lengths = shape_of(operation.result)
 
-    def factors(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index, Index]:
-        """Where the factors are; those in the padding and between dilated elements are not there."""
-        frame, numbers, (shape, kernel_shape) = self._frame, self._numbers, self._shapes
-        *window, feature_in = inner
-        *taps, features = self.depth
+    def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+        """Where a factor is; those in the padding and between dilated elements are not there."""
+        return self._kernel_place(parts, inner) if side else self._input_place(parts, inner)
+
+    def _kernel_place(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+        frame, numbers = self._frame, self._numbers
+        places = {
+            numbers.int("kernel_input_feature_dimension"): inner[-1],
+            numbers.int("kernel_output_feature_dimension"): parts[numbers.int("output_feature_dimension")],
+        }
+        for axis, tap, length, mirrored in zip(
+            self._spatial["kernel"], inner, self.depth, self._reversal, strict=False
+        ):
+            places[axis] = frame.word(length - 1) - tap if mirrored else tap
+        index = frame.index(self._shapes[1], [places[axis] for axis in range(len(places))])
+        return frame.builder.boolean(True), index
+
+    def _input_place(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+        frame, numbers, shape = self._frame, self._numbers, self._shapes[0]
         batch = parts[numbers.int("output_batch_dimension")]
-        feature = parts[numbers.int("output_feature_dimension")]
-        group = feature // frame.word(self._outputs)
+        group = parts[numbers.int("output_feature_dimension")] // frame.word(self._outputs)
         if self._batch_groups > 1:
-            batch = (
-                group * frame.word(quotient(shape[numbers.int("input_batch_dimension")], self._batch_groups)) + batch
-            )
+            batches = quotient(shape[numbers.int("input_batch_dimension")], self._batch_groups)
+            batch = group * frame.word(batches) + batch
             group = frame.word(0)
-        inside = frame.builder.boolean(True)
         places = {
             numbers.int("input_batch_dimension"): batch,
-            numbers.int("input_feature_dimension"): group * frame.word(features) + feature_in,
+            numbers.int("input_feature_dimension"): group * frame.word(self.depth[-1]) + inner[-1],
         }
-        kernel_places = {
-            numbers.int("kernel_input_feature_dimension"): feature_in,
-            numbers.int("kernel_output_feature_dimension"): feature,
-        }
-        for axis in range(self._rank):
+        inside = frame.builder.boolean(True)
+        for axis, (output, at) in enumerate(zip(self._spatial["output"], self._spatial["input"], strict=True)):
             stride, base, dilation = self._strides[axis], self._base[axis], self._dilation[axis]
-            low = self._padding[2 * axis]
-            output, tap = self._spatial["output"][axis], window[axis]
-            length = shape[self._spatial["input"][axis]]
-            place = parts[output] * stride + tap * dilation - low
+            low, length, taps = self._padding[2 * axis], shape[at], self.depth[axis]
+            place = parts[output] * stride + inner[axis] * dilation - low
             here, place = undilated(frame, place, base, length, frame.builder.boolean(True))
-            last = (self._lengths[output] - 1) * stride + (taps[axis] - 1) * dilation
+            last = (self._lengths[output] - 1) * stride + (taps - 1) * dilation
             if base > 1 or low > 0 or is_at_least(last - low - length, 0) is not False:
                 inside = inside & here
-            places[self._spatial["input"][axis]] = place
-            mirrored = frame.word(taps[axis] - 1) - tap
-            kernel_places[self._spatial["kernel"][axis]] = mirrored if self._reversal[axis] else tap
-        first = frame.index(shape, [places[axis] for axis in range(len(shape))])
-        second = frame.index(kernel_shape, [kernel_places[axis] for axis in range(len(kernel_shape))])
-        return inside, first, second
+                place = here.select(place, 0)
+            places[at] = place
+        return inside, frame.index(shape, [places[axis] for axis in range(len(shape))])
+
+
+def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
+    """Dimensions of the operands of a contraction that are neither of batches nor summed over."""
+    numbers = _numbers(operation)
+    left, right = (
+        [
+            axis
+            for axis in range(len(shape_of(value)))
+            if axis not in numbers.ints(f"{side}_batching_dimensions")
+            and axis not in numbers.ints(f"{side}_contracting_dimensions")
+        ]
+        for value, side in zip(operation.operands, ("lhs", "rhs"), strict=True)
+    )
+    return left, right
+
+
+def operands_along(operation: Operation) -> list[set[int]]:
+    """For each dimension of the result, the operands whose elements depend on the place along it."""
+    numbers = _numbers(operation)
+    if operation.name == "stablehlo.dot_general":
+        left, right = free_dimensions(operation)
+        batch = numbers.ints("lhs_batching_dimensions")
+        return [*({0, 1} for _ in batch), *({0} for _ in left), *({1} for _ in right)]
+    grouped = operation.integer("feature_group_count", 1) * operation.integer("batch_group_count", 1) > 1
+    features = numbers.int("output_feature_dimension")
+    rank = len(shape_of(operation.result))
+    return [({0, 1} if grouped else {1}) if axis == features else {0} for axis in range(rank)]
 
 
 def undilated(frame: Frame, place: Id, base: int, length: Dim, inside: Id) -> tuple[Id, Id]:
@@ -277,10 +309,16 @@ def undilated(frame: Frame, place: Id, base: int, length: Dim, inside: Id) -> tu
 def _contraction(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     products, type, parts = products_of(frame, operation), scalar_of(operation.result), index.parts
 
-    def step(number: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
+    def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         inner = split(frame.builder, number[0], products.depth)
-        condition, first, second = products.factors(parts, inner)
-        return frame.conditional(condition, lambda: [products.plus(sums[0], first, second)], lambda: sums)
+        there, left = products.place(0, parts, inner)
+        _, right = products.place(1, parts, inner)
+
+        def added() -> Sequence[Scalar]:
+            yes = frame.builder.boolean(True)
+            return [products.plus(sums[0], products.factor(0, yes, left), products.factor(1, yes, right))]
+
+        return frame.conditional(there, added, lambda: sums)
 
     zero = frame.scalars.constant(working_type(type), 0)
     (found,) = summed(frame, operation, [product(products.depth)], [zero], step)

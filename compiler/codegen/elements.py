@@ -208,6 +208,38 @@ class Frame:
         argument = self._owner(value)._arguments[value]
         return self.load(argument, scalar_of(value), index.linear) if isinstance(argument, int) else argument
 
+    def load_ahead(self, value: Value, indices: Sequence[Index]) -> None:
+        """Loads what a value needs at some places by up to 128 bits, where it lies side by side in buffers."""
+        builder = self.builder
+        pending = [(value, index) for index in indices]
+        found: dict[tuple[int, int], dict[int, Id]] = {}
+        while pending:
+            of, place = pending.pop()
+            if self._known(of, place) is not None:
+                continue
+            frame = self._owner(of)
+            if not isinstance(of.owner, Block):
+                pending.extend(frame._needs(of, place))
+                continue
+            buffer = frame._arguments[of]
+            if not isinstance(buffer, int):
+                continue
+            bits, number = storage_bits(scalar_of(of)), place.linear
+            words = max(bits // 32, 1)
+            first = number * words if bits >= 32 else builder.quotient(number, 32 // bits)
+            for position in range(words):
+                word = first + position
+                if word.value is None:
+                    found.setdefault((buffer, word.start.number), {})[word.distance] = word
+        for (buffer, _), words_there in found.items():
+            for width in (4, 2):
+                for offset, word in list(words_there.items()):
+                    neighbours = range(offset, offset + width)
+                    if word.multiple % width == 0 and all(each in words_there for each in neighbours):
+                        builder.load_ahead(buffer, word, width)
+                        for each in neighbours:
+                            del words_there[each]
+
     def load(self, buffer: int, type: ScalarType, number: Id) -> Scalar:
         """An element of a buffer."""
         return self.unpacked(type, number, lambda word: self.builder.load(buffer, word))
@@ -221,7 +253,7 @@ class Frame:
             return self.scalars.from_words(type, [word(first + index) for index in range(count)])
         lanes = 32 // bits
         shift = (number % lanes) * bits
-        raw = (word(number // lanes) >> shift) & ((1 << bits) - 1)
+        raw = (word(self.builder.quotient(number, lanes)) >> shift) & ((1 << bits) - 1)
         return self.scalars.from_words(type, [raw])
 
     # -- control flow ----------------------------------------------------------------------------------
@@ -238,19 +270,29 @@ class Frame:
         count: Dim,
         starts: Sequence[Scalar],
         step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]],
+        unrolled: int | None = None,
     ) -> list[Scalar]:
-        """Accumulators after ``step(number, accumulators)`` for each number below a count."""
+        """Accumulators after ``step(number, accumulators)`` for each number below a count.
+
+        Args:
+            operation: that is computed, for errors.
+            count: of the steps.
+            starts: the accumulators before.
+            step: what one does.
+            unrolled: steps of an iteration at most; None for what makes little code.
+        """
         values = list(starts)
         if isinstance(count, Size):
             return self._counted(count, values, step)
-        if count > _MAX_UNROLLED:
-            return self._looped(operation, 0, count, values, step)
+        most = _MAX_UNROLLED if unrolled is None else unrolled
+        if count > most:
+            return self._looped(operation, 0, count, values, step, most)
         before, iterations = self.builder.size, self.scalars.iterations
         for number in range(count):
             values = list(step(self.word(number), values))
             is_large = (self.builder.size - before) // (number + 1) * count > _MAX_UNROLLED_WORDS
             if number + 1 < count and (is_large or self.scalars.iterations != iterations):
-                return self._looped(operation, number + 1, count, values, step)
+                return self._looped(operation, number + 1, count, values, step, most)
         return values
 
     def _counted(
@@ -282,6 +324,7 @@ class Frame:
         count: int,
         starts: Sequence[Scalar],
         step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]],
+        most: int,
     ) -> list[Scalar]:
         work = self.scalars
         unrolled = 1
@@ -296,7 +339,7 @@ class Frame:
             values = list(step(number, values))
             if work.iterations == iterations:
                 size = max(self.builder.size - before, 1)
-                unrolled = max(1, min(_MAX_UNROLLED, _MAX_UNROLLED_WORDS // size, count - start))
+                unrolled = max(1, min(most, _MAX_UNROLLED_WORDS // size, count - start))
             for lane in range(1, unrolled):
                 values = list(step(number + lane, values))
             after = number + unrolled

@@ -41,9 +41,9 @@ class Lane(Id):
 
     def __getattr__(self, name: str) -> Any:
         # The slot of the number stays empty: instructions may stand in a block that does not dominate the next use.
-        if name != "number":
+        if name not in ("number", "start", "distance", "multiple"):
             raise AttributeError(name)
-        return self.written.number
+        return getattr(self.written, name)
 
     @property
     def written(self) -> Id:

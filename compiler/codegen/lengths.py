@@ -54,6 +54,10 @@ class KernelBuilder(Builder):
                 return found
         return super().binary(opcode, kind, left, right)
 
+    def quotient(self, number: Id, divisor: int) -> Id:
+        """An index divided by a power of two."""
+        return number // divisor if isinstance(number, Lane) else super().quotient(number, divisor)
+
     def load(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that is read; one of neighbours is taken from the vector of them."""
         if isinstance(index, Lane) and index.along == 1 and index.step % 4 == 0 and buffer in self.quads:
@@ -62,12 +66,18 @@ class KernelBuilder(Builder):
         return super().load(buffer, index)
 
     def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:
-        """Writes neighbouring words of a buffer."""
+        """Writes neighbouring words of a buffer, by up to 128 bits as far as they are known to be aligned."""
         at = 0
         if isinstance(first, Lane) and first.step % 4 == 0 and first.offset % 4 == 0 and buffer in self.quads:
             base = first.in_steps(4).base
             while at + 4 <= len(words):
                 self.store_quad(buffer, base + at // 4, words[at : at + 4])
                 at += 4
-        for position in range(at, len(words)):
-            self.store(buffer, first + position, words[position])
+        while at < len(words):
+            place = first + at
+            width = next(each for each in (4, 2, 1) if place.multiple % each == 0 and at + each <= len(words))
+            if width == 1:
+                self.store(buffer, place, words[at])
+            else:
+                self.store_wide(buffer, place, words[at : at + width])
+            at += width

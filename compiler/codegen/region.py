@@ -111,7 +111,7 @@ class Shader:
         for lane, (_, scalar) in enumerate(elements):
             append_bits(words, self.scalars.to_words(type, scalar), type, lane)
         first, bits = elements[0][0].linear, storage_bits(type)
-        first = self.builder.multiple(first, bits // 32) if bits >= 32 else first // (32 // bits)
+        first = self.builder.multiple(first, bits // 32) if bits >= 32 else self.builder.quotient(first, 32 // bits)
         self.builder.store_words(self.outputs[result], first, words)
 
     def use_lanes(self) -> None:

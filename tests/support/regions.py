@@ -26,6 +26,8 @@ from pumice.spirv.words import read_binary
 
 Array = npt.NDArray[Any]
 
+_SUBGROUPS = {Op.GroupNonUniformShuffle: "GroupNonUniformShuffle"}
+
 EMULATED = Target()
 NATIVE = Target(int64=True, float16=True)
 
@@ -105,10 +107,12 @@ def shader_declarations(code: bytes) -> tuple[set[str], set[str]]:
 
 
 def shader_needs(code: bytes) -> set[str]:
-    """The capabilities that a shader's types need."""
+    """The capabilities that a shader's types and subgroup instructions need."""
     binary = read_binary(code)
     needs = {"Shader"}
     for opcode, start, _ in binary:
         if opcode in (Op.TypeInt, Op.TypeFloat) and binary.words[start + 2] != 32:
             needs.add(f"{'Int' if opcode == Op.TypeInt else 'Float'}{binary.words[start + 2]}")
+        if opcode in _SUBGROUPS:
+            needs.add(_SUBGROUPS[opcode])
     return needs
