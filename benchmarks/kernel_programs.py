@@ -56,6 +56,7 @@ class Case:
         definition: the results in NumPy, or None where the two sides are held against each other alone.
         values: of an argument, by its number and shape, where they are not normally distributed.
         tolerance: of results, relative to the largest.
+        is_library: whether the definition is a call of a library that is written for speed.
     """
 
     text: str
@@ -65,6 +66,7 @@ class Case:
     definition: Callable[..., Array] | None = None
     values: Callable[[np.random.Generator, int, Shape], Array | None] = field(default=lambda rng, number, shape: None)
     tolerance: float = 1e-4
+    is_library: bool = False
 
     def arrays(self) -> list[Array]:
         """The arguments of a call, the same in every process."""
@@ -253,16 +255,18 @@ def _matmul(m: int, n: int, k: int, element: str) -> Case:
     body = Body(((m, k), element), ((k, n), element))
 
     def matmul(a: Array, b: Array) -> Array:
-        return a.astype(np.float32) @ b.astype(np.float32)
+        return a.astype(np.float32, copy=False) @ b.astype(np.float32, copy=False)
 
     text = body.function(body.dot("%a0", "%a1", (1, 0)))
-    return Case(text, body.arguments, MATMUL, 2 * m * n * k, matmul, tolerance=1e-4 if element == "f32" else 2e-2)
+    tolerance = 1e-4 if element == "f32" else 2e-2
+    flops = 2 * m * n * k
+    return Case(text, body.arguments, MATMUL, flops, matmul, tolerance=tolerance, is_library=element == "f32")
 
 
 def _matvec(size: int) -> Case:
     body = Body(((size, size), "f32"), ((size,), "f32"))
     text = body.function(body.dot("%a0", "%a1", (1, 0)))
-    return Case(text, body.arguments, Goal(1.0, bandwidth=0.8), 2 * size * size, np.matmul)
+    return Case(text, body.arguments, Goal(1.0, bandwidth=0.8), 2 * size * size, np.matmul, is_library=True)
 
 
 def _attention_of(body: Body, q: str, k: str, v: str) -> str:
@@ -379,7 +383,7 @@ func.func @main(%a0: {type}) -> {type} {{
   return %0 : {type}
 }}
 """
-    return Case(text, ((shape, "f32"),), ANY, 0, np.sort)
+    return Case(text, ((shape, "f32"),), ANY, 0, np.sort, is_library=True)
 
 
 def _digits() -> Case:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..compiler.calling_convention import CallingConvention
 from ..compiler.codegen.kernel import symbols_in
@@ -11,10 +12,13 @@ from ..compiler.codegen.target import Target
 from ..compiler.passes.dispatch.outline import entry_of
 from ..compiler.pipeline import Origin, compile_data
 from ..compiler.stages import Program
-from ..compiler.strategies.choice import candidates_of
+from ..compiler.strategies.choice import ranked
 from ..compiler.strategies.shape_class import class_of
 from ..compiler.strategies.strategy import Strategy
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
+
+_MOST: Final = 16
+"""Strategies that are measured for a region: the first by estimate."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def tunable_regions(
         if STRATEGY in function.attributes or symbols_in(region.block):
             continue
         name = class_of(region)
-        candidates = tuple(dict.fromkeys(candidates_of(region)))
+        candidates = tuple(dict.fromkeys(ranked(region)))[:_MOST]
         if name not in found and len(candidates) > 1:
             found[name] = TunableRegion(name, region, candidates)
     return list(found.values())

@@ -21,11 +21,16 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, MergeSort, Nei
 """All strategies; the last takes every region."""
 
 
-def candidates_of(region: KernelRegion) -> list[Strategy]:
-    """What may compute a region, the cheapest first, up to the one that takes every region."""
+def ranked(region: KernelRegion) -> list[Strategy]:
+    """What may compute a region, the cheapest by estimate first."""
     found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if each[1].takes(region)]
-    ranked = [strategy for _, strategy in sorted(found, key=lambda each: each[0])]
-    return ranked[: next(at for at, each in enumerate(ranked) if isinstance(each, Elements)) + 1]
+    return [strategy for _, strategy in sorted(found, key=lambda each: each[0])]
+
+
+def candidates_of(region: KernelRegion) -> list[Strategy]:
+    """What is worth trying for a region, the cheapest first, up to the one that takes every region."""
+    found = ranked(region)
+    return found[: next(at for at, each in enumerate(found) if isinstance(each, Elements)) + 1]
 
 
 def compile_region(

@@ -10,13 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ..codegen.region import DEFINITIONS, KernelRegion
+from ..codegen.region import KernelRegion
 from ..ir.attributes import attribute_text
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size
 from ..ir.types import ShapedType
 
-_HEROES: Final = {*DEFINITIONS.structures, "transpose"}
+_HEROES: Final = frozenset(
+    (
+        *("convolution", "dot_general", "fft", "gather", "reduce", "reduce_window", "scatter", "select_and_scatter"),
+        *("dynamic_update_slice", "sort", "transpose"),
+    )
+)
 _EXACT: Final = 8
 _DIVISORS: Final = (64, 16, 4)
 _LONGEST: Final = 400
@@ -28,7 +33,7 @@ def class_of(region: KernelRegion) -> str:
     heroes = [each for each in region.block.operations if _short(each) in _HEROES]
     parts = [_described(each) for each in heroes]
     if not heroes:
-        names = sorted({_short(each) for each in region.block.operations[:-1]})
+        names = sorted({_short(each) for each in region.block.operations[:-1]} - {"constant", "broadcast_in_dim"})
         parts = ["+".join(names), *(_type(value.tensor) for value in region.block.arguments)]
     results = " ".join(_type(value.tensor) for value in region.results)
     return f"{'; '.join(parts)} -> {results}"
