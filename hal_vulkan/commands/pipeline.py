@@ -309,6 +309,11 @@ class ComputePipeline(Closing):
             return BoundSets(self, bound, (), ffi.from_buffer(key))
         return BoundSets(self, bound, self.pin_sets(flat, key))
 
+    @property
+    def takes_plain_buffers(self) -> bool:
+        """Whether its descriptors are those of buffers, whose sizes are nobody's business but the shader's."""
+        return self._only_buffers and not self._uniform_sizes and not self.interface.buffer_device_addresses
+
     def _check(self, resource: object, set_index: int, binding: int, kind: int) -> None:
         key = set_index, binding
         if resource is None and key in self.interface.partial:

@@ -22,7 +22,7 @@ from ...hal.program import BindingReference, check_buffer, subspan
 from ...hal.program import Executable as AnyExecutable
 from ...hal.program import ProgramCommandBuffer as AnyProgramCommands
 from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
-from ..commands.action_recorder import Groups
+from ..commands.action_recorder import ActionRecorder, Groups
 from ..commands.command_buffer import CommandBuffer
 from ..commands.context import CommandContext
 from ..commands.recording import Recording
@@ -30,6 +30,7 @@ from ..commands.timestamps import TimestampRecorder
 from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from .executable import ProgramExecutable
+from .replay import Replay
 from .timed_recordings import TimedRecordings
 
 _NULL_ENTRY: Final = bytes(32)
@@ -72,6 +73,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         self._executables: set[ProgramExecutable] = set()
         self.timed: TimedRecordings | None = None
         self._muted = muted
+        self._prepared: Replay | None = None
 
     # -- recording -----------------------------------------------------------------------------------
 
@@ -177,7 +179,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             return timed.take(key) or self._record(table, timing=True)
         recordings = self._recordings
         assert recordings is not None
-        return recordings.get(key) or recordings.keep(key, self._record(table))
+        return recordings.get(key) or recordings.keep(key, self._record_again(key, table))
 
     def _checked_key(self, entry: object) -> bytes:
         if not isinstance(entry, tuple) or len(entry) != 3:
@@ -196,10 +198,34 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
                 "device; copy it through the host"
             )
 
+    def _record_again(self, key: bytes, table: Sequence[Any]) -> Recording:
+        """Records for a table: the first time command by command, with all checks, then by a ``Replay``."""
+        if self._timing:
+            return self._record(table)
+        replay = self._prepared
+        if replay is None:
+            recording = self._record(table)
+            if not self.one_shot:
+                self._prepared = Replay(self._commands)
+            return recording
+        descriptors = replay.descriptors(key)
+        if descriptors is None:
+            return self._record(table)
+        recorder = ActionRecorder(self.context, name=self.name, family=self.family)
+        recorder.state = CommandBufferState.RECORDING
+        recorder._open()
+        recording = recorder._recording  # type: ignore[assignment]  # it is open
+        try:
+            replay.record(recorder, descriptors, lambda: _parts(table))
+            recorder._finish()
+        except BaseException:
+            self.context.recycle(recording)  # no queue has seen it
+            raise
+        recording.resources = self._static
+        return recording
+
     def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
-        resolved: list[AnyBuffer | None] = []
-        for buffer, offset, size in table:
-            resolved.append(None if buffer is None else subspan(buffer, offset, size))
+        resolved = _parts(table)
         for slot in self.used_slots:
             if slot >= len(resolved) or resolved[slot] is None:
                 what = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
@@ -265,6 +291,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
     def _drop(self) -> None:
         self.drop_timed()
         self.used_slots = set()
+        self._prepared = None
         for mirror in self.mirrors.values():
             mirror.close()
         self.mirrors = {}
@@ -281,6 +308,11 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             or self.state is CommandBufferState.RECORDING
         ):
             self.device.dropped.append(self)
+
+
+def _parts(table: Sequence[Any]) -> list[AnyBuffer | None]:
+    """The ranges of a binding table as buffers."""
+    return [None if buffer is None else subspan(buffer, offset, size) for buffer, offset, size in table]
 
 
 def _range_key(buffer: Buffer, offset: int, size: int) -> bytes:

@@ -1,0 +1,172 @@
+"""Commands of a program as they are recorded for one binding table after another.
+
+Calls in flight together meet ever new combinations of arguments, results and transient memory, so tables come that no
+recording is kept for. A ``Replay`` has done beforehand what does not depend on the table: it has found the pipelines,
+laid out the push constants, and left out what the command before has set. What remains is to write the ranges of the
+table into descriptors, and the native calls. (Measured in benchmarks/recording.py.)
+
+Thread rule: immutable; any thread.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from ...hal.command_buffer import BindingSlot, resolve_slots
+from ..commands.action_recorder import ActionRecorder, Groups
+from ..commands.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
+from ..commands.pipeline import BoundSets, ComputePipeline
+from ..commands.recorder import CommandRecorder
+from ..memory.buffer import Buffer
+from ..vulkan.functions import NULL, CData, ffi
+
+_RANGE: Final = struct.Struct("=QQQQ")  # of a descriptor: handle, offset, size, serial
+
+Noted: TypeAlias = "tuple[Callable[..., None], tuple[Any, ...], dict[str, int]]"
+"""A command as ``CommandRecorder`` notes it: method, arguments, and offsets by name."""
+
+
+class _Part(NamedTuple):
+    """A range of a slot: ``size`` ``None`` goes to the end of the table's entry."""
+
+    slot: int
+    offset: int
+    size: int | None
+
+
+class _Dispatch(NamedTuple):
+    """A dispatch whose bindings are buffers, as descriptors or parts of slots."""
+
+    pipeline: ComputePipeline
+    binds: bool  # whether the pipeline has to be bound
+    bindings: tuple[bytes | _Part, ...]
+    push: CData | None  # unless the command before has pushed the same
+    push_bytes: int
+    groups: Groups
+
+
+class _Command(NamedTuple):
+    """Any other command."""
+
+    noted: Noted
+    is_barrier: bool
+
+
+class Replay:
+    """Prepared commands; ``descriptors``, then ``record`` with what that returned."""
+
+    def __init__(self, commands: Sequence[Noted]) -> None:
+        self._steps: list[_Dispatch | _Command] = []
+        last: ComputePipeline | None = None
+        last_push: bytes | None = None
+        for noted in commands:
+            command, arguments, _ = noted
+            if command is CommandRecorder.execution_barrier:
+                self._steps.append(_Command(noted, True))
+                continue
+            bindings = _bindings_of(arguments) if command is ActionRecorder.dispatch else None
+            if bindings is None:
+                self._steps.append(_Command(noted, False))
+                last = last_push = None
+                continue
+            pipeline, _, groups, push = arguments
+            if last is None or pipeline.layout != last.layout:
+                last_push = None
+            padded = push + bytes(-len(push) % 4)
+            pushed = ffi.new("char[]", padded) if padded and push != last_push else None
+            self._steps.append(_Dispatch(pipeline, pipeline is not last, bindings, pushed, len(padded), groups))
+            last, last_push = pipeline, push
+        self._reports = tuple({one.pipeline.report: None for one in self._dispatches() if one.pipeline.report})
+
+    def _dispatches(self) -> list[_Dispatch]:
+        return [step for step in self._steps if isinstance(step, _Dispatch)]
+
+    def descriptors(self, key: bytes) -> list[bytes] | None:
+        """The descriptors of each dispatch, for a table with these joined descriptors.
+
+        Returns:
+            ``None`` if a range is not one that any binding takes: whoever records the commands one by one says why.
+        """
+        words = struct.unpack(f"={len(key) // 8}Q", key)
+        found: list[bytes] = []
+        for pipeline, _, bindings, *_ in self._dispatches():
+            mask, most = pipeline.device.bind_limits
+            whole = pipeline.interface.whole_words
+            parts: list[bytes] = []
+            for part in bindings:
+                if type(part) is bytes:
+                    parts.append(part)
+                    continue
+                slot, offset, size = part
+                if 4 * slot >= len(words):
+                    return None
+                handle, start, room, serial = words[4 * slot : 4 * slot + 4]
+                start += offset
+                room -= offset
+                if size is None:
+                    size = room
+                if start & mask or not 0 < size <= room or size > most:
+                    return None
+                if whole:
+                    size = min((size + 3) & ~3, most)
+                parts.append(_RANGE.pack(handle, start, size, serial))
+            found.append(b"".join(parts) + pipeline.tail)
+        return found
+
+    def record(
+        self, recorder: ActionRecorder, descriptors: Sequence[bytes], table: Callable[[], Sequence[object]]
+    ) -> None:
+        """Records the commands; ``table`` gives the buffers of the slots, for commands other than dispatches."""
+        fn, handle, barriers = recorder.device.fn, recorder._handle, recorder._barriers
+        recording = recorder._recording
+        assert recording is not None
+        recording.reports = self._reports
+        remaining = iter(descriptors)
+        for step in self._steps:
+            if isinstance(step, _Dispatch):
+                pipeline, binds, _, push, push_bytes, groups = step
+                if binds:
+                    fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
+                infos = next(remaining)
+                if pipeline.push_template is not None:
+                    fn.vkCmdPushDescriptorSetWithTemplateKHR(
+                        handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
+                    )
+                else:
+                    bound = BoundSets(pipeline, (), pipeline.pin_sets((), infos))
+                    recording.take_over(bound)
+                    recorder._bind_sets(pipeline, bound)
+                if push is not None:
+                    fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, push_bytes, push)
+                fn.vkCmdDispatch(handle, *groups)
+            elif step.is_barrier:
+                barriers.record(handle, *barriers.between)
+            else:
+                # It may bind a pipeline of its own, and must not take the recorder's word for what is bound.
+                recorder._pipeline = recorder._bound = None
+                recorder._bound_layout = NULL
+                recorder._push = b""
+                command, arguments, offsets = step.noted
+                resolved = table()
+                command(recorder, *(resolve_slots(argument, resolved) for argument in arguments), **offsets)
+
+
+def _bindings_of(arguments: tuple[Any, ...]) -> tuple[bytes | _Part, ...] | None:
+    """The bindings of a noted dispatch; ``None`` if they are not all buffers, bound to descriptors."""
+    pipeline, bindings, _, _ = arguments
+    if isinstance(bindings, BoundSets) or not pipeline.takes_plain_buffers:
+        return None
+    found: list[bytes | _Part] = []
+    for binding in bindings:
+        if isinstance(binding, BindingSlot):
+            found.append(_Part(binding.slot, binding.offset, binding.size))
+        elif isinstance(binding, Buffer):
+            if not binding.bindable:
+                return None
+            rounds = pipeline.interface.whole_words and binding.size & 3
+            found.append(binding.word_descriptor() if rounds else binding.descriptor)
+        else:
+            return None
+    return tuple(found)
