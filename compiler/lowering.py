@@ -15,7 +15,7 @@ from .module.emit import emit_module
 from .passes.canonical.canonicalize import canonicalize, inlined
 from .passes.canonical.trip_counts import count_trips
 from .passes.decomposition.decompose import decompose
-from .passes.decomposition.scatters import sort_scatters
+from .passes.decomposition.scatters import replace_scatters
 from .passes.decomposition.split import split_loops
 from .passes.dispatch.outline import entry_of, outline
 from .passes.dispatch.regions import form_regions
@@ -42,7 +42,7 @@ def _canonical(program: Program, target: Target) -> None:
     for function in program.operations:
         expand_chlo(function.regions[0].block)
         canonicalize(function.regions[0].block)
-        sort_scatters(function.regions[0].block)
+        replace_scatters(function.regions[0].block, target)
         decompose(function.regions[0].block)
         split_loops(function.regions[0].block)
         canonicalize(function.regions[0].block)

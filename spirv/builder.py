@@ -4,8 +4,8 @@ Calling sequence: ``Builder`` → buffers, then expressions by operators and met
 ``loop`` → ``finish``.
 
 An instruction that was written before with the same operands, in a block that dominates, is not written again; integers
-and booleans that are known are computed here. Every instruction is pure but ``store`` and ``atomic``: loads are of
-buffers that the shader does not write, or of constants.
+and booleans that are known are computed here. Every instruction is pure but ``store``, ``atomic`` and ``load_again``:
+other loads are of buffers that the shader does not write, or of constants.
 """
 
 from __future__ import annotations
@@ -429,6 +429,13 @@ class Builder:
         scope, order = self.word(_DEVICE), self.word(_RELAXED)
         operands = (place.number, scope.number, order.number, value.number)
         self._body += encode(opcode, self._declared.type(U32), found.number, *operands)
+        return found
+
+    def load_again(self, buffer: int, index: Id) -> Id:
+        """A word of a buffer that the shader writes, as this invocation left it."""
+        place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
+        found = Id(self, self._declared.fresh(), U32)
+        self._body += encode(Op.Load, self._declared.type(U32), found.number, place.number)
         return found
 
     def load_quad(self, buffer: int, index: Id) -> Id:

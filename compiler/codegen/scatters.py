@@ -16,7 +16,7 @@ from .movement import saturated, vector_index
 from .scalars import Scalar, is_signed
 
 
-class _Axes:
+class ScatterAxes:
     """Which dimensions of a scatter's inputs, indices and updates go together.
 
     Attributes:
@@ -48,7 +48,7 @@ class _Axes:
 def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     count = len(operation.results)
     inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
-    axes = _Axes(operation)
+    axes = ScatterAxes(operation)
     shape, target, scatter, mapped, kept = axes.shape, axes.target, axes.scatter, axes.mapped, axes.kept
     # Batches go together: only the other places are tried.
     fixed = {source: index.parts[axis] for axis, source in axes.batches.items()}
@@ -82,17 +82,9 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
     return frame.fold(operation, product(lengths), [frame.at(value, index) for value in inputs], step)
 
 
-def write_update(frame: Frame, operation: Operation, index: Index, buffer: int) -> None:
-    """Takes an element of a scatter's updates to its place in the result, which holds the operand.
-
-    Args:
-        frame: of the region.
-        operation: the scatter.
-        index: of the element.
-        buffer: of the result.
-    """
-    value, indices, updates = operation.operands
-    axes, builder = _Axes(operation), frame.builder
+def place_of(frame: Frame, operation: Operation, index: Index) -> tuple[Index, Id]:
+    """Where an element of a scatter's updates goes in the operand, and whether that is inside."""
+    axes, builder, indices = ScatterAxes(operation), frame.builder, operation.operands[len(operation.results)]
     batch = [index.parts[axis] for axis in axes.scatter]
     parts = [builder.word(0)] * len(axes.target)
     for component, axis in enumerate(axes.mapped):
@@ -103,8 +95,21 @@ def write_update(frame: Frame, operation: Operation, index: Index, buffer: int) 
     for axis, (part, length) in enumerate(zip(parts, axes.target, strict=True)):
         if axis in axes.mapped:
             inside = inside & (part < builder.word(length))
-    place = frame.index(axes.target, parts)
-    body, type = operation.regions[0].block, scalar_of(value)
+    return frame.index(axes.target, parts), inside
+
+
+def write_update(frame: Frame, operation: Operation, index: Index, buffer: int) -> None:
+    """Takes an element of a scatter's updates to its place in the result, which holds the operand.
+
+    Args:
+        frame: of the region.
+        operation: the scatter.
+        index: of the element.
+        buffer: of the result.
+    """
+    value, _, updates = operation.operands
+    builder, body, type = frame.builder, operation.regions[0].block, scalar_of(value)
+    place, inside = place_of(frame, operation, index)
 
     def write() -> None:
         if operation.flag("unique_indices"):

@@ -1,7 +1,9 @@
 """Which scatters go forward: an invocation takes an update to its place, where others look for theirs.
 
 That needs a result that holds the operand already, and an order of updates that does not matter: where no two go to one
-place, or where they are joined by an atomic instruction of integers, whose results are the same in every order.
+place, or where they are joined by an atomic instruction of integers, whose results are the same in every order. Where
+an update is a long row, an invocation may take an element of each, one after another; the attribute ``in_order`` says
+so.
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from typing import Final
 from ..ir.attributes import StructAttr, type_shape
 from ..ir.operation import Operation
 from .identities import joined_by
+
+IN_ORDER: Final = "in_order"
+"""The attribute of scatters whose updates come one after another."""
 
 MAX_LOOKS: Final = 1 << 14
 """So many elements times updates look backwards: the scatter is part of a larger region then."""
@@ -32,7 +37,7 @@ def is_direct(operation: Operation) -> bool:
     element = value.tensor.scalar
     if element.bits < 32 or _looks(operation) <= MAX_LOOKS:
         return False
-    if operation.flag("unique_indices"):
+    if operation.flag("unique_indices") or operation.flag(IN_ORDER):
         return True
     joined = joined_by(operation.regions[0].block)
     return element.kind in ("int", "uint") and joined in (ATOMIC if element.bits == 32 else ATOMIC_IN_HALVES)

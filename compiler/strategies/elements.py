@@ -21,10 +21,11 @@ from ..codegen.kernel import Kernel, Workload, word_count
 from ..codegen.lengths import KernelBuilder
 from ..codegen.region import KernelRegion, Shader, append_bits, group_count
 from ..codegen.scalars import storage_bits
-from ..codegen.target import Target
+from ..codegen.target import Target, compile_error
 from ..ir.operation import Operation, Value
 from ..ir.sizes import Dim, Size, is_multiple, product, upper_bound
 from ..ir.types import ScalarType
+from ..passes.direct_scatters import IN_ORDER
 from .strategy import Strategy, elements_cost
 
 
@@ -129,6 +130,8 @@ def _update(
     update, type = _slice_of(value), scalar_of(value)
     assert isinstance(value.owner, Operation)
     index = Index(frame.builder, shape, linear=invocation)
+    if value.owner.flag(IN_ORDER):
+        raise compile_error(value.owner, "no strategy but scatter_in_order takes updates one after another")
     if value.owner.name == "stablehlo.scatter":
         scatters.write_update(frame, value.owner, index, buffer)
         return

@@ -26,7 +26,7 @@ from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.passes.canonical.canonicalize import canonicalize, inlined
 from pumice.compiler.passes.canonical.trip_counts import count_trips
 from pumice.compiler.passes.decomposition.decompose import decompose
-from pumice.compiler.passes.decomposition.scatters import sort_scatters
+from pumice.compiler.passes.decomposition.scatters import replace_scatters
 from pumice.compiler.passes.decomposition.split import split_loops
 from pumice.compiler.passes.dispatch.outline import outline
 from pumice.compiler.passes.dispatch.regions import form_regions
@@ -238,7 +238,7 @@ def run_on_vulkan(
             block = resolve(function, functions, source).regions[0].block
             if fused:
                 canonicalize(block)
-                sort_scatters(block)
+                replace_scatters(block, Target())
                 decompose(block)
                 split_loops(block)
                 canonicalize(block)

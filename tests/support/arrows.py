@@ -73,7 +73,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.type_converter": {"function_abi", "ir"},
     "compiler.calling_convention": {"function_abi", "ir", "type_converter"},
     "compiler.codegen": {"ir"},
-    "compiler.strategies": {"codegen", "ir", "passes.weights"},
+    "compiler.strategies": {"codegen", "ir", "passes.direct_scatters", "passes.weights"},
     "compiler.targets": {"codegen", "dialects.rules", "dialects.syntax", "ir", "strategies"},
     "compiler.passes.rewrite": {"dialects.builder", "ir"},
     "compiler.passes.identities": {"ir"},
@@ -83,6 +83,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.passes.dynamic": {"dialects.builder", "dialects.rules", "ir"},
     "compiler.passes.canonical": {"dialects.builder", "dialects.rules", "ir", "passes.formulas", "targets"},
     "compiler.passes.decomposition": {
+        "codegen",
         "dialects.builder",
         "dialects.rules",
         "ir",

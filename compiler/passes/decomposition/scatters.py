@@ -11,13 +11,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from ...codegen.target import Target
 from ...dialects.builder import Builder
 from ...ir.attributes import DenseArray, StructAttr, type_shape
+from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I1, I32, I64, TensorType
 from ..canonical.legacy import over_tensors
-from ..direct_scatters import MAX_LOOKS, is_direct
+from ..direct_scatters import IN_ORDER, MAX_LOOKS, is_direct
 from ..rewrite import rewrite_block
+from ..weights import iterations_of
 from .updates_by_place import applied, most_looks
 
 Values = Sequence[Value]
@@ -25,16 +28,20 @@ Values = Sequence[Value]
 _FAR: Final = 1 << 30
 
 
-def sort_scatters(block: Block) -> None:
+MAX_IN_ORDER: Final = {"cpu": (1 << 15, 16), "default": (32, 64)}
+"""Updates that come one after another at most, and elements of each at least, by the family of devices."""
+
+
+def replace_scatters(block: Block, target: Target) -> None:
     """Replaces scatters of many updates in a block and the regions inside."""
-    rewrite_block(block, _rewritten)
 
+    def rewritten(builder: Builder, operation: Operation) -> Values | None:
+        values = (*operation.operands, *operation.results)
+        if operation.name not in _RULES or not all(tensor_of(value).is_static for value in values):
+            return None
+        return _RULES[operation.name](builder, operation, target)
 
-def _rewritten(builder: Builder, operation: Operation) -> Values | None:
-    rule = _RULES.get(operation.name)
-    if rule is None or not all(tensor_of(value).is_static for value in (*operation.operands, *operation.results)):
-        return None
-    return rule(builder, operation)
+    rewrite_block(block, rewritten)
 
 
 def _shape(value: Value) -> tuple[int, ...]:
@@ -49,7 +56,7 @@ def _is_small(count: int, elements: int, body: Block) -> bool:
 # -- scatters --------------------------------------------------------------------------------------------
 
 
-def _scatter(builder: Builder, operation: Operation) -> Values | None:
+def _scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
     count = len(operation.results)
     inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
     numbers = operation.attributes["scatter_dimension_numbers"]
@@ -64,6 +71,9 @@ def _scatter(builder: Builder, operation: Operation) -> Values | None:
     updated = math.prod(shape[axis] for axis in scatter if axis not in batches)
     if 0 in target or is_direct(operation) or _is_small(updated, math.prod(target), operation.regions[0].block):
         return None
+    in_order = _in_order(builder, operation, updated, device)
+    if in_order is not None:
+        return in_order
     # Dimensions in which an update is at one place, and those in which it is a row from the start.
     kept = [axis for axis in range(len(target)) if axis not in inserted and axis not in input_batch]
     update_axis = dict(zip(kept, window, strict=True))
@@ -113,6 +123,22 @@ def _scatter(builder: Builder, operation: Operation) -> Values | None:
     return found
 
 
+def _in_order(builder: Builder, operation: Operation, updated: int, device: Target) -> Values | None:
+    """The scatter that takes updates one after another, if there are few of them and each has many elements."""
+    most, least = MAX_IN_ORDER.get(device.family, MAX_IN_ORDER["default"])
+    body, last = operation.regions[0], operation.operands[-1]
+    loops = sum(iterations_of(each) for each in body.block.operations)
+    if updated * (1 + loops) > most or math.prod(_shape(last)) < updated * least:
+        return None
+    types = [value.type for value in operation.results]
+    attributes = {**operation.attributes, IN_ORDER: True}
+    made = builder.append("scatter", operation.operands, types, attributes, [copy_region(body, {})])
+    if is_direct(made):
+        return made.results
+    builder.block.operations.remove(made)
+    return None
+
+
 def slice_to(builder: Builder, value: Value, lengths: Mapping[int, int]) -> Value:
     """The first elements of some dimensions."""
     for axis, length in lengths.items():
@@ -144,7 +170,7 @@ def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
 # -- selections ------------------------------------------------------------------------------------------
 
 
-def _select_and_scatter(builder: Builder, operation: Operation) -> Values | None:
+def _select_and_scatter(builder: Builder, operation: Operation, target: Target) -> Values | None:
     """The element that each window selects, and a scatter to those."""
     value, source, start = operation.operands
     rank = len(_shape(value))
@@ -182,7 +208,7 @@ def _select_and_scatter(builder: Builder, operation: Operation) -> Values | None
     return [builder.reshape(found, _shape(value))]
 
 
-_RULES: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]] = {
+_RULES: Final[Mapping[str, Callable[[Builder, Operation, Target], Values | None]]] = {
     "stablehlo.scatter": _scatter,
     "stablehlo.select_and_scatter": _select_and_scatter,
 }
