@@ -2,7 +2,7 @@
 
 Programs record their commands once for each combination of arguments, results and transient memory that a kept
 recording is not found for. The rows are those command buffers of a call that take a binding table: recorded command by
-command, as the first time, and by the prepared commands that later tables get (``hal_vulkan/programs/replay.py``).
+command, as the first time, and by the prepared commands that later tables get (``hal_vulkan/commands/replay.py``).
 """
 
 from __future__ import annotations

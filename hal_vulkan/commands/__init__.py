@@ -5,7 +5,7 @@ the root.
 
 Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
 `prepared_shader`, `shader_module`, `executable`, `builtins`; `reports`; `timestamps`, `recording`, `context`;
-`recorder`, `image_recorder`, `action_recorder`, `recording_cache`, `command_buffer`.
+`recorder`, `image_recorder`, `action_recorder`, `recording_cache`, `replay`, `command_buffer`.
 """
 
 from __future__ import annotations

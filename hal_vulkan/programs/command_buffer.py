@@ -26,11 +26,11 @@ from ..commands.action_recorder import ActionRecorder, Groups
 from ..commands.command_buffer import CommandBuffer
 from ..commands.context import CommandContext
 from ..commands.recording import Recording
+from ..commands.replay import Replay
 from ..commands.timestamps import TimestampRecorder
 from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
 from .executable import ProgramExecutable
-from .replay import Replay
 from .timed_recordings import TimedRecordings
 
 _NULL_ENTRY: Final = bytes(32)

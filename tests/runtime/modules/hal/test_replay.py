@@ -10,10 +10,10 @@ import pytest
 from support.hal_module import array_of, buffer_of, executable, multiply_commands, table, vm, wait_for
 
 from pumice.hal_vulkan import Buffer, Device
+from pumice.hal_vulkan.commands.replay import Replay
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
-from pumice.hal_vulkan.programs.replay import Replay
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import InvalidArgumentError, OutOfRangeError
 

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...hal.command_buffer import BindingSlot, resolve_slots
-from ..commands.action_recorder import ActionRecorder, Groups
-from ..commands.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
-from ..commands.pipeline import BoundSets, ComputePipeline
-from ..commands.recorder import CommandRecorder
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi
+from .action_recorder import ActionRecorder, Groups
+from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
+from .pipeline import BoundSets, ComputePipeline
+from .recorder import CommandRecorder
 
 _RANGE: Final = struct.Struct("=QQQQ")  # of a descriptor: handle, offset, size, serial
 
