@@ -54,7 +54,7 @@ def open_program(path: str, devices: Sequence[str | None] = ()) -> BytecodeModul
     from ..vm.execution.bytecode_module import BytecodeModule
 
     return (
-        BytecodeModule.from_bytes(compiled(Path(path), devices), path)
+        BytecodeModule.from_bytes(compiled(Path(path), devices), path, keep=True)
         if is_program(path)
         else BytecodeModule.open(path)
     )

@@ -65,7 +65,7 @@ class NativeTimes:
         self.waits: list[tuple[int, int, int]] = []
         self._made = self._watched(self._function)
         if number in state.non_suspending and not concurrent:
-            make = _maker(len(state.module.verified.imports[number].arguments))
+            make = _maker(len(state.module.imports[number].arguments))
             self._made = make(self._function, self.pairs, self.pairs.append, time.monotonic_ns)
 
     def switch(self, *, timed: bool) -> None:

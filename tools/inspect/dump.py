@@ -116,7 +116,7 @@ def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | 
     module: BytecodeModule = BytecodeModule(definition, archive)
     non_suspending = non_suspending_imports(module, [hal_module()])
     for index, ordinal in enumerate(ordinals):
-        convention = module.verified.functions[ordinal].signature.text
+        convention = module.signatures[ordinal].text
         if index:
             put()
         put(f"# {printable(definition.name)}.{printable(module.function_name(ordinal))} {convention}")

@@ -152,7 +152,7 @@ def _open(path: str, options: ModuleRun) -> BytecodeModule:
     if path == _STDIN:
         return BytecodeModule.from_bytes(module_on_stdin(options.devices or [None]), "<stdin>")
     if options.preload and not is_program(path):
-        return BytecodeModule.from_bytes(read_file(Path(path)), path)
+        return BytecodeModule.from_bytes(read_file(Path(path)), path, keep=True)
     return open_program(path, options.devices or [None])
 
 
@@ -187,7 +187,7 @@ def _signature(module: BytecodeModule, name: str) -> Signature:
     written = module.definition.signatures[ordinal]
     return make_signature(
         f"{module.name}.{name}",
-        module.verified.functions[ordinal].signature,
+        module.signatures[ordinal],
         declaration_of(written),
         written.attributes,
     )
@@ -199,7 +199,7 @@ def _listing(module: BytecodeModule, names: Sequence[str]) -> str:
         try:
             lines.append(f"  {_signature(module, name)}")
         except InvalidArgumentError:
-            convention = module.verified.functions[module.exports[name]].signature
+            convention = module.signatures[module.exports[name]]
             lines.append(f"  {module.name}.{name} {convention.text}")
     if len(names) > _LISTED:
         lines.append(f"  and {len(names) - _LISTED} more, which `pumice dump` lists")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from .decoder import Instruction
-from .isa import CALLS, IMPORT_BIT
-from .verifier import VerifiedModule
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from .module_def import ModuleDef
+
+if TYPE_CHECKING:
+    from .decoder import Instruction
 
 
 class CodeMap:
-    """Names the functions and instructions of a verified module."""
+    """Names the functions and instructions of a module; ``instructions`` are those of a function, by ordinal."""
 
-    def __init__(self, verified: VerifiedModule) -> None:
-        self._verified = verified
-        self.module_name = verified.definition.name
+    def __init__(self, definition: ModuleDef, instructions: Callable[[int], Sequence[Instruction]]) -> None:
+        self._definition = definition
+        self._instructions = instructions
+        self.module_name = definition.name
         self.exports: dict[str, int] = {}  # ordinals by name; the first of equal names counts
-        for export in verified.definition.exports:
+        for export in definition.exports:
             self.exports.setdefault(export.name, export.ordinal)
         self._names = {ordinal: name for name, ordinal in reversed(self.exports.items())}
 
@@ -28,10 +33,12 @@ class CodeMap:
 
     def instruction_at(self, ordinal: int, pc: int) -> Instruction | None:
         """The instruction at a pc; ``None`` where none begins."""
-        return next((one for one in self._verified.functions[ordinal].instructions if one.pc == pc), None)
+        return next((one for one in self._instructions(ordinal) if one.pc == pc), None)
 
     def import_at(self, ordinal: int, pc: int) -> int | None:
         """The ordinal of the import that the instruction at a pc calls; ``None`` if it calls none."""
+        from .isa import CALLS, IMPORT_BIT  # here: only messages ask
+
         instruction = self.instruction_at(ordinal, pc)
         if instruction is None or instruction.operation.mnemonic not in CALLS:
             return None
@@ -40,11 +47,11 @@ class CodeMap:
 
     def import_name(self, number: int) -> str:
         """The full name of an import."""
-        return self._verified.definition.imports[number].name
+        return self._definition.imports[number].name
 
     def source_location(self, ordinal: int, pc: int) -> str | None:
         """The place in the source program, if the module has debug information for it."""
-        debug = self._verified.definition.debug
+        debug = self._definition.debug
         if debug is None:
             return None
         name = self._names.get(ordinal)

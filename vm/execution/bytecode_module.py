@@ -12,19 +12,23 @@ import weakref
 from collections.abc import Callable
 from functools import cached_property
 from types import CodeType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..bytecode.archive import ModuleArchive
+from ..bytecode.calling_convention import CallingConvention, parse_named
 from ..bytecode.code_map import CodeMap
 from ..bytecode.module_def import ModuleDef
 from ..bytecode.reader import read_module
-from ..bytecode.verifier import VerifiedModule, verify_module
-from ..translation.analysis import FunctionAnalysis
-from ..translation.module_analysis import ModuleAnalysis
 from ..translation.source import Source
-from ..translation.translator import Translator
 from ..types.buffer import VmBuffer
+from .code_cache import MAX_CONTENT_BYTES, CodeCache, KeptCode
 from .namespace import NAMESPACE
+
+# What verifies and translates is imported when it is used: a module that was loaded before needs neither.
+if TYPE_CHECKING:
+    from ..bytecode.verifier import VerifiedModule
+    from ..translation.module_analysis import ModuleAnalysis
+    from ..translation.translator import Translator
 
 _BODY_NAME: Final = "f"  # of the function in translated source, inside the one that binds it to a context
 
@@ -34,7 +38,7 @@ class BytecodeModule:
 
     Attributes:
         definition: what the file says.
-        verified: its functions, decoded.
+        verified: its functions, decoded; again if that it was verified is known from an earlier process.
         code_map: names its functions and instructions.
         name, version: as other modules import it.
         exports: function ordinals by name.
@@ -43,8 +47,10 @@ class BytecodeModule:
         translation_lock: held while a variant of a function is translated.
     """
 
-    def __init__(self, definition: ModuleDef, archive: ModuleArchive | None = None) -> None:
-        """Verifies a module.
+    def __init__(
+        self, definition: ModuleDef, archive: ModuleArchive | None = None, cache: CodeCache | None = None
+    ) -> None:
+        """Verifies a module, unless ``cache`` knows that it was verified.
 
         Raises:
             InvalidArgumentError: the bytecode breaks a rule.
@@ -52,38 +58,73 @@ class BytecodeModule:
         """
         self.definition = definition
         self.archive = archive
-        self.verified: VerifiedModule = verify_module(definition)
-        self.code_map = CodeMap(self.verified)
+        self.cache = cache
+        if cache is None:
+            _ = self.verified
+        elif not cache.is_verified():
+            _ = self.verified
+            cache.keep_verdict()
+        self.code_map = CodeMap(definition, lambda ordinal: self.verified.functions[ordinal].instructions)
         self.name = definition.name
         self.version = definition.version
         self.exports = self.code_map.exports
-        self.analysis = ModuleAnalysis(self.verified)
         self._translations: dict[tuple[int, frozenset[int]], Translation] = {}
         self.translation_lock = threading.RLock()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> BytecodeModule:
-        """Loads a module file, mapped into memory.
+        """Loads a module file, mapped into memory. Its code is kept on disk.
 
         Raises:
             NotFoundError: there is no such file.
             InvalidArgumentError: it is no module, or damaged.
             IncompatibleError: a version that is not known.
         """
-        return cls._load(ModuleArchive.open(path))
+        return cls._load(ModuleArchive.open(path), keep=True)
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview, name: str = "<memory>") -> BytecodeModule:
-        """Loads a module from memory, which is shared and must not change."""
-        return cls._load(ModuleArchive.from_bytes(data, name))
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, name: str = "<memory>", *, keep: bool = False
+    ) -> BytecodeModule:
+        """Loads a module from memory, which is shared and must not change; ``keep`` keeps its code on disk."""
+        return cls._load(ModuleArchive.from_bytes(data, name), keep=keep)
 
     @classmethod
-    def _load(cls, archive: ModuleArchive) -> BytecodeModule:
+    def _load(cls, archive: ModuleArchive, *, keep: bool) -> BytecodeModule:
         try:
-            return cls(read_module(archive), archive)
+            content = archive.flatbuffer
+            cache = CodeCache(content) if keep and len(content) <= MAX_CONTENT_BYTES else None
+            return cls(read_module(archive), archive, cache)
         except BaseException:
             archive.close()
             raise
+
+    @cached_property
+    def verified(self) -> VerifiedModule:
+        from ..bytecode.verifier import verify_module
+
+        return verify_module(self.definition)
+
+    @cached_property
+    def analysis(self) -> ModuleAnalysis:
+        from ..translation.module_analysis import ModuleAnalysis
+
+        return ModuleAnalysis(self.verified)
+
+    @cached_property
+    def signatures(self) -> tuple[CallingConvention, ...]:
+        """The calling conventions of its functions."""
+        return tuple(
+            parse_named(self.code_map.full_name(ordinal), each.calling_convention)
+            for ordinal, each in enumerate(self.definition.signatures)
+        )
+
+    @cached_property
+    def imports(self) -> tuple[CallingConvention, ...]:
+        """The calling conventions of its imports."""
+        return tuple(
+            parse_named(f"import {each.name}", each.signature.calling_convention) for each in self.definition.imports
+        )
 
     def function_name(self, ordinal: int) -> str:
         """The name of an export, or a number for an internal function."""
@@ -112,7 +153,7 @@ class BytecodeModule:
             self.archive.close()
 
     def __repr__(self) -> str:
-        return f"<BytecodeModule {self.name}, {len(self.verified.functions)} functions, {len(self.exports)} exports>"
+        return f"<BytecodeModule {self.name}, {len(self.definition.functions)} functions, {len(self.exports)} exports>"
 
 
 class Translation:
@@ -126,6 +167,7 @@ class Translation:
         self._translator: Translator | None = None
         self._variants: dict[int, tuple[Source, Callable[..., Any]]] = {}
         self._sources: dict[str, Source] = {}
+        self._spilled: dict[int, tuple[str, ...]] = {}
 
     def variant(self, entry: int) -> tuple[Source, Callable[..., Any]]:
         """The source of the variant for an entry, and its ``make``."""
@@ -138,22 +180,40 @@ class Translation:
         return found
 
     def _translate(self, entry: int) -> tuple[Source, Callable[..., Any]]:
-        if self._translator is None:
-            function = self._module.verified.functions[self.ordinal]
-            self._translator = Translator(FunctionAnalysis(function, self._module.analysis, self._non_suspending))
-        source = self._translator.translate(entry)
         # compile() takes no NUL, but a name in a module file may contain one.
         name = self.code_map.full_name(self.ordinal).replace("\0", "\\0")
         file_name = f"<{name} #{next(_serials)}>"
+        cache = self._module.cache
+        variant = self.ordinal, sorted(self._non_suspending), entry
+        made = cache.load(variant, file_name) if cache is not None else None
+        if made is None:
+            translator = self._find_translator()
+            source = translator.translate(entry)
+            code = compile(source.text, file_name, "exec", dont_inherit=True)
+            made = KeptCode(source, code, translator.all_spilled())
+            if cache is not None:
+                cache.store(variant, made)
+        self._spilled.update(made.spilled)
         namespace: dict[str, Any] = dict(NAMESPACE)
-        exec(compile(source.text, file_name, "exec", dont_inherit=True), namespace)
+        exec(made.code, namespace)
         _translations[file_name] = self
-        self._sources[file_name] = source
-        return source, namespace["make"]
+        self._sources[file_name] = made.source
+        return made.source, namespace["make"]
+
+    def _find_translator(self) -> Translator:
+        if self._translator is None:
+            from ..translation.analysis import FunctionAnalysis
+            from ..translation.translator import Translator
+
+            function = self._module.verified.functions[self.ordinal]
+            analysis = FunctionAnalysis(function, self._module.analysis, self._non_suspending)
+            self._translator = Translator(analysis)
+        self._translator.note_spilled(self._spilled)
+        return self._translator
 
     def spilled(self, entry: int) -> tuple[str, ...]:
         """Names of the registers that a frame suspended at ``entry`` holds."""
-        return self._translator.spilled(entry) if self._translator is not None else ()
+        return self._spilled.get(entry, ())
 
     def source_text(self, entry: int = 0) -> str:
         """The Python source of a variant."""

@@ -231,7 +231,7 @@ class Context(Closing):
                 self,
                 module.name,
                 name,
-                module.verified.functions[ordinal].signature,
+                module.signatures[ordinal],
                 signature.attributes,
                 declaration_of(signature),
                 bytecode=loaded.state.function(ordinal),

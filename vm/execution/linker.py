@@ -101,7 +101,7 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[Li
             )
     return [
         _resolve(module, imported, convention, modules) or _missing(imported.name)
-        for imported, convention in zip(module.definition.imports, module.verified.imports, strict=True)
+        for imported, convention in zip(module.definition.imports, module.imports, strict=True)
     ]
 
 
@@ -109,7 +109,7 @@ def non_suspending_imports(module: BytecodeModule, natives: Iterable[NativeModul
     """The imports that never return a ``Wait`` where these native modules provide them; for looking at translations."""
     modules = {native.name: LoadedModule(native, None) for native in natives}
     found = set()
-    for ordinal, convention in enumerate(module.verified.imports):
+    for ordinal, convention in enumerate(module.imports):
         loaded, name = _split_name(module.definition.imports[ordinal].name, modules)
         if loaded is not None and isinstance(loaded.module, NativeModule):
             exports = loaded.module.find_export(name)
@@ -139,7 +139,7 @@ def _resolve(
             found.append(export.convention.text)
     elif name in provider.exports:
         ordinal = provider.exports[name]
-        signature = provider.verified.functions[ordinal].signature
+        signature = provider.signatures[ordinal]
         if signature == convention:
             assert isinstance(loaded.state, ModuleState)
             return LinkedImport(_bytecode_import(loaded.state.function(ordinal)))

@@ -18,6 +18,7 @@ what else was tried.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from .analysis import FunctionAnalysis
@@ -48,9 +49,13 @@ class Translator:
         self._spilled.update(writer.spilled)
         return self._finish(writer)
 
-    def spilled(self, entry: int) -> tuple[str, ...]:
-        """The names of the registers that the frame holds while suspended at ``entry``, in the order of the tuple."""
-        return self._spilled.get(entry, ())
+    def all_spilled(self) -> dict[int, tuple[str, ...]]:
+        """The names of the registers that the frame holds while suspended, in the order of the tuple, by entry."""
+        return dict(self._spilled)
+
+    def note_spilled(self, spilled: Mapping[int, tuple[str, ...]]) -> None:
+        """Takes what the variants hold that were translated elsewhere."""
+        self._spilled.update(spilled)
 
     def _structured(self, entry: int) -> StructureWriter | None:
         """The variant written with Python's statements; ``None`` if they cannot express it."""
@@ -78,7 +83,7 @@ class Translator:
             source = "a"
             live = analysis.blocks[0].live_in
         else:
-            names = list(self.spilled(writer.entry))
+            names = list(self._spilled.get(writer.entry, ()))
             source = "frame.registers"
             index = writer.entry - 1
             block = analysis.block_of(index)

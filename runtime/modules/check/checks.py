@@ -116,7 +116,7 @@ class _Runner:
         return selected
 
     def _run_function(self, program: BytecodeModule, name: str) -> CheckResult:
-        convention = program.verified.functions[program.exports[name]].signature
+        convention = program.signatures[program.exports[name]]
         if convention.arguments:
             reason = f"takes arguments (calling convention {convention.text}): only functions without any are checks"
             return CheckResult(name, Outcome.SKIPPED, error=reason)

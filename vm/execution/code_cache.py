@@ -1,0 +1,89 @@
+"""What is kept on disk of a module: that its bytecode was verified, and its functions as Python code.
+
+Entries are keyed by the module's content, by the code that verifies and translates, and by the Python that compiles.
+They hold code objects as ``marshal`` writes them, which is right only because the cache gives out nothing that this
+user's pumice did not write (``docs/design/cache.md``).
+
+Thread rule: any thread.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+from collections.abc import Mapping
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from types import CodeType
+from typing import Final, NamedTuple
+
+from ...cache import CachedFile, folder_stamp
+from ..translation.source import Source
+
+# Hashing more takes longer than verifying and translating what programs of that size mostly are: constants.
+MAX_CONTENT_BYTES: Final = 64 << 20
+_ROOM: Final = "vm"
+_VERIFIED: Final = b"verified"
+
+
+class KeptCode(NamedTuple):
+    """A variant of a function, translated.
+
+    Attributes:
+        source: its source.
+        code: what ``compile`` made of it.
+        spilled: the registers that frames hold, by the entry at which they are suspended.
+    """
+
+    source: Source
+    code: CodeType
+    spilled: Mapping[int, tuple[str, ...]]
+
+
+class CodeCache:
+    """What is kept of one module."""
+
+    def __init__(self, content: bytes | memoryview) -> None:
+        """``content``: of the module's file, but for external constants, on which code does not depend."""
+        self._module = blake2b(content, digest_size=32).digest()
+
+    def is_verified(self) -> bool:
+        """Whether the module was verified before."""
+        return self._file("verdict").load() == _VERIFIED
+
+    def keep_verdict(self) -> None:
+        """Notes that the module was verified."""
+        self._file("verdict").store(_VERIFIED)
+
+    def load(self, variant: object, file_name: str) -> KeptCode | None:
+        """The code of a variant, by what tells it from others; ``file_name`` is what its frames show."""
+        content = self._file(variant).load()
+        if content is None:
+            return None
+        text, names, pcs, spilled, code = marshal.loads(content)
+        return KeptCode(Source(text, names, pcs), _renamed(code, file_name), dict(spilled))
+
+    def store(self, variant: object, kept: KeptCode) -> None:
+        """Keeps the code of a variant."""
+        source, code, spilled = kept
+        self._file(variant).store(
+            marshal.dumps((source.text, source.names, source.pcs, tuple(spilled.items()), _renamed(code, "")))
+        )
+
+    def _file(self, what: object) -> CachedFile:
+        return CachedFile(_ROOM, (self._module, what, _made_by()))
+
+
+def _renamed(code: CodeType, file_name: str) -> CodeType:
+    """A code object, and those in it, with another file name."""
+    constants = tuple(_renamed(one, file_name) if isinstance(one, CodeType) else one for one in code.co_consts)
+    return code.replace(co_filename=file_name, co_consts=constants)
+
+
+@cache
+def _made_by() -> tuple[object, ...]:
+    """What verifies, translates and compiles."""
+    room = Path(__file__).parents[1]
+    stamp = folder_stamp(room / "bytecode", room / "translation", Path(__file__).parent)
+    return stamp, sys.version, sys.implementation.cache_tag, sys.flags.optimize
