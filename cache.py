@@ -19,9 +19,16 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from hashlib import blake2b
+else:
+    try:  # hashlib loads OpenSSL, which takes longer than all that is hashed here
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
 
 #: The most bytes of all entries together; those that were not used for longest go first.
 MAX_BYTES: Final = 512 << 20
@@ -56,6 +63,11 @@ def cache_directory() -> Path | None:
     return Path(chosen) if chosen else _user_folder("XDG_CACHE_HOME", ".cache", "user_cache_dir")
 
 
+def digest(content: bytes | memoryview) -> bytes:
+    """A hash of 32 bytes that no two contents share, for keys."""
+    return blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
 class CachedFile:
     """One entry of the cache."""
 
@@ -67,7 +79,7 @@ class CachedFile:
                 is the same for the same ingredients in every process.
         """
         text = key if isinstance(key, bytes) else repr(key).encode("utf-8", "surrogateescape")
-        self._digest = blake2b(b"\0".join((_FORM, room.encode(), text)), digest_size=_CHECKSUM_BYTES).digest()
+        self._digest = digest(b"\0".join((_FORM, room.encode(), text)))
         name = self._digest.hex()
         self._place = os.path.join(room, name[:2], name)  # noqa: PTH118  pathlib takes longer than the look-up
 
@@ -116,7 +128,7 @@ def folder_stamp(*folders: Path) -> bytes:
                 if entry.name.endswith(".py"):
                     status = entry.stat()
                     found.append((str(folder), entry.name, status.st_size, status.st_mtime_ns))
-    return blake2b(repr(sorted(found)).encode("utf-8", "surrogateescape"), digest_size=_CHECKSUM_BYTES).digest()
+    return digest(repr(sorted(found)).encode("utf-8", "surrogateescape"))
 
 
 class RoomUsage(NamedTuple):

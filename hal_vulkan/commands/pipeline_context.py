@@ -8,11 +8,10 @@ Thread rule: any thread; it locks.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 
-from ...cache import CachedFile
+from ...cache import CachedFile, digest
 from ...status import PumiceError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, handle_value, new
@@ -32,7 +31,7 @@ class PipelineCache:
         self.file = CachedFile("pipelines", key) if persistent else None
         data = (self.file.load() if self.file is not None else None) or b""
         self.handle: CData = self._create(data)
-        self._initial = hashlib.sha256(self._data()).digest()
+        self._initial = digest(self._data())
 
     def _create(self, data: bytes) -> CData:
         info = new("VkPipelineCacheCreateInfo", initialDataSize=len(data), pInitialData=data or None)
@@ -59,10 +58,10 @@ class PipelineCache:
         if self.file is None or self._device.lost is not None:
             return False
         data = self._data()
-        digest = hashlib.sha256(data).digest()
-        if not data or digest == self._initial or not self.file.store(data):
+        found = digest(data)
+        if not data or found == self._initial or not self.file.store(data):
             return False
-        self._initial = digest
+        self._initial = found
         return True
 
 

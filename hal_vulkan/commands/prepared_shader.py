@@ -13,11 +13,10 @@ import pickle
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...cache import CachedFile, folder_stamp
+from ...cache import CachedFile, digest, folder_stamp
 from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection_types import ShaderModuleReflection
 from ..instance.logical_device import LogicalDevice
@@ -81,9 +80,8 @@ def prepare_shader(
     file = None
     # Modules that are not checked were made here, from some that were.
     if validate and not sanitize:
-        digest = blake2b(code, digest_size=32).digest()
         options = (guard, tuple(reserved), None if kernels is None else tuple(kernels))
-        file = CachedFile("shaders", (digest, options, _device_key(device), _validator(), _version()))
+        file = CachedFile("shaders", (digest(code), options, _device_key(device), _validator(), _version()))
         kept = file.load()
         if kept is not None:
             prepared: PreparedShader = pickle.loads(kept)
@@ -173,7 +171,7 @@ def _device_key(device: LogicalDevice) -> bytes:
         profile, plan = device.profile, device.plan
         sets = plan.features, profile.properties, profile.features, profile.extensions, plan.extensions
         facts = (profile.api_version, *map(sorted, sets), sorted(profile.subgroup.supported_operations))
-        key = _keys[device] = blake2b(repr(facts).encode(), digest_size=32).digest()
+        key = _keys[device] = digest(repr(facts).encode())
     return key
 
 

@@ -7,6 +7,7 @@ reference to it; it cannot be closed while devices are open.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Mapping
@@ -156,6 +157,13 @@ def shared_driver(*, validation: bool | None = None) -> Driver:
         if driver is None or driver.is_closed:
             driver = _shared[key] = Driver(validation=key)
         return driver
+
+
+def close_drivers() -> None:
+    """Closes the process's drivers that have no open device: for a process that ends."""
+    for driver in list(_shared.values()):
+        with contextlib.suppress(FailedPreconditionError):
+            driver.close()
 
 
 def forget_drivers() -> None:

@@ -5,7 +5,6 @@ Thread rule: may be used from any thread.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import struct
 import threading
@@ -14,6 +13,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
+from ...cache import digest
 from ...formats.vke1 import FILE_IDENTIFIER, FORMAT_VERSION, HEADER, ExecutableDef
 from ...hal.memory import MemoryTypeFlags
 from ...hal.program import Executable as AnyExecutable
@@ -143,9 +143,7 @@ def create_executable(
         )
     if len(constants) % 4:
         raise InvalidArgumentError(f"executable constants are u32 values, got {len(constants)} bytes")
-    digest = hashlib.sha256(data)
-    digest.update(b"\0" + constants)
-    key = digest.digest()
+    key = digest(data) + constants
     known = _cache.setdefault(device, weakref.WeakValueDictionary())
     found = known.get(key)
     if found is None or found.executable.is_closed:

@@ -13,12 +13,11 @@ import marshal
 import sys
 from collections.abc import Mapping
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 from types import CodeType
 from typing import Final, NamedTuple
 
-from ...cache import CachedFile, folder_stamp
+from ...cache import CachedFile, digest, folder_stamp
 from ..translation.source import Source
 
 # Hashing more takes longer than verifying and translating what programs of that size mostly are: constants.
@@ -46,7 +45,7 @@ class CodeCache:
 
     def __init__(self, content: bytes | memoryview) -> None:
         """``content``: of the module's file, but for external constants, on which code does not depend."""
-        self._module = blake2b(content, digest_size=32).digest()
+        self._module = digest(content)
 
     def is_verified(self) -> bool:
         """Whether the module was verified before."""
