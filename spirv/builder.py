@@ -26,6 +26,9 @@ _FIND_UMSB: Final = 75
 _DEVICE: Final = 1
 _SUBGROUP: Final = 3
 _RELAXED: Final = 0
+_WORKGROUP: Final = 2
+_SUBGROUP: Final = 3
+_SHARED_IN_ORDER: Final = 0x108  # AcquireRelease | WorkgroupMemory
 
 
 class Id:
@@ -446,6 +449,41 @@ class Builder:
     def store_quad(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
         """Writes four neighbouring words of a buffer, by the number of the four."""
         self._store_vector(buffer, index, values)
+
+    # -- other invocations of the workgroup ------------------------------------------------------------
+
+    def shared(self, words: int) -> int:
+        """The memory of a workgroup: so many words."""
+        return self._declared.shared(words)
+
+    def load_shared(self, memory: int, index: Id) -> Id:
+        """A word of a workgroup's memory, as it is now."""
+        found = Id(self, self._declared.fresh(), U32)
+        place = self._place_shared(memory, index)
+        self._body += encode(Op.Load, self._declared.type(U32), found.number, place.number)
+        return found
+
+    def store_shared(self, memory: int, index: Id, value: Id) -> None:
+        """Writes a word of a workgroup's memory."""
+        self._body += encode(Op.Store, self._place_shared(memory, index).number, value.number)
+
+    def _place_shared(self, memory: int, index: Id) -> Id:
+        pointer = self._declared.pointer(StorageClass.Workgroup, self._declared.type(U32))
+        return self._emit(Op.AccessChain, pointer, _POINTER, memory, index)
+
+    def barrier(self) -> None:
+        """Waits for all invocations of the workgroup, whose writes to its memory are seen afterwards."""
+        scope, order = self.word(_WORKGROUP), self.word(_SHARED_IN_ORDER)
+        self._body += encode(Op.ControlBarrier, scope.number, scope.number, order.number)
+
+    def exchanged(self, value: Id, distance: int) -> Id:
+        """The value of the invocation of the subgroup whose number differs in the bits of a distance."""
+        self._declared.require("GroupNonUniformShuffle")
+        scope = self.word(_SUBGROUP)
+        found = Id(self, self._declared.fresh(), value.kind)
+        operands = (scope.number, value.number, self.word(distance).number)
+        self._body += encode(Op.GroupNonUniformShuffleXor, self._declared.type(value.kind), found.number, *operands)
+        return found
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
         """A word of a constant table; zero for one without words, which is in code that does not run."""

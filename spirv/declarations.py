@@ -178,6 +178,15 @@ class Declarations:
             found = self._known[key] = self._variable(pointer, StorageClass.Private, composite)
         return found
 
+    def shared(self, words: int) -> int:
+        """The variable of a workgroup's memory: so many words."""
+        type = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, words))
+        return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
+
+    def require(self, capability: str) -> None:
+        """Declares a capability."""
+        self._capabilities[capability] = None
+
     def input(self, kind: Kind, built_in: int) -> int:
         """The variable of a built-in input."""
         found = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)

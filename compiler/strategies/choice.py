@@ -14,11 +14,12 @@ from .contraction_tile import ContractionTile
 from .elements import Elements
 from .merge_sort import MergeSort
 from .neighbours import Neighbours
+from .rows import Rows
 from .scatter_in_order import ScatterInOrder
 from .shape_class import class_of
 from .strategy import Strategy
 
-STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, MergeSort, ScatterInOrder, Neighbours, Elements)
+STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, MergeSort, ScatterInOrder, Rows, Neighbours, Elements)
 """All strategies; the last takes every region."""
 
 

@@ -22,15 +22,13 @@ from ...ir.types import F32, I1, I64, ScalarType, TensorType
 from ..canonical.legacy import over_tensors
 from ..identities import identity_of, joined_by
 from ..rewrite import rewrite_named
+from ..rows import MAX_ALONE, fills_device
 from ..weights import iterations_of
 
 Values = Sequence[Value]
 
-MAX_REDUCED: Final = 2048
-"""Elements that an invocation reduces: sixteen results a word, each of so many, stay below 65,535 iterations."""
-
 RUN: Final = 256
-"""Elements that an invocation reduces where there are more than ``MAX_REDUCED``."""
+"""Elements that an invocation reduces where there are more than ``MAX_ALONE``."""
 
 MAX_PRODUCTS: Final = 16_384
 """Products that an invocation sums, half as many where there are more."""
@@ -56,14 +54,14 @@ def _reduce(builder: Builder, operation: Operation) -> Values | None:
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
     most = most_reduced(operation.regions[0].block)
-    if is_at_least(_reduced_count(values[0], axes), most + 1) is False:
+    if is_at_least(_reduced_count(values[0], axes), most + 1) is False or fills_device(operation):
         return None
     return reduced(builder, operation.regions[0], values, starts, axes)
 
 
 def most_reduced(body: Block) -> int:
     """Elements that an invocation reduces at most, by the loops that the body has itself."""
-    return max(2, MAX_REDUCED // (1 + sum(iterations_of(operation) for operation in body.operations)))
+    return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 
 def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:

@@ -22,6 +22,7 @@ from ...ir.sizes import Dim, Size, is_at_least, product
 from ...ir.types import I32, I64, TensorType, Type
 from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
+from ..rows import RowShape, Space, computed_of_rows, fills_device, is_long, spaces_of, spaces_over
 from ..weights import HEAVY, is_structure, iterations_of, lanes_of, words_of
 
 MAX_BINDINGS: Final = 12
@@ -65,18 +66,31 @@ class _Cluster:
         operations: from the last, the root, to the first.
         inputs: values that they use and do not define.
         has_loop: whether one of them loops.
+        has_reduction: whether one of them is a reduction.
         places: where each is read; the root's elements are read where they are written.
         depths: of structures around each, with itself.
         updated: what the root takes updates to in place, and nothing else reads.
         words: of the code of all, about.
     """
 
-    __slots__ = ("_lanes", "_numbers", "depths", "has_loop", "inputs", "operations", "places", "updated", "words")
+    __slots__ = (
+        "_lanes",
+        "_numbers",
+        "depths",
+        "has_loop",
+        "has_reduction",
+        "inputs",
+        "operations",
+        "places",
+        "updated",
+        "words",
+    )
 
     def __init__(self, root: Operation) -> None:
         self.operations = [root]
         self.inputs = dict.fromkeys(_inputs(root))
         self.has_loop = _name(root) in HEAVY
+        self.has_reduction = _name(root) == "reduce"
         self.places: dict[Operation, set[int]] = {root: {_ROOT}}
         self.depths = {root: int(is_structure(root))}
         self.updated = root.operands[0] if is_direct(root) else None
@@ -94,6 +108,7 @@ class _Cluster:
         self.inputs = self.with_operation(operation)
         self.operations.append(operation)
         self.has_loop |= _name(operation) in HEAVY
+        self.has_reduction |= _name(operation) == "reduce"
         self.places[operation] = self.places_of(operation, users)
         self.depths[operation] = self.depth_of(operation, users)
         self.words += self.words_with(operation, len(self.places[operation]))
@@ -115,7 +130,9 @@ class _Cluster:
                 continue
             # What only a user's body reads is no operand of it.
             positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
-            keys = [(place, user, position) for place in self.places[user] for position in positions]
+            # A reduction goes over its elements once, however often its result is read.
+            around = {_ROOT} if _name(user) == "reduce" else self.places[user]
+            keys = [(place, user, position) for place in around for position in positions]
             found.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
         return found
 
@@ -135,6 +152,7 @@ def _form(block: Block) -> None:
         for inner in operation.walk():
             for value in inner.operands:
                 users[value].append(operation)
+    of_rows = computed_of_rows(block)
     cluster_of: dict[Operation, _Cluster] = {}
     for operation in reversed(block.operations):
         name = _name(operation)
@@ -143,7 +161,7 @@ def _form(block: Block) -> None:
         using = {user for value in operation.results for user in users[value]}
         found = {cluster_of.get(user) for user in using}
         cluster = found.pop() if len(found) == 1 else None
-        if cluster is not None and _joins(operation, using, cluster):
+        if cluster is not None and _joins(operation, using, cluster, of_rows.get(operation)):
             cluster.add(operation, using)
         else:
             cluster = _Cluster(operation)
@@ -218,8 +236,15 @@ def _name(operation: Operation) -> str:
     return operation.name.removeprefix("stablehlo.")
 
 
-def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bool:
-    """Whether an operation may be computed where its only region needs it."""
+def _joins(operation: Operation, using: set[Operation], cluster: _Cluster, of_rows: RowShape | None) -> bool:
+    """Whether an operation may be computed where its only region needs it.
+
+    Args:
+        operation: to be computed.
+        using: its users.
+        cluster: that all of them are in.
+        of_rows: the rows that it is computed once for each of, if it follows a reduction.
+    """
     name = _name(operation)
     if len(cluster.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
         return False
@@ -236,11 +261,23 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster) -> bo
         return False
     if cluster.words + cluster.words_with(operation, len(places)) > MAX_WORDS:
         return False
+    space = None
+    if name == "reduce" or cluster.has_reduction:
+        rows = spaces_of([*cluster.operations, operation])
+        if rows is None and (spaces_of(cluster.operations) is not None or is_long(operation)):
+            return False
+        space = None if rows is None else rows[1][operation.results[0]]
+    elif of_rows is not None:
+        # Its reduction comes to be here as well.
+        spaces = spaces_over([*cluster.operations, operation], of_rows)
+        space = None if spaces is None else spaces[operation.results[0]]
     if name in HEAVY:
+        if space is Space.ROWS and fills_device(operation):
+            return True
         return not cluster.has_loop and places == {_ROOT}
     if iterations_of(operation) and cluster.has_loop and places != {_ROOT}:
         return False
-    if not names & _REPEATS:
+    if not names & _REPEATS or space is Space.ROWS:
         return True
     # Repeated work is accepted where it is cheap, and where it is little.
     repeats = any(_name(user) in _REPEATS - {"broadcast_in_dim"} or _grows(user) for user in using)

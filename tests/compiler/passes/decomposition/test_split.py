@@ -18,8 +18,9 @@ from pumice.compiler.passes.verification.verify import verify
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that small programs reach."""
-    for name, limit in (("MAX_REDUCED", 8), ("RUN", 4), ("MAX_PRODUCTS", 8), ("MAX_WINDOW_WORK", 0)):
+    for name, limit in (("MAX_ALONE", 8), ("RUN", 4), ("MAX_PRODUCTS", 8), ("MAX_WINDOW_WORK", 0)):
         monkeypatch.setattr(split, name, limit)
+    monkeypatch.setattr(split, "fills_device", lambda operation: False)
 
 
 def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operation]:

@@ -1,0 +1,192 @@
+"""Computations over rows: reductions of the innermost dimensions of one shape, and what else is of the same rows.
+
+A softmax is one: its maxima and sums are numbers of a row, and everything else is elements of rows. One kernel computes
+it if the invocations of a workgroup share a row (``strategies/rows.py``), which is always possible for what is found
+here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim
+from ..ir.types import ScalarType
+from .weights import HEAVY, iterations_of
+
+MAX_LENGTH = 1 << 16
+"""Elements of a row."""
+
+MAX_ALONE = 2048
+"""Elements that an invocation reduces alone: sixteen results a word, each of so many, stay below 65,535 iterations."""
+
+SHORT = 1 << 13
+"""Elements of a row that one workgroup reduces in little time."""
+
+MANY = 64
+"""Rows that keep a device busy, about."""
+
+_REDUCE = "stablehlo.reduce"
+
+
+class Space(Enum):
+    """Where a value is read: at each element of the rows, once a row, or elsewhere."""
+
+    ELEMENTS = "elements"
+    ROWS = "rows"
+    OTHER = "other"
+
+
+class RowShape(NamedTuple):
+    """The rows of a reduction.
+
+    Attributes:
+        rows: lengths of the dimensions that are kept, which are the first.
+        columns: lengths of those that are reduced.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what is reduced."""
+        return self.rows + self.columns
+
+    @property
+    def length(self) -> int:
+        """Elements of a row."""
+        return math.prod(self.columns)
+
+
+def rows_of(operation: Operation) -> RowShape | None:
+    """The rows of a reduction of the innermost dimensions; None of any other operation, and where it pays nothing."""
+    if operation.name != _REDUCE:
+        return None
+    shape = _known(operation.operands[0])
+    axes = sorted(operation.integers("dimensions"))
+    if shape is None or not axes or axes != list(range(len(shape) - len(axes), len(shape))):
+        return None
+    found = RowShape(shape[: axes[0]], shape[axes[0] :])
+    narrow = {bits for value in operation.results if (bits := _bits(value.tensor.scalar)) < 32}
+    return found if 0 not in shape and found.length <= MAX_LENGTH and len(narrow) <= 1 else None
+
+
+def fills_device(operation: Operation) -> bool:
+    """Whether a reduction of rows keeps devices busy with a workgroup a row; an invocation may loop long for one."""
+    rows = rows_of(operation)
+    if rows is None or any(iterations_of(each) for each in operation.regions[0].block.operations):
+        return False
+    return rows.length <= SHORT or math.prod(rows.rows) >= MANY
+
+
+def is_long(operation: Operation) -> bool:
+    """Whether a reduction is too long for one invocation to loop for an element."""
+    rows = rows_of(operation)
+    return rows is not None and rows.length > MAX_ALONE
+
+
+def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Space]] | None:
+    """The rows of a region, and where its values are read; None if it is not all over the same rows.
+
+    Args:
+        operations: of the region, each before those whose results it uses; the first is the root.
+    """
+    every = {rows_of(each) for each in operations if each.name == _REDUCE}
+    rows = every.pop() if len(every) == 1 else None
+    spaces = None if rows is None else spaces_over(operations, rows)
+    return None if rows is None or spaces is None else (rows, spaces)
+
+
+def spaces_over(operations: Sequence[Operation], rows: RowShape) -> dict[Value, Space] | None:
+    """Where values of a region are read, by rows; None if it is not all over these rows."""
+    spaces: dict[Value, Space] = {}
+    for value in operations[0].results:
+        if _is_of_rows(value, rows):
+            spaces[value] = Space.ROWS
+        elif _known(value) == rows.shape and operations[0].name != _REDUCE and _fills_words(value, rows):
+            spaces[value] = Space.ELEMENTS
+        else:
+            return None
+    for operation in operations:
+        own = {spaces.get(value) for value in operation.results} - {None}
+        space = own.pop() if len(own) == 1 else Space.OTHER
+        name = operation.name.removeprefix("stablehlo.")
+        if name in HEAVY and (operation.name != _REDUCE or space is not Space.ROWS):
+            return None
+        for position, value in enumerate(operation.operands):
+            read = _read(operation, position, space or Space.OTHER, rows)
+            spaces[value] = read if spaces.get(value, read) is read else Space.OTHER
+    return spaces
+
+
+def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
+    """What is computed once a row of reductions, and of which rows."""
+    found: dict[Value, RowShape] = {}
+    operations: dict[Operation, RowShape] = {}
+    for operation in block.operations:
+        if fills_device(operation):
+            rows = rows_of(operation)
+        elif operation.regions or len(operation.results) != 1:
+            rows = None
+        else:
+            rows = next((found[value] for value in operation.operands if value in found), None)
+            rows = rows if rows is not None and _is_of_rows(operation.results[0], rows) else None
+        if rows is not None:
+            operations[operation] = rows
+            found.update(dict.fromkeys(operation.results, rows))
+    return operations
+
+
+def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> Space:
+    """Where an operand is read, by where the result is."""
+    value = operation.operands[position]
+    name = operation.name.removeprefix("stablehlo.")
+    if operation.name == _REDUCE:
+        return Space.ELEMENTS if position < len(operation.results) else Space.OTHER
+    if space is Space.OTHER or operation.regions or len(operation.results) != 1:
+        return Space.OTHER
+    shape, given = _known(operation.results[0]), _known(value)
+    if name == "broadcast_in_dim" and given is not None and shape is not None:
+        axes = operation.integers("broadcast_dimensions")
+        places = [axis for axis, length in zip(axes, given, strict=True) if length != 1]
+        if space is Space.ELEMENTS:
+            kept = [axis for axis, length in enumerate(rows.rows) if length != 1]
+            if places == kept:
+                return Space.ROWS
+            return Space.ELEMENTS if given == shape and places == sorted(places) else Space.OTHER
+        return Space.ROWS if places == sorted(places) and _is_of_rows(value, rows) else Space.OTHER
+    if name == "reshape" and space is Space.ROWS:
+        return Space.ROWS if _is_of_rows(value, rows) else Space.OTHER
+    return space if name not in _MOVES and given == shape else Space.OTHER
+
+
+_MOVES = frozenset(
+    {"bitcast_convert", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather", "get_dimension_size"}
+    | {"pad", "reshape", "reverse", "slice", "transpose"}
+)
+
+
+def _is_of_rows(value: Value, rows: RowShape) -> bool:
+    """Whether a value has an element a row, in the same order."""
+    shape = _known(value)
+    return shape is not None and [each for each in shape if each != 1] == [each for each in rows.rows if each != 1]
+
+
+def _fills_words(value: Value, rows: RowShape) -> bool:
+    """Whether a row of a value fills whole words of memory."""
+    type = value.tensor.scalar
+    return rows.length * _bits(type) % 32 == 0
+
+
+def _bits(type: ScalarType) -> int:
+    return 8 if type.kind == "bool" or (type.kind == "float" and type.bits < 8) else type.bits
+
+
+def _known(value: Value) -> tuple[int, ...] | None:
+    lengths: tuple[Dim, ...] = value.tensor.lengths
+    found = tuple(length for length in lengths if isinstance(length, int))
+    return found if len(found) == len(lengths) else None

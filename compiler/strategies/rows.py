@@ -1,0 +1,401 @@
+"""Rows: reductions of the innermost dimensions with what is computed of the same rows, by workgroups that share a row.
+
+Each invocation has some of a row's elements, the next ones for neighbouring invocations. It joins its own, then
+invocations join theirs: those of a subgroup by exchanging values, subgroups through the workgroup's memory. Where an
+invocation has few elements, its code is written out for each, so that what several reductions and the result need is
+loaded and computed once, and stays in registers; else each of them goes over the row again.
+
+A body that is one associative and commutative operation joins elements in any order, any other in theirs: then an
+invocation has elements that follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ...spirv.builder import Id
+from ..codegen.elements import scalar_of, shape_of
+from ..codegen.index import Index, split
+from ..codegen.kernel import Kernel
+from ..codegen.lanes import Lane
+from ..codegen.region import KernelRegion, Shader, group_count
+from ..codegen.scalars import Scalar, storage_bits
+from ..ir.operation import Operation, Value
+from ..passes.rows import RowShape, Space, spaces_of
+from ..passes.weights import words_of
+from .joining import Join, Values, chosen, is_commutative, join_all, join_of, of_words, rounded, subgroup_of
+from .joining import words_of as words_of_values
+from .neighbours import QUAD
+from .strategy import Strategy, elements_cost
+
+SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
+"""Elements of an invocation, and invocations of a workgroup, that are aimed at, by the family of devices."""
+
+MAX_WORDS: Final = 1 << 14
+"""Words of code that is written out for each element, about: it is compiled within half a second."""
+
+
+_WORKGROUP: Final = 64
+"""Invocations of a workgroup of several rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Strategy):
+    """Rows of a workgroup.
+
+    Attributes:
+        invocations: that share a row, a power of two.
+        rows: of a workgroup.
+        width: neighbouring elements that an invocation has at a time.
+        unrolled: 1 where the code is written out for each element, 0 where it loops.
+    """
+
+    invocations: int
+    rows: int
+    width: int
+    unrolled: int
+    NAME: ClassVar[str] = "rows"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Rows]]:
+        """One: by the family's table, as far as the row's length allows."""
+        found = _rows_of(region)
+        if found is None or region.is_update:
+            return
+        shape, spaces = found
+        share, workgroup = SHARES.get(region.target.family, SHARES["default"])
+        workgroup = min(workgroup, region.target.max_workgroup_invocations)
+        width = _width(region, shape, spaces)
+        words = sum(words_of(each) for each in region.block.operations)
+        share = max(min(share, MAX_WORDS // words), width)
+        invocations = 1
+        while invocations < workgroup and shape.length > invocations * share and _has(shape, width, 2 * invocations):
+            invocations *= 2
+        if _is_ordered(region):
+            while shape.length // width % invocations:
+                invocations //= 2
+        unrolled = int(shape.length // invocations * words <= 2 * MAX_WORDS)
+        yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), width, unrolled)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region is over rows, of which each invocation has an element at least."""
+        found = _rows_of(region)
+        if found is None or region.is_update or self.invocations & (self.invocations - 1) or not self.invocations:
+            return False
+        shape, spaces = found
+        return (
+            1 <= self.width <= _width(region, shape, spaces)
+            and shape.length % self.width == 0
+            and all(self.width * bits % 32 == 0 for bits in _stored(region, spaces))
+            and _has(shape, self.width, self.invocations)
+            and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
+            and not (_is_ordered(region) and shape.length // self.width % self.invocations)
+        )
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        return _Writer(self, region).kernel()
+
+
+class _Writer:
+    def __init__(self, parameters: Rows, region: KernelRegion) -> None:
+        found = _rows_of(region)
+        assert found is not None
+        self._region = region
+        self._shape, self._spaces = found
+        self._share = parameters
+        self._shader = Shader(region)
+        self._shader.use_lanes()
+        self._builder = self._shader.builder
+        self._count = 1
+        for length in self._shape.rows:
+            self._count *= length
+        self._is_ordered = _is_ordered(region)
+        # As many rows, one after another, as have results that fill a word.
+        narrow = [storage_bits(scalar_of(value)) for value in region.results if self._is_packed(value)]
+        self._turns = 32 // min(narrow, default=32)
+        local = self._builder.built_in("LocalInvocationId")[0]
+        self._local = local
+        self._place = local % parameters.invocations if parameters.rows > 1 else local
+        self._reductions = 0
+        self._memory: tuple[int, int] | None = None
+
+    def kernel(self) -> Kernel:
+        builder, share = self._builder, self._share
+        units = -(-self._count // self._turns)
+        wanted = -(-units // share.rows)
+        groups = group_count(wanted, self._region.target)
+        unit = self._shader.group(groups)
+        if share.rows > 1:
+            unit = unit * share.rows + self._local // share.invocations
+        covered = groups[0] * groups[1] * groups[2] * share.rows
+        is_there = unit < units if covered > units else None
+        zeros = [builder.word(0) for value in self._region.results if self._is_packed(value)]
+        (root, *_) = self._region.block.operations[::-1][1:]
+
+        def turn(number: Id, words: Values) -> list[Scalar]:
+            row = unit * self._turns + number if self._turns > 1 else unit
+            if is_there is not None or self._count % self._turns:
+                row = (row < self._count).select(row, builder.word(self._count - 1))
+            if self._turns > 1 and share.invocations > subgroup_of(self._region.target):
+                # What was shared for the row before may still be read.
+                builder.barrier()
+            return self._row(row, number, list(words), is_there)
+
+        if self._turns > 1:
+            found = self._shader.frame.fold(root, self._turns, zeros, turn)
+            self._store_packed(unit, found, is_there)
+        else:
+            turn(builder.word(0), [])
+        return self._shader.finish((share.invocations * share.rows, 1, 1), groups)
+
+    def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
+        """Computes a row; gives the words of narrow results with its own added."""
+        frame, builder, region = self._shader.frame, self._builder, self._region
+        parts = split(builder, row, self._shape.rows)
+        for operation in region.block.operations[:-1]:
+            if operation.name == "stablehlo.reduce":
+                totals = self._reduced(operation, parts)
+                frame.keep(operation.results[0], Index(builder, self._shape.rows, parts), totals)
+            elif self._spaces.get(operation.results[0]) is Space.ROWS:
+                frame.at(operation.results[0], self._of_row(operation.results[0], parts))
+        wide = [each for each, value in enumerate(region.results) if self._is_of_elements(value)]
+        if wide:
+            self._when(is_there, lambda: self._store_elements(wide, parts))
+        packed = 0
+        for each, value in enumerate(region.results):
+            if each in wide:
+                continue
+            type = scalar_of(value)
+            bits = frame.scalars.to_words(type, frame.at(value, self._of_row(value, parts)))
+            if self._is_packed(value):
+                shift = number % (32 // storage_bits(type)) * storage_bits(type)
+                word = words[packed]
+                assert isinstance(word, Id)
+                words[packed] = word | bits[0] << shift
+                packed += 1
+                continue
+
+            def store(each: int = each, bits: list[Id] = bits) -> None:
+                builder.store_words(self._shader.outputs[each], row * len(bits), bits)
+
+            self._when(self._is_first(is_there), store)
+        return words
+
+    def _reduced(self, operation: Operation, parts: Sequence[Id]) -> list[Scalar]:
+        """What a reduction gives for a row."""
+        frame, join = self._shader.frame, join_of(self._shader.frame, operation)
+        count = len(operation.results)
+        values, starts = operation.operands[:count], operation.operands[count:]
+
+        def elements(base: Id) -> list[list[Scalar]]:
+            return [[frame.at(value, index) for value in values] for index in self._indices(base, parts)]
+
+        def flat(chains: Sequence[Values]) -> list[Scalar]:
+            """In order they are one chain, else one for each of the neighbours."""
+            return [scalar for chain in ([join_all(chains, join)] if self._is_ordered else chains) for scalar in chain]
+
+        def apart(found: Values) -> list[Values]:
+            return [found[at : at + count] for at in range(0, len(found), count)]
+
+        def step(base: Id, found: Values) -> list[Scalar]:
+            given = apart(flat(elements(base)))
+            return flat([join(chain, each) for chain, each in zip(apart(found), given, strict=True)])
+
+        begun = flat(elements(self._base(self._builder.word(0))))
+        found = apart(self._over_row(operation, begun, step))
+        total = self._across(join_all(found, join), join)
+        return rounded(frame, operation, join([frame.scalar(start) for start in starts], total))
+
+    def _across(self, values: Values, join: Join) -> Values:
+        """What the invocations of a row have together, from what each has."""
+        target, builder, count = self._region.target, self._builder, self._share.invocations
+        scalars = self._shader.scalars
+        distance = 1
+        while distance < count and distance < subgroup_of(target):
+            words = [builder.exchanged(word, distance) for word in words_of_values(scalars, values)]
+            values = self._ordered(values, of_words(scalars, values, words), distance, join)
+            distance *= 2
+        if distance == count:
+            return values
+        words = words_of_values(scalars, values)
+        places = self._share.invocations * self._share.rows // distance
+        if self._memory is None or self._memory[1] < len(words):
+            self._memory = builder.shared(2 * places * len(words)), len(words)
+        memory = self._memory[0]
+        if distance == 1:
+            # Without exchanges: pairs of what was joined before, through one half of the memory after the other.
+            while distance < count:
+                words = words_of_values(scalars, values)
+                first = self._first(places * len(words))
+                self._put(memory, first, self._local, words)
+                others = self._got(memory, first, self._local ^ distance, values)
+                values = self._ordered(values, others, distance, join)
+                distance *= 2
+            return values
+        first = self._first(places * len(words))
+        builder.when(
+            (self._local % distance).equals(0), lambda: self._put_only(memory, first, self._local // distance, words)
+        )
+        builder.barrier()
+        begin = (self._local // count) * (count // distance) if self._share.rows > 1 else builder.word(0)
+        total: Values | None = None
+        for number in range(count // distance):
+            given = self._got(memory, first, begin + number, values)
+            total = given if total is None else join(total, given)
+        assert total is not None
+        return total
+
+    def _ordered(self, values: Values, others: Values, distance: int, join: Join) -> Values:
+        """What this invocation and its partner have, joined in the order of invocations."""
+        is_first = (self._local & distance).equals(0)
+        return join(chosen(is_first, values, others), chosen(is_first, others, values))
+
+    def _first(self, words: int) -> int:
+        """Where the next values that are shared begin: what was shared before the last barrier may still be read."""
+        self._reductions += 1
+        return words * (self._reductions % 2)
+
+    def _put(self, memory: int, first: int, place: Id, words: Sequence[Id]) -> None:
+        self._put_only(memory, first, place, words)
+        self._builder.barrier()
+
+    def _put_only(self, memory: int, first: int, place: Id, words: Sequence[Id]) -> None:
+        for position, word in enumerate(words):
+            self._builder.store_shared(memory, place * len(words) + (first + position), word)
+
+    def _got(self, memory: int, first: int, place: Id, like: Values) -> list[Scalar]:
+        scalars = self._shader.scalars
+        count = len(words_of_values(scalars, like))
+        words = [self._builder.load_shared(memory, place * count + (first + position)) for position in range(count)]
+        return of_words(scalars, like, words)
+
+    # -- the elements of a row -------------------------------------------------------------------------
+
+    def _over_row(
+        self,
+        operation: Operation,
+        starts: Values,
+        step: Callable[[Id, Values], Values],
+        skipped: int = 1,
+    ) -> list[Scalar]:
+        """Values after a step for each place of an invocation but for some first ones."""
+        builder, share = self._builder, self._share
+        places, rest = divmod(self._shape.length, share.width * share.invocations)
+        values = list(starts)
+        if share.unrolled:
+            for number in range(skipped, places):
+                values = list(step(self._base(builder.word(number)), values))
+        else:
+            values = self._shader.frame.fold(
+                operation, places - skipped, values, lambda number, found: step(self._base(number + skipped), found)
+            )
+        if rest:
+            last = self._place + places * share.invocations
+            values = self._shader.frame.conditional(
+                self._place < rest // share.width, lambda: step(last, values), lambda: values
+            )
+        return values
+
+    def _base(self, number: Id) -> Id:
+        """Which of the row's runs of neighbours an invocation has at a place."""
+        if not self._is_ordered:
+            return number * self._share.invocations + self._place
+        return self._place * (self._shape.length // (self._share.width * self._share.invocations)) + number
+
+    def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
+        width = self._share.width
+        found = []
+        for lane in range(width):
+            column = Lane(base, width, lane, 1) if width > 1 else base
+            inner = Index(self._builder, self._shape.columns, linear=column).parts
+            found.append(Index(self._builder, self._shape.shape, [*parts, *inner]))
+        return found
+
+    def _store_elements(self, results: Sequence[int], parts: Sequence[Id]) -> None:
+        frame, (root, *_) = self._shader.frame, self._region.block.operations[::-1][1:]
+
+        def step(base: Id, _: Values) -> list[Scalar]:
+            indices = self._indices(base, parts)
+            for each in results:
+                value = self._region.results[each]
+                self._shader.store(each, [(index, frame.at(value, index)) for index in indices])
+            return []
+
+        self._over_row(root, [], step, 0)
+
+    # -- results of rows -------------------------------------------------------------------------------
+
+    def _store_packed(self, unit: Id, words: Values, is_there: Id | None) -> None:
+        """Writes results that several rows share a word of."""
+        packed = [each for each, value in enumerate(self._region.results) if self._is_packed(value)]
+
+        def store() -> None:
+            for each, word in zip(packed, words, strict=True):
+                value = self._region.results[each]
+                lanes = 32 // storage_bits(scalar_of(value))
+                assert isinstance(word, Id) and isinstance(value.tensor.count, int)
+                if lanes == self._turns:
+                    self._builder.store(self._shader.outputs[each], unit, word)
+
+        self._when(self._is_first(is_there), store)
+
+    def _is_of_elements(self, value: Value) -> bool:
+        return self._spaces[value] is Space.ELEMENTS
+
+    def _is_packed(self, value: Value) -> bool:
+        return not self._is_of_elements(value) and storage_bits(scalar_of(value)) < 32
+
+    def _of_row(self, value: Value, parts: Sequence[Id]) -> Index:
+        """Where a value has the element of a row."""
+        long = iter([part for part, length in zip(parts, self._shape.rows, strict=True) if length != 1])
+        shape = shape_of(value)
+        zero = self._builder.word(0)
+        return Index(self._builder, shape, [zero if length == 1 else next(long) for length in shape])
+
+    def _is_first(self, is_there: Id | None) -> Id | None:
+        if self._share.invocations == 1:
+            return is_there
+        first = self._place.equals(0)
+        return first if is_there is None else first & is_there
+
+    def _when(self, condition: Id | None, run: Callable[[], None]) -> None:
+        if condition is None:
+            run()
+        else:
+            self._builder.when(condition, run)
+
+
+def _rows_of(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | None:
+    """The rows of a region, and where its values are read."""
+    operations = region.block.operations[-2::-1]
+    if not operations or list(operations[0].results) != region.results:
+        return None
+    return spaces_of(operations)
+
+
+def _is_ordered(region: KernelRegion) -> bool:
+    """Whether a body joins elements in their order only."""
+    return not all(is_commutative(each) for each in region.block.operations if each.name == "stablehlo.reduce")
+
+
+def _stored(region: KernelRegion, spaces: Mapping[Value, Space]) -> list[int]:
+    """Bits of the elements of results that have elements of rows."""
+    return [storage_bits(scalar_of(value)) for value in region.results if spaces[value] is Space.ELEMENTS]
+
+
+def _width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
+    """How many neighbours fill an access."""
+    given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
+    bits = min([storage_bits(scalar_of(value)) for value in given] + _stored(region, spaces), default=32)
+    width = max(QUAD // bits, 1)
+    while shape.length % width:
+        width //= 2
+    return width
+
+
+def _has(shape: RowShape, width: int, invocations: int) -> bool:
+    """Whether each of so many invocations has elements of a row."""
+    return shape.length // width >= invocations
