@@ -24,7 +24,6 @@ _FIND_UMSB: Final = 75
 
 # Scopes, and memory semantics of atomic instructions.
 _DEVICE: Final = 1
-_SUBGROUP: Final = 3
 _RELAXED: Final = 0
 _WORKGROUP: Final = 2
 _SUBGROUP: Final = 3

@@ -183,10 +183,6 @@ class Declarations:
         type = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, words))
         return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
 
-    def require(self, capability: str) -> None:
-        """Declares a capability."""
-        self._capabilities[capability] = None
-
     def input(self, kind: Kind, built_in: int) -> int:
         """The variable of a built-in input."""
         found = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)

@@ -26,7 +26,7 @@ from pumice.spirv.words import read_binary
 
 Array = npt.NDArray[Any]
 
-_SUBGROUPS = {Op.GroupNonUniformShuffle: "GroupNonUniformShuffle"}
+_SUBGROUPS = dict.fromkeys((Op.GroupNonUniformShuffle, Op.GroupNonUniformShuffleXor), "GroupNonUniformShuffle")
 
 EMULATED = Target()
 NATIVE = Target(int64=True, float16=True)
