@@ -37,6 +37,8 @@ from timed_process import TimedProcess, Times, ratio
 
 import pumice
 from pumice.compiler.codegen.device_target import target_of
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.pipeline import Origin, compile_data
 from pumice.files import write_whole
 from pumice.hal_vulkan import DeviceProfile, DeviceType
 
@@ -91,13 +93,26 @@ def slug(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in ".-" else "_" for letter in name)
 
 
-def build(name: str, case: Case, device: DeviceProfile, side: str) -> Path:
-    """The module of a side. iree-compile's are kept, by program and release."""
-    if side == "pumice":
-        path = _MODULES / f"{slug(name)}.vmfb"
-        module = pumice.compile(case.text, file_name=name, device=device)
-        write_whole(path, lambda file: file.write(module))
-        return path
+def build(name: str, case: Case, target: Target) -> Path:
+    """Our module for a target."""
+    path = _MODULES / f"{slug(name)}.vmfb"
+    module = compile_data(case.text.encode(), name, target).module
+    write_whole(path, lambda file: file.write(module))
+    return path
+
+
+def tuned(name: str, case: Case, device: DeviceProfile, uri: str, database: Path, seconds: float) -> Target:
+    """The target of a device after a case was tuned on it."""
+    from pumice.tuning.tuner import tune_program
+
+    target, done = tune_program(case.text.encode(), name, Origin(), device, uri, path=database, seconds=seconds)
+    for line in (*done.refused, *([f"{name}: {done.left} not done"] if done.left else ())):
+        click.echo(line, err=True)
+    return target
+
+
+def build_peer(name: str, case: Case) -> Path:
+    """iree-compile's module, which is kept by program and release."""
     compiler = tool("iree-compile")
     release = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
     key = hashlib.sha256(release + case.text.encode()).hexdigest()[:16]
@@ -147,18 +162,16 @@ def library_of(device: DeviceProfile) -> str | None:
     return "CuPy" if is_nvidia and importlib.util.find_spec("cupy") is not None else None
 
 
-def measure(name: str, device: DeviceProfile, uri: str, rounds: int, seconds: float) -> Result:
+def measure(name: str, device: DeviceProfile, target: Target, uri: str, rounds: int, seconds: float) -> Result:
     """The case, checked and timed."""
     case = CASES[name]
     result = Result(name, case)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-kernels-")))
-        sides = {
-            "pumice": stack.enter_context(worker(build(name, case, device, "pumice"), name, folder / "pumice", uri))
-        }
+        sides = {"pumice": stack.enter_context(worker(build(name, case, target), name, folder / "pumice", uri))}
         result.nbytes = check(name, case, folder, "pumice", None) + sum(each.nbytes for each in case.arrays())
         try:
-            module = build(name, case, device, "iree-compile")
+            module = build_peer(name, case)
             peer = stack.enter_context(worker(module, name, folder / "iree-compile", uri))
             check(name, case, folder, "iree-compile", "pumice")
             sides["iree-compile"] = peer
@@ -218,10 +231,20 @@ def show(console: Console, results: list[Result], peaks: tuple[float, float], ti
 @click.option("--case", "words", multiple=True, metavar="WORD", help="Only cases with this word; several add up.")
 @click.option("--rounds", default=9, show_default=True, help="Turns of the two sides, at most.")
 @click.option("--seconds", default=4.0, show_default=True, help="A case stops after this, but takes three rounds.")
+@click.option("--tune", "database", type=click.Path(path_type=Path), help="Tune each case first, by this database.")
+@click.option("--tune-time", default=30.0, show_default=True, help="Seconds of tuning for a case.")
 @click.option("--json", "json_file", type=click.Path(), help="Write the raw samples (ns) here.")
 @click.option("--check", "checked", is_flag=True, help="Exit with 1 if a goal is missed.")
 def main(
-    uri: str, cpu: int | None, words: tuple[str, ...], rounds: int, seconds: float, json_file: str | None, checked: bool
+    uri: str,
+    cpu: int | None,
+    words: tuple[str, ...],
+    rounds: int,
+    seconds: float,
+    database: Path | None,
+    tune_time: float,
+    json_file: str | None,
+    checked: bool,
 ) -> None:
     """Prints times, ratios with their spread, and shares of the measured peaks."""
     names = [name for name in CASES if not words or any(word.lower() in name.lower() for word in words)]
@@ -236,7 +259,10 @@ def main(
         bandwidth, arithmetic = np.max([process.ask("run", 1) for _ in range(3)], axis=0)
     results = []
     for name in names:
-        results.append(measure(name, profile, uri, rounds, seconds))
+        target = target_of(profile)
+        if database is not None:
+            target = tuned(name, CASES[name], profile, uri, database, tune_time)
+        results.append(measure(name, profile, target, uri, rounds, seconds))
         print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     where = f"core {cpu}" if cpu is not None else "all cores"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -16,6 +16,7 @@ from ..cache import CachedFile
 from ..compiler.codegen.device_target import DeviceFacts, target_of
 from ..compiler.codegen.target import Target
 from ..files import reading_errors, write_whole
+from ..records import dataclass
 from ..status import InvalidArgumentError, NotFoundError
 
 _FORM: Final = "pumice tuning 1"

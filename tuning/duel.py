@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from ..closing import Closing
 from ..compiler.codegen.kernel import Kernel
 from ..compiler.codegen.region import KernelRegion
 from ..compiler.ir.types import ShapedType
+from ..records import dataclass
 from ..runtime.device import Device
 from ..study.definition.point import Point
 from ..study.definition.sample import Sample
@@ -36,14 +38,15 @@ _SAMPLING: Final = Sampling(
     min_samples=_ENDLESS,
     max_samples=_ENDLESS,
     time_limit=1e9,
-    block=3,
+    block=1,
     reference=False,
 )
-_MIN_BLOCKS: Final = 3
-_MAX_BLOCKS: Final = 12
+_MIN_ROUNDS: Final = 6
+"""As many samples of each as a comparison at the level takes."""
+_MAX_ROUNDS: Final = 36
 _MAX_SECONDS: Final = 2.0
-_HOPELESS: Final = 1.2
-"""Of the other's time, after the first blocks."""
+_HOPELESS: Final = {1: 2.0, 3: 1.2}
+"""From this round on, a challenger that takes so many times as long is dropped."""
 _CONFIDENCE: Final = 0.95
 _WORTH: Final = 0.02
 """Of the time, at least: less is not worth another strategy."""
@@ -54,7 +57,7 @@ Words = npt.NDArray[np.int32]
 
 
 class Contestant(Closing):
-    """A kernel on a device, with arguments of its own; its times, in nanoseconds, come in blocks.
+    """A kernel on a device, with arguments of its own; its times are in nanoseconds.
 
     Calling sequence: ``Contestant`` → ``results``, ``take_block`` → ``close``.
     """
@@ -100,7 +103,7 @@ class Contestant(Closing):
         return workload.results()[-self._count :]
 
     def take_block(self) -> None:
-        """Measures a few calls."""
+        """Measures a call."""
         self._run.take_block(throttled=False)
 
     @property
@@ -145,14 +148,15 @@ def duel(holder: Contestant, challenger: Contestant, deadline: float) -> Compari
         deadline: of ``time.monotonic``.
     """
     end = time.monotonic() + _MAX_SECONDS
-    for count in range(_MAX_BLOCKS):
+    for count in range(1, _MAX_ROUNDS + 1):
         for one in random.sample((holder, challenger), 2):
             one.take_block()
-        now = time.monotonic()
-        if count + 1 >= _MIN_BLOCKS:
-            if now > end or np.median(challenger.times) > _HOPELESS * np.median(holder.times):
-                break
-        elif now > deadline:
+        now, ratio = time.monotonic(), np.median(challenger.times) / np.median(holder.times)
+        if ratio > min((most for first, most in _HOPELESS.items() if count >= first), default=math.inf):
+            break
+        if count >= _MIN_ROUNDS and now > end:
+            break
+        if count < _MIN_ROUNDS and now > deadline:
             return None
     return compare(
         holder.times,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from ..compiler.calling_convention import CallingConvention
@@ -16,6 +15,7 @@ from ..compiler.strategies.choice import ranked
 from ..compiler.strategies.shape_class import class_of
 from ..compiler.strategies.strategy import Strategy
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
+from ..records import dataclass
 
 _MOST: Final = 16
 """Strategies that are measured for a region: the first by estimate."""
@@ -38,8 +38,8 @@ class TunableRegion:
 def tunable_regions(
     data: bytes, file_name: str, target: Target, origin: Origin, convention: CallingConvention | None = None
 ) -> list[TunableRegion]:
-    """The regions of a program, one a class; without those whose strategy is fixed, or whose lengths depend on the
-    call.
+    """The regions of a program, one a class; without those whose strategy is fixed, whose lengths depend on the
+    call, or that compute nothing.
 
     Raises: as for ``compiler.pipeline.compile_data``.
     """
@@ -51,7 +51,8 @@ def tunable_regions(
     for executable in program.executables:
         _, function = entry_of(executable)
         region = kernel_region(function, target)
-        if STRATEGY in function.attributes or symbols_in(region.block):
+        is_empty = any(value.tensor.count == 0 for value in region.results)
+        if STRATEGY in function.attributes or symbols_in(region.block) or is_empty:
             continue
         name = class_of(region)
         candidates = tuple(dict.fromkeys(ranked(region)))[:_MOST]

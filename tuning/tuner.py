@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
 from ..compiler.calling_convention import CallingConvention
 from ..compiler.codegen.device_target import target_of
+from ..compiler.codegen.kernel import Kernel
 from ..compiler.codegen.target import Target
 from ..compiler.ir.source import CompileError
 from ..compiler.pipeline import Origin
-from ..compiler.strategies.strategy import Strategy
+from ..records import dataclass
 from ..status import DeviceLostError, PumiceError
 from ..study.statistics.comparison import Verdict
 from ..study.workloads.workload import DevicePool
@@ -128,22 +130,27 @@ class _Tuner:
 
     def region(self, region: TunableRegion, pool: DevicePool) -> bool:
         """Measures the strategies for a region that were not tried; returns whether none is left."""
-        texts = {each.text(): each for each in region.candidates}
+        texts = [each.text() for each in region.candidates]
         known = self._database.findings.get(region.name)
-        if known is None or known.winner not in texts:
-            first = next(iter(texts))
-            known = Finding(first, (first,))
-        waiting = [text for text in texts if text not in known.tried]
+        tried = known.tried if known is not None else texts[:1]
+        waiting = [text for text in texts if text not in tried]
         self._done += len(texts) - 1 - len(waiting)
-        if waiting:
-            with tempfile.TemporaryDirectory(prefix="pumice-tuning-") as folder:
-                waiting = self._measure(region, texts, known, waiting, pool, Path(folder))
-        return not waiting
+        if not waiting or time.monotonic() >= self._deadline:
+            return not waiting
+        kernels = _kernels(region)
+        if known is None or known.winner not in kernels:
+            first = next(iter(kernels))
+            known = Finding(first, (first,))
+        # What is too much for one kernel needs no measurement.
+        known = Finding(known.winner, (*known.tried, *(text for text in waiting if text not in kernels)), known.ratio)
+        waiting = [text for text in texts if text not in known.tried]
+        with tempfile.TemporaryDirectory(prefix="pumice-tuning-") as folder:
+            return not self._measure(region, kernels, known, waiting, pool, Path(folder))
 
     def _measure(
         self,
         region: TunableRegion,
-        texts: dict[str, Strategy],
+        kernels: Mapping[str, Kernel],
         known: Finding,
         waiting: list[str],
         pool: DevicePool,
@@ -151,9 +158,8 @@ class _Tuner:
     ) -> list[str]:
         """Lets the others challenge the one that holds; returns those that time was up for."""
         types = [value.tensor for value in region.region.results]
-        kernel = texts[known.winner].emit(region.region)
-        bindings = bindings_of(region.region, kernel, folder)
-        holder = Contestant(kernel, bindings, pool, self._uri, folder)
+        bindings = bindings_of(region.region, kernels[known.winner], folder)
+        holder = Contestant(kernels[known.winner], bindings, pool, self._uri, folder)
         try:
             while waiting and time.monotonic() < self._deadline:
                 text = waiting.pop(0)
@@ -161,8 +167,7 @@ class _Tuner:
                     self._progress.measuring(region.name, text, self._done, self.total)
                 challenger = None
                 try:
-                    kernel = texts[text].emit(region.region)
-                    challenger = Contestant(kernel, bindings, pool, self._uri, folder)
+                    challenger = Contestant(kernels[text], bindings, pool, self._uri, folder)
                     if same_results(types, holder, challenger):
                         found = duel(holder, challenger, self._deadline)
                         if found is None:
@@ -172,9 +177,9 @@ class _Tuner:
                             known = Finding(text, known.tried, known.ratio * found.ratio)
                     else:
                         self.refused.append(f"{text}: not the results of {known.winner}; {region.name}")
-                except (CompileError, PumiceError) as error:
-                    if isinstance(error, DeviceLostError):
-                        raise
+                except DeviceLostError:
+                    raise
+                except PumiceError as error:
                     self.refused.append(f"{text}: {error}; {region.name}")
                 finally:
                     if challenger is not None:
@@ -189,3 +194,12 @@ class _Tuner:
         if not waiting and self._progress is not None:
             self._progress.finished(region.name, known)
         return waiting
+
+
+def _kernels(region: TunableRegion) -> dict[str, Kernel]:
+    """The kernels of the strategies for a region, without those that are too much for one."""
+    found = {}
+    for each in region.candidates:
+        with contextlib.suppress(CompileError):
+            found[each.text()] = each.emit(region.region)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Final
 
 from ..codegen.kernel import Kernel
@@ -17,6 +18,7 @@ from .neighbours import Neighbours
 from .rows import Rows
 from .scatter_in_order import ScatterInOrder
 from .shape_class import class_of
+from .shipped import SHIPPED
 from .strategy import Strategy
 
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, MergeSort, ScatterInOrder, Rows, Neighbours, Elements)
@@ -94,10 +96,16 @@ def strategy_from(text: str) -> Strategy | None:
 
 
 def tuned_strategy(region: KernelRegion) -> Strategy | None:
-    """What was measured to be the fastest for the class of a region on its target, if it takes the region."""
-    text = dict(region.target.tuned).get(class_of(region)) if region.target.tuned else None
-    found = strategy_from(text) if text else None
-    return found if found is not None and found.takes(region) else None
+    """What was measured to be the fastest for the class of a region on its target or family, if it takes the region."""
+    target = region.target
+    shipped = SHIPPED.get(target.family, ())
+    if not target.tuned and not shipped:
+        return None
+    name = class_of(region)
+    texts = [text for each, text in target.tuned if each == name]
+    texts += [text for pattern, text in shipped if fnmatchcase(name, pattern)]
+    found = (strategy_from(text) for text in texts)
+    return next((each for each in found if each is not None and each.takes(region)), None)
 
 
 def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:

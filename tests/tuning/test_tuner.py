@@ -39,7 +39,7 @@ PROFILE = pumice.list_devices()[0]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is faster does not matter here."""
-    monkeypatch.setattr(duel, "_MAX_BLOCKS", 3)
+    monkeypatch.setattr(duel, "_MAX_ROUNDS", 6)
 
 
 @pytest.fixture
