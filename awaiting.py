@@ -1,18 +1,21 @@
 """``await`` on a wait source: in asyncio coroutines, and in native functions that are coroutines.
 
 Whoever drives a native coroutine sets ``driving``: then ``await`` yields the source to it, and the invocation suspends.
-Anywhere else a callback tells the running asyncio loop. Nothing blocks.
+Anywhere else the source is looked at first, if it answers quickly, and then a callback tells the running asyncio loop.
+Nothing blocks.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from .notification import Notifies
 from .status import FailedPreconditionError, PumiceError
+from .waiting import Look, WaitMode, give_way
 
 if TYPE_CHECKING:  # programs without it start sooner
     import asyncio
@@ -25,6 +28,43 @@ class Driving(threading.local):
 
 
 driving = Driving()
+
+
+def look_for(
+    source: Any, mode: WaitMode | None = None, deadline: float | None = None, ended: Callable[[], object] = bool
+) -> Generator[None, None, bool]:
+    """Looks at a source that says it answers quickly, between the other callbacks of an asyncio loop.
+
+    Args:
+        source: a wait source with ``quick_query``, and perhaps ``look`` (hal/semaphore.py); else it is asked once.
+        mode: how to wait; ``None`` is as the device was opened.
+        deadline: ``monotonic()`` seconds at which to stop.
+        ended: whether to stop; asked each time.
+
+    Returns:
+        whether it is ready, or ``ended``. Raises its failure.
+    """
+    looks: Look | None = None
+    began = until = 0.0
+    while True:
+        give_way()  # the driver's thread may be waiting for this core
+        if ended() or source.query():
+            if looks is not None:
+                looks.found(monotonic() - began)
+            return True
+        now = monotonic()
+        if looks is None:
+            look = getattr(source, "look", None)
+            looks = None if look is None else look(mode)
+            if looks is None:
+                return False
+            began = now
+            until = now + looks.length(now)
+            until = until if deadline is None else min(until, deadline)
+        if now >= until:
+            looks.missed(now - began)
+            return False
+        yield
 
 
 def await_source(source: Notifies) -> Generator[Any, Any, None]:
@@ -45,6 +85,10 @@ def await_source(source: Notifies) -> Generator[Any, Any, None]:
         raise FailedPreconditionError(
             "await on a wait source needs a running asyncio loop, or a native function that is a coroutine"
         )
+    if getattr(type(source), "quick_query", False):
+        yield  # the loop's other callbacks first: the work may be done by then
+        if (yield from look_for(source)):
+            return
     future: asyncio.Future[None] = loop.create_future()
 
     def settle(error: PumiceError | None) -> None:

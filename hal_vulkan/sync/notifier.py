@@ -134,7 +134,8 @@ class Notifier:
         """Arms a callback; see ``TimelineSemaphore.notify`` and ``SemaphoreNotification``."""
         notification = SemaphoreNotification(self, semaphore, callback, despite_failure)
         with self._lock:
-            self._sweep_cancelled()
+            if self._unswept:
+                self._sweep_cancelled()
             if self._thread is None and not self._stopping:
                 self._start()
             semaphore.notifications.push(value, notification)
@@ -159,7 +160,8 @@ class Notifier:
             notifications.move_due(self._ready, semaphore.reached, semaphore.failure)
             if not notifications:
                 self._armed.discard(semaphore)
-        if self._ready:
+        # A running thread looks whether something is ready, with the lock, before it sleeps or waits.
+        if self._ready and self._doing != _RUNNING:
             self.wake()
 
     def cancelled(self, semaphore: Notified) -> None:
@@ -169,6 +171,9 @@ class Notifier:
         next call does.
         """
         self._unswept.append(semaphore)
+        self._try_sweep()
+
+    def _try_sweep(self) -> None:
         if self._lock.acquire(False):
             try:
                 self._sweep_cancelled()
@@ -197,6 +202,8 @@ class Notifier:
 
     def wake(self) -> None:
         """Makes the thread look again: a callback is due, or a queue got work whose signals callbacks wait for."""
+        if self._doing == _WAITING and self._wake is None and not self._ready:
+            return  # it looks again at the queue's next completion
         with self._lock:
             if self._doing == _SLEEPING:
                 self._doing = _RUNNING
@@ -254,6 +261,8 @@ class Notifier:
                         semaphores[count] = self._wake
                         values[count] = self._wake_value + 1
                         count += 1
+            if self._unswept:
+                self._try_sweep()  # what was cancelled while this thread held the lock
             if not count:
                 self._asleep.acquire()
                 continue

@@ -27,7 +27,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "": {"status", "lazy", "vm", "hal", "hal_vulkan", "runtime", "compiler", "jit"},
     "closing": set(),
     "status": set(),
-    "awaiting": {"status", "notification"},
+    "awaiting": {"status", "notification", "waiting"},
     "install_hints": {"status"},
     "notification": {"status"},
     "files": {"status"},

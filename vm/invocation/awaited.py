@@ -10,8 +10,9 @@ from collections.abc import Callable, Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from ...awaiting import look_for
 from ...status import PumiceError, StatusCode
-from ...waiting import Look, WaitMode, give_way
+from ...waiting import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, timed_out
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
@@ -97,30 +98,10 @@ class AwaitedInvocation:
         """Performs a wait: looks at its source between the event loop's other callbacks, and then arms it."""
         yield
         if mode != "block" and can_defer(frame):
-            source = frame.sources[0]
-            looks: Look | None = None
-            began = until = 0.0
             try:
-                while True:
-                    give_way()  # the driver's thread may be waiting for this core
-                    if self._ending is not None or source.query():
-                        if looks is not None:
-                            looks.found(monotonic() - began)
-                        frame.complete()
-                        return
-                    now = monotonic()
-                    if looks is None:
-                        look = getattr(source, "look", None)
-                        looks = None if look is None else look(mode)
-                        if looks is None:
-                            break
-                        began = now
-                        until = now + looks.length(now)
-                        until = until if deadline is None else min(until, deadline)
-                    if now >= until:
-                        looks.missed(now - began)
-                        break
-                    yield
+                if (yield from look_for(frame.sources[0], mode, deadline, self._has_ended)):
+                    frame.complete()
+                    return
             except PumiceError as error:
                 frame.complete(error)
                 return
@@ -144,6 +125,9 @@ class AwaitedInvocation:
         finally:
             self._future = None
             armed.cancel()
+
+    def _has_ended(self) -> bool:
+        return self._ending is not None
 
     def needs_this_thread(self) -> bool:
         """Whether it cannot go on while the calling thread blocks."""

@@ -137,4 +137,4 @@ def test_bound_values_are_called_and_waited_for(session: pumice.Session, profile
             ("program.never", "DeadlineExceededError"),
             ("program.fails", "UnavailableError"),
         ]
-        assert profile.calls[0].waits_ns is not None and profile.calls[0].waits_ns >= 0.04e9
+        assert profile.calls[0].waits_ns is not None and profile.calls[0].waits_ns >= 0.03e9
