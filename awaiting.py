@@ -13,7 +13,6 @@ from collections.abc import Callable, Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from .notification import Notifies
 from .status import FailedPreconditionError, PumiceError
 from .waiting import Look, WaitMode, give_way
 
@@ -33,10 +32,10 @@ driving = Driving()
 def look_for(
     source: Any, mode: WaitMode | None = None, deadline: float | None = None, ended: Callable[[], object] = bool
 ) -> Generator[None, None, bool]:
-    """Looks at a source that says it answers quickly, between the other callbacks of an asyncio loop.
+    """Looks at a source that was not ready when it was asked, between the other callbacks of an asyncio loop.
 
     Args:
-        source: a wait source with ``quick_query``, and perhaps ``look`` (hal/semaphore.py); else it is asked once.
+        source: a wait source with ``quick_query``; it is asked again if it has ``look`` (hal/semaphore.py).
         mode: how to wait; ``None`` is as the device was opened.
         deadline: ``monotonic()`` seconds at which to stop.
         ended: whether to stop; asked each time.
@@ -44,30 +43,25 @@ def look_for(
     Returns:
         whether it is ready, or ``ended``. Raises its failure.
     """
-    looks: Look | None = None
-    began = until = 0.0
-    while True:
+    look = getattr(source, "look", None)
+    looks: Look | None = None if look is None else look(mode)
+    if looks is None:
+        return False
+    began = now = monotonic()
+    until = now + looks.length(now)
+    until = until if deadline is None else min(until, deadline)
+    while now < until:
+        yield
         give_way()  # the driver's thread may be waiting for this core
         if ended() or source.query():
-            if looks is not None:
-                looks.found(monotonic() - began)
+            looks.found(monotonic() - began)
             return True
         now = monotonic()
-        if looks is None:
-            look = getattr(source, "look", None)
-            looks = None if look is None else look(mode)
-            if looks is None:
-                return False
-            began = now
-            until = now + looks.length(now)
-            until = until if deadline is None else min(until, deadline)
-        if now >= until:
-            looks.missed(now - began)
-            return False
-        yield
+    looks.missed(now - began)
+    return False
 
 
-def await_source(source: Notifies) -> Generator[Any, Any, None]:
+def await_source(source: Any) -> Generator[Any, Any, None]:
     """The ``__await__`` of every wait source.
 
     Raises:
@@ -87,7 +81,8 @@ def await_source(source: Notifies) -> Generator[Any, Any, None]:
         )
     if getattr(type(source), "quick_query", False):
         yield  # the loop's other callbacks first: the work may be done by then
-        if (yield from look_for(source)):
+        give_way()
+        if source.query() or (yield from look_for(source)):
             return
     future: asyncio.Future[None] = loop.create_future()
 

@@ -115,9 +115,9 @@ class AsyncioLoop(Loop):
         """Notes an invocation that a coroutine of the loop drives; raises AbortedError if the loop has ended."""
         if self._guard is None:
             self._watch()
-        if not self.add(one):
-            self.remove(one)
-            assert self._ended is not None
+        self._active.add(one)
+        if self._ended is not None:  # see Loop.add
+            self._active.discard(one)
             raise self._ended.again()
 
     def _watch(self) -> None:

@@ -208,7 +208,7 @@ class AsyncInvocation:
         cancelled = armed is not None and armed.cancel()
         idle = try_abort(self._state)
         if not idle:
-            interrupt_step(self._state)
+            interrupt_step(self._state, self._state._stack)
         # A loop that has ended may never call what was scheduled on it.
         if cancelled or (idle and self._loop.is_closed):
             self._loop.call(self._resume)

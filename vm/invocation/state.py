@@ -256,10 +256,10 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
                 done = stack.step() if deadline is None else step_until(stack, deadline)
             finally:
                 ticket.thread = 0
-                _leave(state)
+                leave_step(state)
         finally:
             if state._thread:
-                _leave(state)  # an interrupt came before the first call
+                leave_step(state)  # an interrupt came before the first call
             if observer is not None:
                 observer.leave_step()
             gate.end_step()
@@ -278,7 +278,15 @@ def _step(state: InvokeState, deadline: float | None) -> StatusCode:
     return StatusCode.OK
 
 
-def _leave(state: InvokeState) -> None:
+class Stepping(Protocol):
+    """What ``leave_step`` and ``interrupt_step`` know of an invocation."""
+
+    _thread: int
+    _guard: Guard | None
+
+
+def leave_step(state: Stepping) -> None:
+    """Notes that a step is over."""
     with _interrupting:
         state._thread = 0
     if state._guard is not None:
@@ -290,10 +298,9 @@ def _leave(state: InvokeState) -> None:
 _interrupting: Final = threading.RLock()
 
 
-def interrupt_step(state: InvokeState) -> None:
-    """Interrupts the step under way in another thread, if there is one, as soon as it is in translated code."""
+def interrupt_step(state: Stepping, stack: Stack | None) -> None:
+    """Interrupts the step of a stack in another thread, if one is under way, as soon as it is in translated code."""
     with _interrupting:
-        stack = state._stack
         if state._thread and state._guard is None and stack is not None:
             state._guard = guard_of(stack, time.monotonic())
             state._guard.enter(state._thread)
