@@ -186,8 +186,8 @@ def main(uri: str, rounds: int, calls: int, json_file: str | None, check: bool) 
         missed = missed or best / ours < TARGET or best / theirs < PEER_TARGET or one / ours < ONE_TARGET
     Console(width=None if sys.stdout.isatty() else 110).print(table)
     print(
-        "bound: the largest possible speed-up, from the CPU time of synchronous calls. Targets: at 8 in flight, in the "
-        f"better way, {TARGET} of synchronous and {PEER_TARGET} of the peer; at 1 in the loop {ONE_TARGET} of synchronous."
+        "bound: the largest possible speed-up, from the CPU time of synchronous calls. At 8 in flight, in the better "
+        f"way, the targets are {TARGET} of synchronous and {PEER_TARGET} of the peer; at 1 in the loop {ONE_TARGET}."
     )
     if json_file:
         Path(json_file).write_text(json.dumps({"rates": raw, "bounds": bounds}))
