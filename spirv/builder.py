@@ -470,6 +470,29 @@ class Builder:
         pointer = self._declared.pointer(StorageClass.Workgroup, self._declared.type(U32))
         return self._emit(Op.AccessChain, pointer, _POINTER, memory, index)
 
+    def shared_quads(self, words: int) -> int:
+        """An array of so many words, a multiple of four, that the invocations of a workgroup share."""
+        return self._declared.shared_quads(words // 4)
+
+    def read_shared(self, array: int, index: Id, width: int) -> list[Id]:
+        """1 or 4 neighbouring words of a shared array, the index a multiple of their number; read each time."""
+        kind = Kind("u", 32, width)
+        found = Id(self, self._declared.fresh(), kind)
+        place = self._shared_place(array, index, width)
+        self._body += encode(Op.Load, self._declared.type(kind), found.number, place.number)
+        return [found] if width == 1 else [self.emit(Op.CompositeExtract, U32, found, each) for each in range(width)]
+
+    def write_shared(self, array: int, index: Id, values: Sequence[Id]) -> None:
+        """Writes 1 or 4 neighbouring words of a shared array, the index a multiple of their number."""
+        kind = Kind("u", 32, len(values))
+        value = values[0] if len(values) == 1 else self.emit(Op.CompositeConstruct, kind, *values)
+        self._body += encode(Op.Store, self._shared_place(array, index, len(values)).number, value.number)
+
+    def _shared_place(self, array: int, index: Id, width: int) -> Id:
+        pointer = self._declared.pointer(StorageClass.Workgroup, self._declared.type(Kind("u", 32, width)))
+        inner = () if width == 4 else (index % 4,)
+        return self._emit(Op.AccessChain, pointer, _POINTER, array, self.quotient(index, 4), *inner)
+
     def barrier(self) -> None:
         """Waits for all invocations of the workgroup, whose writes to its memory are seen afterwards."""
         scope, order = self.word(_WORKGROUP), self.word(_SHARED_IN_ORDER)

@@ -153,6 +153,12 @@ class Declarations:
         self._names += encode(Op.Name, found, *string_words(name))
         return found
 
+    def shared_quads(self, quads: int) -> int:
+        """The variable of an array of four words each that a workgroup shares; another one each time."""
+        element = self.type(Kind("u", 32, 4))
+        type = self.type_of(Op.TypeArray, element, self.constant(U32, quads))
+        return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
+
     def push_constants(self, count: int) -> int:
         """The variable of push constants: a structure of so many words."""
         found = self._known.get(("push constants",))

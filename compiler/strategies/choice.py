@@ -20,8 +20,17 @@ from .scatter_in_order import ScatterInOrder
 from .shape_class import class_of
 from .shipped import SHIPPED
 from .strategy import Strategy
+from .workgroup_tile import WorkgroupTile
 
-STRATEGIES: Final[tuple[type[Strategy], ...]] = (ContractionTile, MergeSort, ScatterInOrder, Rows, Neighbours, Elements)
+STRATEGIES: Final[tuple[type[Strategy], ...]] = (
+    ContractionTile,
+    WorkgroupTile,
+    MergeSort,
+    ScatterInOrder,
+    Rows,
+    Neighbours,
+    Elements,
+)
 """All strategies; the last takes every region."""
 
 

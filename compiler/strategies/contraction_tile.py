@@ -12,35 +12,20 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from ...spirv.builder import Id
-from ..codegen.contractions import (
-    Products,
-    operands_along,
-    products_of,
-    products_per_element,
-    result_of,
-    summed,
-    working_type,
-)
-from ..codegen.elements import Frame, scalar_of, shape_of
+from ..codegen.contractions import Products, products_of, result_of, summed
+from ..codegen.elements import Frame, scalar_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
-from ..codegen.region import KernelRegion, Shader, group_count
-from ..codegen.scalars import Scalar, as_id, storage_bits
+from ..codegen.region import KernelRegion, Shader
+from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..ir.operation import Operation
-from ..ir.sizes import Size
+from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Place, Sides, contraction_in, fits, products_in
 from .strategy import LOAD, Strategy, number_of
-
-_HEROES: Final = ("dot_general", "convolution")
-_MIN_PRODUCTS: Final = 1 << 16
-"""Below, a kernel takes no time to run, and a larger one takes longer to compile."""
 
 _MIN_RUN: Final = 16
 _MAX_STEP: Final = 32
 """So few products are one step, whose places are known: neighbouring windows share what they have in common."""
-
-_WORDS: Final = 1 << 13
-"""Products that an invocation of a kernel has to compute for each product in its code, to be worth compiling it."""
 
 
 class Tile(NamedTuple):
@@ -83,22 +68,6 @@ class _Along(NamedTuple):
     width: int
 
 
-def _axes(hero: Operation) -> tuple[int, int]:
-    """The dimension of rows, -1 if there is none, and that of columns.
-
-    Columns are the last dimension. Rows are best another that columns share no operand with, as in a product of
-    matrices: all columns of a row share a factor, and all rows of a column.
-    """
-    shape, sides = shape_of(hero.result), operands_along(hero)
-    long = [axis for axis, length in enumerate(shape) if length != 1]
-    if not long:
-        return -1, len(shape) - 1
-    *others, columns = long
-    apart = [axis for axis in others if not sides[axis] & sides[columns]]
-    fewer = [axis for axis in others if len(sides[axis]) == 1]
-    return (apart or fewer or others or [-1])[-1], columns
-
-
 @dataclass(frozen=True, slots=True)
 class ContractionTile(Strategy):
     """A tile of the result for each invocation.
@@ -124,140 +93,53 @@ class ContractionTile(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ContractionTile]]:
         """Tiles of the family's table, by how many loads they need for a product."""
-        hero = region.only(_HEROES)
-        if hero is None:
-            return
-        count = number_of(hero.result.tensor.count) * number_of(products_per_element(hero))
-        if count < _MIN_PRODUCTS:
+        hero = contraction_in(region)
+        if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
         for tile in TILES.get(region.target.family, TILES["default"]):
             strategy = cls(*tile)
-            yield count * strategy._cost(hero, region.target), strategy
+            yield products_in(hero) * strategy._cost(hero, region.target), strategy
 
     def _cost(self, hero: Operation, target: Target) -> float:
-        """Of a product, where the device is busy."""
-        axes, sides = _axes(hero), operands_along(hero)
+        """Of a product."""
+        grid = self._grid(hero)
         elements = self.rows * self.columns
         cost = 1.0
         for side in range(2):
-            differ = [axis >= 0 and side in sides[axis] for axis in axes]
+            differ = [side in operands for operands in grid.operands]
             factors = (self.rows if differ[0] else 1) * (self.columns if differ[1] else 1)
             load = LOAD / self.across + 1 if self.shuffled and not differ[1] else LOAD
             cost += load * factors / elements
-        computed, groups = 1, 1
-        units = self.rows * self.down, self.columns * self.across
-        for length, unit in zip(self._lengths(hero), units, strict=True):
-            groups *= -(-length // unit)
-            computed *= -(-length // unit) * unit
-        others = number_of(hero.result.tensor.count) // max(math.prod(self._lengths(hero)), 1)
-        wasted = computed * others / max(number_of(hero.result.tensor.count), 1)
-        waves = -(-groups * others // target.compute_units)
-        idle = waves * target.compute_units / (groups * others)
-        return cost * wasted * idle
+        return cost * grid.cost(target)
+
+    def _grid(self, hero: Operation) -> ContractionGrid:
+        return ContractionGrid(hero, Sides(self.rows, self.columns), Sides(self.down, self.across))
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the only loop is a contraction of real numbers whose tile fits into the result."""
-        hero = region.only(_HEROES)
-        if hero is None or region.is_update or len(region.results) != 1:
-            return False
-        shape, kind = shape_of(hero.result), working_type(scalar_of(hero.result)).kind
-        if shape != shape_of(region.results[0]) or not shape or kind in ("bool", "complex"):
-            return False
-        if any(isinstance(length, Size) for value in (hero.result, *hero.operands) for length in shape_of(value)):
-            return False
-        rows, columns = self._lengths(hero)
-        lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
-        if self.shuffled and (
-            self.across != region.target.subgroup_size or "shuffle" not in region.target.subgroup_operations
-        ):
-            return False
+        hero, target = contraction_in(region), region.target
+        is_subgroup = self.across == target.subgroup_size and "shuffle" in target.subgroup_operations
         return (
-            1 <= self.rows <= rows
-            and 1 <= self.columns <= columns
-            and 1 <= self.across * self.down <= region.target.max_workgroup_invocations
+            hero is not None
+            and fits(region, hero, Sides(self.rows, self.columns))
+            and 1 <= self.across * self.down <= target.max_workgroup_invocations
             and self.depth >= 1
-            and self.columns % lanes == 0
-            and columns % lanes == 0
+            and (is_subgroup or not self.shuffled)
         )
-
-    def _lengths(self, hero: Operation) -> tuple[int, int]:
-        shape = shape_of(hero.result)
-        rows, columns = _axes(hero)
-        return number_of(shape[rows]) if rows >= 0 else 1, number_of(shape[columns])
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
-        hero = region.only(_HEROES)
+        hero = contraction_in(region)
         assert hero is not None
-        shader = Shader(region)
-        builder, shape = shader.builder, [number_of(length) for length in shape_of(hero.result)]
-        axes, lengths, sides = _axes(hero), self._lengths(hero), (self.rows, self.columns)
-        units = self.rows * self.down, self.columns * self.across
-        groups = list(shape)
-        for axis, length, unit in zip(axes, lengths, units, strict=True):
-            if axis >= 0:
-                groups[axis] = -(-length // unit)
-        count = math.prod(groups)
-        workgroups = group_count(count, region.target)
-        group = shader.group(workgroups)
+        shader, grid = Shader(region), self._grid(hero)
 
-        def write() -> None:
-            parts = split(builder, group, groups)
-            across, down, _ = builder.built_in("LocalInvocationId")
-            wanted = [builder.word(0), (parts[axes[1]] * self.across + across) * self.columns]
-            if axes[0] >= 0:
-                wanted[0] = (parts[axes[0]] * self.down + down) * self.rows
-            # Tiles at the end begin early enough to end with the result, and leave out what others write.
-            starts = []
-            for start, length, side, unit in zip(wanted, lengths, sides, units, strict=True):
-                last = builder.word(length - side)
-                starts.append(start if length % unit == 0 else (start < last).select(start, last))
-            tile: list[list[Index]] = []
-            for row in range(self.rows):
-                tile.append([])
-                for column in range(self.columns):
-                    place = list(parts)
-                    if axes[0] >= 0:
-                        place[axes[0]] = starts[0] + row
-                    place[axes[1]] = starts[1] + column
-                    tile[-1].append(Index(builder, shape, place))
-            apart = operands_along(hero)
-            lane = across if self.shuffled else None
-            along = _Along(
-                frozenset(apart[axes[0]] if axes[0] >= 0 else ()),
-                frozenset(apart[axes[1]]),
-                lane,
-                self.across,
-                self.depth,
-            )
-            indices = [index for row in tile for index in row]
-            for index, found in zip(indices, _sums(shader.frame, hero, tile, along), strict=True):
-                shader.frame.keep(hero.result, index, [found])
-            self._store(shader, indices, wanted, starts, axes)
+        def compute(place: Place) -> list[Scalar]:
+            lane = place.across if self.shuffled else None
+            rows, columns = grid.operands
+            along = _Along(rows, columns, lane, self.across, self.depth)
+            return _sums(shader.frame, hero, place.tile, along)
 
-        if math.prod(workgroups) == count:
-            write()
-        else:
-            builder.when(group < count, write)
-        return shader.finish((self.across, self.down, 1), workgroups)
-
-    def _store(
-        self, shader: Shader, tile: Sequence[Index], wanted: Sequence[Id], starts: Sequence[Id], axes: tuple[int, int]
-    ) -> None:
-        """Writes a tile but for what begins before the place that was wanted, which another invocation writes."""
-        (result,) = shader.region.results
-        lanes = max(32 // storage_bits(scalar_of(result)), 1)
-        for first in range(0, len(tile), lanes):
-            here = shader.builder.boolean(True)
-            for side in range(2):
-                if starts[side] is not wanted[side]:
-                    here = here & (tile[first].parts[axes[side]] >= wanted[side])
-            indices = tile[first : first + lanes]
-
-            def write(indices: Sequence[Index] = indices) -> None:
-                shader.store(0, [(index, shader.frame.at(result, index)) for index in indices])
-
-            shader.builder.when(here, write)
+        return grid.emit(shader, compute)
 
 
 def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along: _Along) -> list[Scalar]:

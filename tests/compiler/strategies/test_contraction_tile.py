@@ -17,6 +17,8 @@ from pumice.compiler.ir.operation import Operation
 from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.contraction_tile import ContractionTile
 from pumice.compiler.strategies.elements import Elements
+from pumice.compiler.strategies.strategy import Strategy
+from pumice.compiler.strategies.workgroup_tile import WorkgroupTile
 
 Array = npt.NDArray[Any]
 
@@ -76,13 +78,35 @@ CASES = {
     "1x1": convolution("1x5x6x300", "1x1x300x12", "1x5x6x12", "pad = [[0, 0], [0, 0]]"),
 }
 LAVAPIPE = dataclasses.replace(EMULATED, subgroup_size=8, subgroup_operations=("shuffle",))
-TILES = [
-    ContractionTile(4, 4, 8, 8, 4, 0),
-    ContractionTile(1, 4, 16, 1, 7, 0),
-    ContractionTile(3, 8, 2, 4, 1, 0),
-    ContractionTile(4, 4, 8, 2, 8, 1),
-    ContractionTile(1, 1, 8, 1, 12, 1),
-]
+VECTORS = {"a column", "a row"}
+SHARING = {"depthwise", "grouped"}
+STRATEGIES: dict[Strategy, set[str]] = {
+    ContractionTile(4, 4, 8, 8, 4, 0): {*VECTORS, "halves, odd"},
+    ContractionTile(1, 4, 16, 1, 7, 0): {"halves, odd"},
+    ContractionTile(3, 8, 2, 4, 1, 0): {*VECTORS, "halves, odd", "3x3", "grouped"},
+    ContractionTile(4, 4, 8, 2, 8, 1): {*VECTORS, "halves, odd"},
+    ContractionTile(1, 1, 8, 1, 12, 1): {"halves, odd", "halves"},
+    WorkgroupTile(2, 4, 4, 8, 16): {
+        *VECTORS,
+        *SHARING,
+        "halves, odd",
+        "3x3",
+        "doubles",
+        "strided",
+        "dilated",
+        "1x1",
+        "runs and a rest",
+    },
+    WorkgroupTile(4, 4, 2, 1, 4): {*VECTORS, *SHARING, "halves, odd", "doubles", "3x3"},
+}
+"""What each does not take: tiles larger than the result, two rows in a word, factors that are not shared."""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_what_a_strategy_takes(strategy: Strategy) -> None:
+    blocks = {name: function_of(text).regions[0].block for name, text in CASES.items()}
+    refused = {name for name, block in blocks.items() if not strategy.takes(KernelRegion(block, "main", LAVAPIPE))}
+    assert refused == STRATEGIES[strategy]
 
 
 def arguments_of(function: Operation) -> list[Array]:
@@ -97,22 +121,16 @@ def arguments_of(function: Operation) -> list[Array]:
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("tile", TILES, ids=str)
-@pytest.mark.parametrize("name", CASES)
-def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, tile: ContractionTile) -> None:
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [(name, strategy) for strategy, refused in STRATEGIES.items() for name in CASES if name not in refused],
+    ids=str,
+)
+def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strategy: Strategy) -> None:
     function = function_of(CASES[name])
     block = function.regions[0].block
-    if not tile.takes(KernelRegion(block, "main", LAVAPIPE)):
-        vectors = name in ("a column", "a row") and tile.rows > 1
-        assert (
-            vectors
-            or name == "halves, odd"
-            or (name == "halves" and tile.columns % 2)
-            or (name in ("3x3", "grouped") and tile.columns == 8)
-        )
-        return
     arguments = arguments_of(function)
-    (found,) = run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=tile), block, arguments)
+    (found,) = run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=strategy), block, arguments)
     (wanted,) = by_definition(function, arguments)
     narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(found.dtype), 1e-5)
     np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
@@ -124,7 +142,7 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
     function = function_of(CASES[name])
     block = function.regions[0].block
     arguments = arguments_of(function)
-    strategies = [Elements(), *(each for each in TILES if each.takes(KernelRegion(block, "main", LAVAPIPE)))]
+    strategies = [Elements(), *(each for each, refused in STRATEGIES.items() if name not in refused)]
     found = [
         run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=each), block, arguments)[0].tobytes()
         for each in strategies

@@ -1,0 +1,215 @@
+"""Which elements of a contraction's result each workgroup and each invocation computes, and how they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from ...spirv.builder import Id
+from ..codegen.contractions import operands_along, products_per_element, working_type
+from ..codegen.elements import scalar_of, shape_of
+from ..codegen.index import Index, split
+from ..codegen.kernel import Kernel
+from ..codegen.lengths import KernelBuilder
+from ..codegen.region import KernelRegion, Shader, group_count
+from ..codegen.scalars import Scalar, storage_bits
+from ..codegen.target import Target
+from ..ir.operation import Operation
+from ..ir.sizes import Size
+from .strategy import number_of
+
+MIN_PRODUCTS: Final = 1 << 16
+"""Below, a kernel takes no time to run, and a larger one takes longer to compile."""
+
+_HEROES: Final = ("dot_general", "convolution")
+
+
+class Sides(NamedTuple):
+    """Numbers along the rows and the columns of a result."""
+
+    rows: int
+    columns: int
+
+
+class Place(NamedTuple):
+    """Where an invocation is.
+
+    Attributes:
+        tile: the elements that it computes, row by row.
+        parts: of its workgroup, by dimension; those of rows and columns do not count.
+        row: the first of its workgroup.
+        column: the first of its workgroup.
+        down: its number along the rows of the workgroup.
+        across: its number along the columns.
+    """
+
+    tile: Sequence[Sequence[Index]]
+    parts: Sequence[Id]
+    row: Id
+    column: Id
+    down: Id
+    across: Id
+
+
+class ContractionGrid:
+    """The result of a contraction, divided among workgroups and invocations.
+
+    Columns are the last dimension that is not of length 1. Rows are best another that columns share no operand with, as
+    in a product of matrices: all columns of a row share a factor, and all rows of a column.
+
+    Args:
+        hero: the contraction.
+        tile: elements of an invocation.
+        group: invocations of a workgroup.
+        is_whole: whether tiles at the end of the result begin earlier as whole workgroups, not each for itself; rows
+            are then all dimensions that differ in the same operand, as the places of a picture.
+
+    Attributes:
+        operands: those that differ from row to row, and from column to column.
+        lengths: of the rows and columns.
+        count: workgroups.
+    """
+
+    def __init__(self, hero: Operation, tile: Sides, group: Sides, is_whole: bool = False) -> None:
+        self._hero = hero
+        self._tile, self._group, self._is_whole = tile, group, is_whole
+        self._shape = [number_of(length) for length in shape_of(hero.result)]
+        self._axes = axes_of(hero, is_whole)
+        along = operands_along(hero)
+        self.operands = [frozenset(along[axes[0]]) if axes else frozenset[int]() for axes in self._axes]
+        self.lengths = lengths_of(hero, is_whole)
+        self._units = Sides(tile.rows * group.rows, tile.columns * group.columns)
+        # Workgroups by dimension: the last one of rows counts for all of them.
+        self._groups = list(self._shape)
+        for axes, length, unit in zip(self._axes, self.lengths, self._units, strict=True):
+            for axis in axes:
+                self._groups[axis] = -(-length // unit) if axis == axes[-1] else 1
+        self.count = math.prod(self._groups)
+
+    def cost(self, target: Target) -> float:
+        """What is computed more than once or for nothing, and what idles, as a factor of the work."""
+        computed = math.prod(-(-length // unit) * unit for length, unit in zip(self.lengths, self._units, strict=True))
+        waves = -(-self.count // target.compute_units)
+        return computed / max(math.prod(self.lengths), 1) * waves * target.compute_units / max(self.count, 1)
+
+    def emit(self, shader: Shader, compute: Callable[[Place], Sequence[Scalar]]) -> Kernel:
+        """The kernel, of what computes the elements of an invocation's tile."""
+        builder = shader.builder
+        workgroups = group_count(self.count, shader.region.target)
+        group = shader.group(workgroups)
+
+        def write() -> None:
+            parts = split(builder, group, self._groups)
+            across, down, _ = builder.built_in("LocalInvocationId")
+            wanted, starts, firsts = [], [], []
+            for side, local in enumerate((down, across)):
+                axes, length, unit, tile = self._axes[side], self.lengths[side], self._units[side], self._tile[side]
+                first = parts[axes[-1]] * unit if axes else builder.word(0)
+                start = first + local * tile if axes else first
+                wanted.append(start)
+                # Tiles at the end begin early enough to end with the result, and leave out what others write.
+                if length % unit and self._is_whole:
+                    wanted[-1] = first
+                    first = (first < length - unit).select(first, length - unit)
+                    start = first + local * tile
+                elif length % unit:
+                    start = (start < length - tile).select(start, length - tile)
+                starts.append(start)
+                firsts.append(first)
+            rows, columns = (
+                [start + each for each in range(size)] for start, size in zip(starts, self._tile, strict=True)
+            )
+            tiled = [[self.index(builder, parts, row, column) for column in columns] for row in rows]
+            place = Place(tiled, parts, firsts[0], firsts[1], down, across)
+            for found, index in zip(compute(place), (each for row in tiled for each in row), strict=True):
+                shader.frame.keep(self._hero.result, index, [found])
+            is_there = [
+                [each >= want if start is not want else builder.boolean(True) for each in numbers]
+                for numbers, start, want in zip((rows, columns), starts, wanted, strict=True)
+            ]
+            self._store(shader, tiled, *is_there)
+
+        if math.prod(workgroups) == self.count:
+            write()
+        else:
+            builder.when(group < self.count, write)
+        return shader.finish((self._group.columns, self._group.rows, 1), workgroups)
+
+    def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
+        """The place of an element of the result."""
+        place = list(parts)
+        rows, columns = self._axes
+        for axes, number in ((rows, row), (columns, column)):
+            numbers = split(builder, number, [self._shape[axis] for axis in axes])
+            for axis, part in zip(axes, numbers, strict=True):
+                place[axis] = part
+        return Index(builder, self._shape, place)
+
+    def _store(
+        self, shader: Shader, tile: Sequence[Sequence[Index]], rows: Sequence[Id], columns: Sequence[Id]
+    ) -> None:
+        """Writes the rows and columns of a tile that no other invocation writes."""
+        (result,) = shader.region.results
+        lanes = max(32 // storage_bits(scalar_of(result)), 1)
+        step = len(columns) if all(each.value for each in columns) else lanes
+        for row, is_row in zip(tile, rows, strict=True):
+            for first in range(0, len(row), step):
+                indices = row[first : first + step]
+
+                def write(indices: Sequence[Index] = indices) -> None:
+                    shader.frame.load_ahead(result, indices)
+                    shader.store(0, [(index, shader.frame.at(result, index)) for index in indices])
+
+                shader.builder.when(is_row & columns[first], write)
+
+
+def contraction_in(region: KernelRegion) -> Operation | None:
+    """The contraction or convolution of real numbers that is a region's only loop, if its lengths are known."""
+    hero = region.only(_HEROES)
+    if hero is None or region.is_update or len(region.results) != 1:
+        return None
+    shape, kind = shape_of(hero.result), working_type(scalar_of(hero.result)).kind
+    if shape != shape_of(region.results[0]) or not shape or not hero.result.tensor.count or kind in ("bool", "complex"):
+        return None
+    values = hero.result, *hero.operands
+    return None if any(isinstance(length, Size) for value in values for length in shape_of(value)) else hero
+
+
+def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = False) -> bool:
+    """Whether a tile is not larger than the result, and its rows are whole words."""
+    lengths, columns = lengths_of(hero, is_whole), lengths_of(hero).columns
+    lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
+    return (
+        1 <= tile.rows <= lengths.rows
+        and 1 <= tile.columns <= lengths.columns
+        and tile.columns % lanes == 0
+        and columns % lanes == 0
+    )
+
+
+def products_in(hero: Operation) -> int:
+    """Products of a contraction."""
+    return number_of(hero.result.tensor.count) * number_of(products_per_element(hero))
+
+
+def lengths_of(hero: Operation, is_whole: bool = False) -> Sides:
+    """How many rows and columns the result of a contraction has."""
+    shape = shape_of(hero.result)
+    rows, columns = (math.prod(number_of(shape[axis]) for axis in axes) for axes in axes_of(hero, is_whole))
+    return Sides(rows, columns)
+
+
+def axes_of(hero: Operation, is_whole: bool = False) -> tuple[list[int], list[int]]:
+    """The dimensions of rows, of which there may be none, and of columns."""
+    shape, sides = shape_of(hero.result), operands_along(hero)
+    long = [axis for axis, length in enumerate(shape) if length != 1]
+    if not long:
+        return [], [len(shape) - 1]
+    *others, columns = long
+    apart = [axis for axis in others if not sides[axis] & sides[columns]]
+    fewer = [axis for axis in others if len(sides[axis]) == 1]
+    *_, rows = [[], *([axis] for axis in apart or fewer or others)]
+    if is_whole and apart:
+        rows = [axis for axis in apart if sides[axis] == sides[rows[0]]]
+    return rows, [columns]
