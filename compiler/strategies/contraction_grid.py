@@ -32,7 +32,7 @@ class Sides(NamedTuple):
     columns: int
 
 
-class Place(NamedTuple):
+class TilePlace(NamedTuple):
     """Where an invocation is.
 
     Attributes:
@@ -93,7 +93,7 @@ class ContractionGrid:
         waves = -(-self.count // target.compute_units)
         return computed / max(math.prod(self.lengths), 1) * waves * target.compute_units / max(self.count, 1)
 
-    def emit(self, shader: Shader, compute: Callable[[Place], Sequence[Scalar]]) -> Kernel:
+    def emit(self, shader: Shader, compute: Callable[[TilePlace], Sequence[Scalar]]) -> Kernel:
         """The kernel, of what computes the elements of an invocation's tile."""
         builder = shader.builder
         workgroups = group_count(self.count, shader.region.target)
@@ -121,7 +121,7 @@ class ContractionGrid:
                 [start + each for each in range(size)] for start, size in zip(starts, self._tile, strict=True)
             )
             tiled = [[self.index(builder, parts, row, column) for column in columns] for row in rows]
-            place = Place(tiled, parts, firsts[0], firsts[1], down, across)
+            place = TilePlace(tiled, parts, firsts[0], firsts[1], down, across)
             for found, index in zip(compute(place), (each for row in tiled for each in row), strict=True):
                 shader.frame.keep(self._hero.result, index, [found])
             is_there = [

@@ -20,34 +20,12 @@ from ..codegen.region import KernelRegion, Shader
 from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..ir.operation import Operation
-from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Place, Sides, contraction_in, fits, products_in
+from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
 from .strategy import LOAD, Strategy, number_of
 
 _MIN_RUN: Final = 16
 _MAX_STEP: Final = 32
 """So few products are one step, whose places are known: neighbouring windows share what they have in common."""
-
-
-class Tile(NamedTuple):
-    """What ``ContractionTile`` has by these names."""
-
-    rows: int
-    columns: int
-    across: int
-    down: int
-    depth: int
-    shuffled: int
-
-
-_SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
-
-TILES: Final[dict[str, tuple[Tile, ...]]] = {
-    # A CPU runs the 8 invocations of a subgroup as one vector, and loads for each in turn, except that 128 bits take
-    # little more than 32. A shuffle is one instruction. Local memory is memory like any other.
-    "cpu": tuple(Tile(*sides, 8, 1, 8, 1) for sides in _SIDES),
-    "default": tuple(Tile(*sides, 8, 8, 4, 0) for sides in ((8, 8), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
-}
-"""Tiles to choose among, by the family of devices."""
 
 
 class _Along(NamedTuple):
@@ -97,8 +75,8 @@ class ContractionTile(Strategy):
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
         for tile in TILES.get(region.target.family, TILES["default"]):
-            strategy = cls(*tile)
-            yield products_in(hero) * strategy._cost(hero, region.target), strategy
+            if tile.takes(region):
+                yield products_in(hero) * tile._cost(hero, region.target), tile
 
     def _cost(self, hero: Operation, target: Target) -> float:
         """Of a product."""
@@ -133,13 +111,27 @@ class ContractionTile(Strategy):
         assert hero is not None
         shader, grid = Shader(region), self._grid(hero)
 
-        def compute(place: Place) -> list[Scalar]:
+        def compute(place: TilePlace) -> list[Scalar]:
             lane = place.across if self.shuffled else None
             rows, columns = grid.operands
             along = _Along(rows, columns, lane, self.across, self.depth)
             return _sums(shader.frame, hero, place.tile, along)
 
         return grid.emit(shader, compute)
+
+
+_SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
+
+TILES: Final[dict[str, tuple[ContractionTile, ...]]] = {
+    # A CPU runs the 8 invocations of a subgroup as one vector, and loads for each in turn, except that 128 bits take
+    # little more than 32. A shuffle is one instruction. Shared memory is memory like any other.
+    "cpu": tuple(ContractionTile(*sides, 8, 1, 8, 1) for sides in _SIDES),
+    "apple": tuple(ContractionTile(*sides, 32, 4, 4, 0) for sides in ((8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
+    "arm": tuple(ContractionTile(*sides, 8, 2, 4, 0) for sides in ((6, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
+    "adreno": tuple(ContractionTile(*sides, 32, 2, 4, 0) for sides in ((16, 4), (8, 4), (4, 4), (1, 4), (1, 1))),
+    "default": tuple(ContractionTile(*sides, 8, 8, 4, 0) for sides in ((8, 8), *_SIDES[1:])),
+}
+"""Tiles to choose among, by the family of devices."""
 
 
 def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along: _Along) -> list[Scalar]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from ...spirv.builder import Id
 from ..codegen.contractions import Products, products_of, result_of, summed, working_type
@@ -19,7 +19,7 @@ from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader
 from ..codegen.scalars import Scalar, as_id, storage_bits
 from ..ir.operation import Operation
-from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Place, Sides, contraction_in, fits, products_in
+from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
 from .strategy import LOAD, Strategy, number_of
 
 _NEIGHBOURS: Final = 4
@@ -30,23 +30,6 @@ _PADDING: Final = 4
 
 _SHARED: Final = 0.5
 """What a word from shared memory counts as, read by 128 bits."""
-
-
-class Tile(NamedTuple):
-    """What ``WorkgroupTile`` has by these names."""
-
-    rows: int
-    columns: int
-    across: int
-    down: int
-    depth: int
-
-
-TILES: Final[dict[str, tuple[Tile, ...]]] = {
-    "nvidia": (Tile(8, 8, 16, 16, 8), Tile(8, 4, 16, 16, 16), Tile(4, 4, 32, 8, 16), Tile(4, 4, 16, 8, 16)),
-    "amd": (Tile(8, 8, 16, 16, 8), Tile(8, 4, 32, 8, 16), Tile(4, 4, 16, 16, 16), Tile(4, 4, 16, 8, 16)),
-}
-"""Tiles to choose among, by the family of devices; on the others, caches do as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +58,10 @@ class WorkgroupTile(Strategy):
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
         for tile in TILES.get(region.target.family, ()):
-            strategy = cls(*tile)
-            if strategy.takes(region):
+            if tile.takes(region):
                 shared = (1 / tile.rows + 1 / tile.columns) * _SHARED
                 loads = (1 / (tile.rows * tile.down) + 1 / (tile.columns * tile.across)) * LOAD
-                yield products_in(hero) * (1 + shared + loads) * strategy._grid(hero).cost(region.target), strategy
+                yield products_in(hero) * (1 + shared + loads) * tile._grid(hero).cost(region.target), tile
 
     def _grid(self, hero: Operation) -> ContractionGrid:
         return ContractionGrid(hero, Sides(self.rows, self.columns), Sides(self.down, self.across), is_whole=True)
@@ -117,7 +99,7 @@ class WorkgroupTile(Strategy):
         shader, grid = Shader(region), self._grid(hero)
         (rows,), (columns,) = grid.operands
 
-        def compute(place: Place) -> list[Scalar]:
+        def compute(place: TilePlace) -> list[Scalar]:
             products = products_of(shader.frame, hero)
             invocation = place.down * self.across + place.across
             loaders = [
@@ -128,7 +110,7 @@ class WorkgroupTile(Strategy):
 
         return grid.emit(shader, compute)
 
-    def _sums(self, shader: Shader, hero: Operation, place: Place, loaders: Sequence[_Loader]) -> list[Scalar]:
+    def _sums(self, shader: Shader, hero: Operation, place: TilePlace, loaders: Sequence[_Loader]) -> list[Scalar]:
         frame, builder = shader.frame, shader.builder
         products = loaders[0].products
         depth = math.prod(number_of(length) for length in products.depth)
@@ -177,6 +159,23 @@ class WorkgroupTile(Strategy):
         return [result_of(frame, scalar_of(hero.result), each) for each in found]
 
 
+TILES: Final[dict[str, tuple[WorkgroupTile, ...]]] = {
+    "nvidia": (
+        WorkgroupTile(8, 8, 16, 16, 8),
+        WorkgroupTile(8, 4, 16, 16, 16),
+        WorkgroupTile(4, 4, 32, 8, 16),
+        WorkgroupTile(4, 4, 16, 8, 16),
+    ),
+    "amd": (
+        WorkgroupTile(8, 8, 16, 16, 8),
+        WorkgroupTile(8, 4, 32, 8, 16),
+        WorkgroupTile(4, 4, 16, 16, 16),
+        WorkgroupTile(4, 4, 16, 8, 16),
+    ),
+}
+"""Tiles to choose among, by the family of devices; on the others, caches do as well."""
+
+
 class _Loader:
     """Factors of one operand on their way from buffers to shared memory and to registers.
 
@@ -197,7 +196,7 @@ class _Loader:
         products: Products,
         operand: int,
         grid: ContractionGrid,
-        place: Place,
+        place: TilePlace,
         invocation: Id,
         tile: WorkgroupTile,
         side: int,
