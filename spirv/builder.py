@@ -197,7 +197,6 @@ _SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
 _MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
 _MASK: Final = 0xFFFFFFFF
 _POINTER: Final = Kind("pointer", 32)
-_QUAD: Final = Kind("u", 32, 4)
 _ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
 
 
@@ -406,7 +405,7 @@ class Builder:
             self.keep(("loaded", buffer, (first + position).number), word)
 
     def _place_of(self, kind: Kind, buffer: int, index: Id) -> Id:
-        variable, zero = self._declared.view(buffer, kind.width), self.word(0)
+        variable, zero = self._declared.view(buffer, kind), self.word(0)
         pointer = self._declared.pointer(StorageClass.StorageBuffer, self._declared.type(kind))
         return self._emit(Op.AccessChain, pointer, _POINTER, variable, zero, index)
 
@@ -440,10 +439,10 @@ class Builder:
         self._body += encode(Op.Load, self._declared.type(U32), found.number, place.number)
         return found
 
-    def load_quad(self, buffer: int, index: Id) -> Id:
-        """Four neighbouring words of a buffer that is read, by the number of the four."""
+    def load_vector(self, kind: Kind, buffer: int, index: Id) -> Id:
+        """A vector of words, or of pairs of words, of a buffer that is read, by its number among such vectors."""
         self.loaded.add(buffer)
-        return self.emit(Op.Load, _QUAD, self._place_of(_QUAD, buffer, index))
+        return self.emit(Op.Load, kind, self._place_of(kind, buffer, index))
 
     def store_quad(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
         """Writes four neighbouring words of a buffer, by the number of the four."""

@@ -118,17 +118,17 @@ class Declarations:
 
     def buffer(self, binding: int, name: str, access: int) -> int:
         """The variable of a storage buffer of words in set 0, with a decoration that says how it is used."""
-        found = self._buffer(binding, name, access, 1)
+        found = self._buffer(binding, name, access, U32)
         self._buffers[found] = binding, name, access
         return found
 
-    def view(self, buffer: int, width: int) -> int:
-        """The variable of the same buffer as vectors of words."""
-        key = ("view", buffer, width)
+    def view(self, buffer: int, kind: Kind) -> int:
+        """The variable of the same buffer as vectors of words, or of pairs of words."""
+        key = ("view", buffer, kind)
         found = self._known.get(key)
         if found is None:
             binding, name, access = self._buffers[buffer]
-            found = self._known[key] = self._buffer(binding, f"{name}_by_{width}", access, width)
+            found = self._known[key] = self._buffer(binding, f"{name}_by_{kind.width * kind.bits // 32}", access, kind)
             # Words and vectors of it are the same memory.
             for each in (buffer, found) if access != Decoration.Aliased else ():
                 if ("aliased", each) not in self._known:
@@ -136,13 +136,12 @@ class Declarations:
                     self.decorate(each, Decoration.Aliased)
         return found
 
-    def _buffer(self, binding: int, name: str, access: int, width: int) -> int:
-        element = self.type(Kind("u", 32, width))
-        array = self._known.get(("buffer", width))
+    def _buffer(self, binding: int, name: str, access: int, kind: Kind) -> int:
+        array = self._known.get(("buffer", kind))
         if array is None:
-            array = self._known["buffer", width] = self.type_of(Op.TypeRuntimeArray, element)
+            array = self._known["buffer", kind] = self.type_of(Op.TypeRuntimeArray, self.type(kind))
             structure = self.type_of(Op.TypeStruct, array)
-            self.decorate(array, Decoration.ArrayStride, 4 * width)
+            self.decorate(array, Decoration.ArrayStride, kind.bits // 8 * kind.width)
             self.decorate(structure, Decoration.Block)
             self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
         pointer = self.pointer(StorageClass.StorageBuffer, self.type_of(Op.TypeStruct, array))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from ...spirv.builder import Builder, Id
-from ...spirv.declarations import U32, Kind
+from ...spirv.declarations import U32, U64, Kind
 from ...spirv.grammar import Op
 from ..ir.sizes import Dim
 from .lanes import Lane, arithmetic, multiple
+
+_QUAD: Final = Kind("u", 32, 4)
+_OCTET: Final = Kind("u", 64, 4)
 
 
 class KernelBuilder(Builder):
@@ -20,6 +24,7 @@ class KernelBuilder(Builder):
     Attributes:
         in_lanes: whether indices are kept as lanes, and neighbouring words are loaded together.
         quads: buffers of whole quads of words.
+        octets: those of whole eights of words that are loaded so.
     """
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
@@ -27,6 +32,7 @@ class KernelBuilder(Builder):
         self._numbers = {name: number for number, name in enumerate(symbols)}
         self.in_lanes = False
         self.quads: set[int] = set()
+        self.octets: set[int] = set()
 
     def word(self, value: Dim) -> Id:
         """A 32-bit number for indices."""
@@ -61,8 +67,12 @@ class KernelBuilder(Builder):
     def load(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that is read; one of neighbours is taken from the vector of them."""
         if isinstance(index, Lane) and index.along == 1 and index.step % 4 == 0 and buffer in self.quads:
+            if index.step % 8 == 0 and buffer in self.octets:
+                octet, part = index.in_steps(8), index.offset % 8
+                long = self.emit(Op.CompositeExtract, U64, self.load_vector(_OCTET, buffer, octet.base), part // 2)
+                return self.emit(Op.CompositeExtract, U32, long.bits(Kind("u", 32, 2)), part % 2)
             quad, part = index.in_steps(4), index.offset % 4
-            return self.emit(Op.CompositeExtract, U32, self.load_quad(buffer, quad.base), part)
+            return self.emit(Op.CompositeExtract, U32, self.load_vector(_QUAD, buffer, quad.base), part)
         return super().load(buffer, index)
 
     def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:

@@ -26,6 +26,10 @@ DEFINITIONS: Final = Definitions(
 )
 
 
+_LANE_BY_LANE: Final = frozenset({"cpu"})
+"""Families whose loads are a loop over the invocations of a subgroup: the fewer, the better."""
+
+
 @dataclass(frozen=True)
 class KernelRegion:
     """A block to compile: its arguments are the input tensors, its last operation takes the result tensors.
@@ -121,6 +125,8 @@ class Shader:
             size = buffer_size(value.tensor)
             if size and size % 16 == 0:
                 self.builder.quads.add(buffer)
+            if size and size % 32 == 0 and access_bits(self.region.target) == 256:
+                self.builder.octets.add(buffer)
         self.builder.in_lanes = True
 
     def finish(self, workgroup_size: tuple[int, int, int], workgroup_count: tuple[int, int, int] | Workload) -> Kernel:
@@ -144,6 +150,11 @@ class Shader:
             self._symbols,
             tuple(Limit(size, most, what) for size, most, what in limits if isinstance(size, Size)),
         )
+
+
+def access_bits(target: Target) -> int:
+    """Bits that an invocation loads at once."""
+    return 256 if target.family in _LANE_BY_LANE and target.int64 else 128
 
 
 def group_count(groups: int, target: Target) -> tuple[int, int, int]:

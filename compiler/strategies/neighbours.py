@@ -16,14 +16,14 @@ from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index
 from ..codegen.kernel import Kernel
 from ..codegen.lanes import Lane
-from ..codegen.region import KernelRegion, Shader, group_count
+from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
 from ..ir.sizes import Size
 from ..passes.weights import HEAVY, words_of
 from .strategy import Strategy, elements_cost
 
 QUAD: Final = 128
-"""Bits of an access."""
+"""Bits of a store."""
 
 MIN_ELEMENTS: Final = 1 << 12
 """Below, a kernel takes no time to run, and a larger one takes longer to compile."""
@@ -59,8 +59,9 @@ class Neighbours(Strategy):
         given = [value for value in region.block.arguments if value.tensor.count == count]
         bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
         for workgroup in WORKGROUPS.get(region.target.family, WORKGROUPS["default"]):
-            if words * (QUAD // bits) <= MAX_WORDS:
-                yield elements_cost(region) / 4, cls(QUAD // bits, workgroup)
+            for elements in (access_bits(region.target) // bits, QUAD // bits):
+                if words * elements <= MAX_WORDS:
+                    yield elements_cost(region) / (4 * elements), cls(elements, workgroup)
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the results have one shape of known lengths, whose elements nothing loops for."""

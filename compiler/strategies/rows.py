@@ -20,14 +20,13 @@ from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
 from ..codegen.lanes import Lane
-from ..codegen.region import KernelRegion, Shader, group_count
+from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation, Value
 from ..passes.rows import RowShape, Space, spaces_of
 from ..passes.weights import words_of
 from .joining import Join, Values, chosen, is_commutative, join_all, join_of, of_words, rounded, subgroup_of
 from .joining import words_of as words_of_values
-from .neighbours import QUAD
 from .strategy import Strategy, elements_cost
 
 SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
@@ -390,7 +389,7 @@ def _width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space])
     """How many neighbours fill an access."""
     given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
     bits = min([storage_bits(scalar_of(value)) for value in given] + _stored(region, spaces), default=32)
-    width = max(QUAD // bits, 1)
+    width = max(access_bits(region.target) // bits, 1)
     while shape.length % width:
         width //= 2
     return width
