@@ -1,165 +1,181 @@
 """What does an operation of the virtual machine cost? Scalar loops in pumice, in IREE's runtime, and in plain Python.
 
-Each loop is a module assembled here, with no calls and no device, run for a million iterations. A row's last columns
-are the ratios to IREE's bytecode interpreter, which is written in C.
+Each loop is a module assembled here, with no calls of imports and no device, run for a million iterations. The sides
+are processes of their own and take turns. A row has the ratio of its side to IREE's bytecode interpreter, which is
+written in C, with the bounds of its 95 % interval. ``--cpu 0`` pins all sides to one core.
+
+Below it: what it takes to compile a function of 200 instructions to machine code, and how long after a deadline or
+Ctrl-C a loop in machine code goes on.
 """
 
 from __future__ import annotations
 
-import json
-import random
+import importlib.util
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from timed_process import TimedProcess, Times, ratio
+from vm_programs import LOOPS, PROGRAM
 
-from pumice.vm import BytecodeModule, Context, write_module
+from pumice.status import DeadlineExceededError
+from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble
+from pumice.vm.machine_code.compiler import compiler
+from pumice.vm.machine_code.unit import UnitModule, unit_text
 
-LOOPS = {
-    # name: registers set before, body, value carried, what Python does
-    "add and compare": ("", "  %i6 = vm.add.i32 %i6, %i5", 3),
-    "linear congruence": (
-        "  %i2 = vm.const.i32 1664525\n  %i3 = vm.const.i32 1013904223",
-        "  %i6 = vm.mul.i32 %i6, %i2\n  %i6 = vm.add.i32 %i6, %i3",
-        4,
-    ),
-    "bits": (
-        "  %i2 = vm.const.i32 13\n  %i3 = vm.const.i32 17\n  %i4 = vm.const.i32 5",
-        "  %i7 = vm.shl.i32 %i6, %i2\n  %i6 = vm.xor.i32 %i6, %i7\n"
-        "  %i7 = vm.shr.i32.u %i6, %i3\n  %i6 = vm.xor.i32 %i6, %i7\n"
-        "  %i7 = vm.shl.i32 %i6, %i4\n  %i6 = vm.xor.i32 %i6, %i7",
-        8,
-    ),
-}
-PROGRAM = """vm.module @loop version 0
+SIDES = {"pumice": "pumice", "translated": "pumice, to Python only", "peer": "IREE", "plain": "plain Python"}
+WORKER = Path(__file__).with_name("_vm_loop_worker.py")
+ENDLESS = """vm.module @loop version 0
 vm.export @run
-vm.func @run(%i0: i32) -> (i32) {{
+vm.func @run(%i0: i32) -> (i32) {
 ^bb0:
-  %i1 = vm.const.i32 1
-{before}
-  %i5 = vm.const.i32 0
-  %i6 = vm.const.i32 1
   vm.br ^bb1()
 ^bb1:
-  %i8 = vm.cmp.lt.i32.s %i5, %i0
-  vm.cond_br %i8, ^bb2(), ^bb3()
-^bb2:
-{body}
-  %i5 = vm.add.i32 %i5, %i1
+  %i0 = vm.add.i32 %i0, %i0
   vm.br ^bb1()
-^bb3:
-  vm.return %i6
-}}
+}
 """
 
 
-def plain_add(n: int) -> int:
-    i, x = 0, 1
-    while i < n:
-        x = (x + i) & 0xFFFFFFFF
-        i += 1
-    return x
+def measure(loop: str, sides: list[str], iterations: int, rounds: int) -> dict[str, list[Times]]:
+    """For each side and round the seconds of some calls, less of those that take long."""
+    blocks: dict[str, list[Times]] = {side: [] for side in sides}
+    with ExitStack() as stack:
+        processes = {
+            side: stack.enter_context(TimedProcess([sys.executable, WORKER, side, loop], f"{side} of {loop}"))
+            for side in sides
+        }
+        for process in processes.values():
+            process.ask("run", iterations)
+            process.pause()
+        for number in range(rounds):
+            for side in sides if number % 2 else reversed(sides):
+                process = processes[side]
+                process.resume()
+                calls = 5 if side in ("pumice", "peer") else 1
+                blocks[side].append(np.array([process.ask("run", iterations)[0] for _ in range(calls)]))
+                process.pause()
+    return blocks
 
 
-def plain_congruence(n: int) -> int:
-    i, x = 0, 1
-    while i < n:
-        x = (x * 1664525 + 1013904223) & 0xFFFFFFFF
-        i += 1
-    return x
+def compile_times(rounds: int) -> dict[str, float]:
+    """Milliseconds to compile a function of 200 instructions, by step; medians."""
+    llvm = compiler(wait=True)
+    assert llvm is not None
+    body = "\n".join(LOOPS[name][1] for name in ("bits", "buffer loads", "linear congruence"))
+    lines = (body + "\n") * 15
+    before = "  %r0 = vm.const.ref.rodata 0\n  %i2 = vm.const.i32 7\n  %i3 = vm.const.i32 3\n  %i4 = vm.const.i32 5"
+    module = BytecodeModule(assemble(PROGRAM.format(before=before, body=lines.rstrip("\n"))))
+    times: dict[str, list[float]] = {"IR": [], "machine code": [], "loading": []}
+    for _ in range(rounds):
+        units = UnitModule(module.verified, module.analysis)
+        begin = time.perf_counter()
+        text = unit_text(units.unit(0), 0)
+        written = time.perf_counter()
+        code = llvm.object_code(text)
+        made = time.perf_counter()
+        llvm.load(code, "f0")
+        end = time.perf_counter()
+        for step, seconds in zip(times, (written - begin, made - written, end - made), strict=True):
+            times[step].append(1e3 * seconds)
+    count = len(module.verified.functions[0].instructions)
+    return {"instructions": count} | {step: float(np.median(values)) for step, values in times.items()}
 
 
-def plain_bits(n: int) -> int:
-    i, x = 0, 1
-    while i < n:
-        x ^= (x << 13) & 0xFFFFFFFF
-        x ^= x >> 17
-        x ^= (x << 5) & 0xFFFFFFFF
-        i += 1
-    return x
+def late(rounds: int, *, by_signal: bool) -> list[float]:
+    """Milliseconds that an endless loop goes on after its deadline, or after SIGINT."""
+    found: list[float] = []
+    with Context([BytecodeModule(assemble(ENDLESS))]) as context:
+        function = context.lookup("loop.run")
+        for _ in range(rounds):
+            sent: list[float] = []
 
+            def send(sent: list[float] = sent) -> None:
+                sent.append(time.perf_counter())
+                os.kill(os.getpid(), signal.SIGINT)
 
-PLAIN: dict[str, Callable[[int], int]] = {
-    "add and compare": plain_add,
-    "linear congruence": plain_congruence,
-    "bits": plain_bits,
-}
-
-
-def peer_call(module_bytes: bytes) -> Callable[[int], int] | None:
-    """The function in IREE's runtime; ``None`` without its package."""
-    try:
-        import iree.runtime as peer
-    except ImportError:
-        return None
-    config = peer.Config("local-sync")
-    module = peer.VmModule.copy_buffer(config.vm_instance, module_bytes)
-    context = peer.VmContext(config.vm_instance, modules=[module])
-    function = module.lookup_function("run")
-    inputs, outputs = peer.VmVariantList(1), peer.VmVariantList(1)
-    del inputs, outputs
-
-    def call(n: int) -> int:
-        given, taken = peer.VmVariantList(1), peer.VmVariantList(1)
-        given.push_int(n)
-        context.invoke(function, given, taken)
-        return int(taken.get_variant(0))
-
-    return call
+            timer = threading.Timer(0.05, send)
+            begin = time.perf_counter()
+            try:
+                if by_signal:
+                    timer.start()
+                context.invoke(function, (1,), timeout=None if by_signal else 0.05)
+            except (DeadlineExceededError, KeyboardInterrupt):
+                found.append(1e3 * (time.perf_counter() - (sent[0] if by_signal else begin + 0.05)))
+            if by_signal:
+                timer.join()
+    return found[1:]
 
 
 @click.command()
 @click.option("--iterations", default=1_000_000, show_default=True, help="Of each loop.")
-@click.option("--rounds", default=7, show_default=True, help="Runs of each side, alternating in random order.")
-@click.option("--json", "json_file", type=click.Path(), help="Write the raw samples (seconds) here.")
-def main(iterations: int, rounds: int, json_file: str | None) -> None:
-    """Prints nanoseconds an operation and ratios to IREE's interpreter."""
-    table = Table(title=f"scalar loops of {iterations:,} iterations")
-    for column in ("loop", "side", "ns an operation", "best", "it / IREE"):
+@click.option("--rounds", default=9, show_default=True, help="Blocks of each side, in turn.")
+@click.option("--loop", "wanted", default="", help="Only loops with this in their name.")
+@click.option("--cpu", type=int, help="Pin all sides to this core.")
+@click.option("--check", is_flag=True, help="Exit with 1 if a loop is slower than IREE's interpreter.")
+def main(iterations: int, rounds: int, wanted: str, cpu: int | None, check: bool) -> None:
+    """Prints nanoseconds an operation, ratios to IREE's interpreter, compile times, and latencies of interruptions."""
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
+    sides = list(SIDES)
+    if importlib.util.find_spec("iree") is None:
+        sides.remove("peer")
+    table = Table(title=f"scalar loops of {iterations:,} iterations{'' if cpu is None else ', on one core'}")
+    for column in ("loop", "side", "ns an operation", "it / IREE", "95 %"):
         table.add_column(column, justify="left" if column in ("loop", "side") else "right")
-    raw: dict[str, dict[str, list[float]]] = {}
-    for name, (before, body, operations) in LOOPS.items():
-        module_bytes = write_module(assemble(PROGRAM.format(before=before, body=body)))
-        context = Context([BytecodeModule.from_bytes(module_bytes)])
-        function = context.lookup("loop.run")
-        calls: dict[str, Callable[[int], int]] = {
-            "pumice": lambda n, context=context, function=function: context.invoke(function, (n,)),
-            "plain Python": PLAIN[name],
-        }
-        peer = peer_call(module_bytes)
-        if peer is not None:
-            calls["IREE"] = peer
-        results = {side: call(1000) & 0xFFFFFFFF for side, call in calls.items()}
-        if len(set(results.values())) != 1:
-            raise click.ClickException(f"{name}: the sides disagree: {results}")
-        times = raw[name] = {side: [] for side in calls}
-        for _ in range(rounds):
-            for side in random.sample(list(calls), len(calls)):
-                begin = time.perf_counter()
-                calls[side](iterations)
-                times[side].append(time.perf_counter() - begin)
-        medians = {side: float(np.median(values)) for side, values in times.items()}
-        for side, values in times.items():
-            scale = 1e9 / iterations / operations
+    slower: list[str] = []
+    for name, (_, _, operations) in LOOPS.items():
+        if wanted not in name:
+            continue
+        blocks = measure(name, sides, iterations, rounds)
+        for side in sides:
+            median = float(np.median(np.concatenate(blocks[side]))) * 1e9 / iterations / operations
+            found, low, high = ratio(blocks[side], blocks["peer"]) if "peer" in blocks else (0.0, 0.0, 0.0)
             table.add_row(
-                name if side == "pumice" else "",
-                side,
-                f"{medians[side] * scale:.2f}",
-                f"{min(values) * scale:.2f}",
-                f"{medians[side] / medians['IREE']:.1f}" if "IREE" in medians else "",
+                name if side == sides[0] else "",
+                SIDES[side],
+                f"{median:.2f}",
+                f"{found:.2f}" if found else "",
+                f"{low:.2f} … {high:.2f}" if found and side != "peer" else "",
             )
+            if side == "pumice" and found > 1.0:
+                slower.append(name)
     console = Console()
     console.print(table)
-    if "IREE" not in next(iter(raw.values())):
+    if "peer" not in sides:
         console.print("IREE's runtime is not installed (pip install -e '.[peer]'): no ratios", style="yellow")
-    if json_file:
-        Path(json_file).write_text(json.dumps(raw))
+    if compiler(wait=True) is None:
+        console.print("llvmlite is not installed (pip install -e '.[jit]'): no machine code", style="yellow")
+    else:
+        report: dict[str, Callable[[], str]] = {
+            "machine code": lambda: _compile_line(compile_times(4 * rounds)),
+            "after a deadline": lambda: _late_line(late(4 * rounds, by_signal=False)),
+            "after Ctrl-C": lambda: _late_line(late(4 * rounds, by_signal=True)),
+        }
+        for title, line in report.items():
+            console.print(f"{title}: {line()}")
+    if check and slower:
+        raise click.ClickException(f"slower than IREE's interpreter: {', '.join(slower)}")
+
+
+def _compile_line(times: dict[str, float]) -> str:
+    steps = {step: value for step, value in times.items() if step != "instructions"}
+    parts = " + ".join(f"{value:.2f} {step}" for step, value in steps.items())
+    return f"{sum(steps.values()):.2f} ms for {times['instructions']:.0f} instructions ({parts})"
+
+
+def _late_line(values: list[float]) -> str:
+    return f"{np.median(values):.2f} ms, at most {max(values):.2f} of {len(values)}"
 
 
 if __name__ == "__main__":

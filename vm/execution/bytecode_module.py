@@ -19,6 +19,7 @@ from ..bytecode.calling_convention import CallingConvention, parse_named
 from ..bytecode.code_map import CodeMap
 from ..bytecode.module_def import ModuleDef
 from ..bytecode.reader import read_module
+from ..machine_code.settings import is_available
 from ..translation.source import Source
 from ..types.buffer import VmBuffer
 from .code_cache import MAX_CONTENT_BYTES, CodeCache, KeptCode
@@ -27,6 +28,7 @@ from .namespace import NAMESPACE
 # What verifies and translates is imported when it is used: a module that was loaded before needs neither.
 if TYPE_CHECKING:
     from ..bytecode.verifier import VerifiedModule
+    from ..machine_code.unit import UnitModule
     from ..translation.module_analysis import ModuleAnalysis
     from ..translation.translator import Translator
 
@@ -143,6 +145,15 @@ class BytecodeModule:
         return found
 
     @cached_property
+    def machine_code(self) -> UnitModule | None:
+        """The machine code of its functions; ``None`` where none is made. Hold ``translation_lock`` to use it."""
+        if not is_available():
+            return None
+        from ..machine_code.unit import UnitModule
+
+        return UnitModule(self.verified, self.analysis)
+
+    @cached_property
     def rodata(self) -> tuple[VmBuffer, ...]:
         """The constants as read-only buffers over the file's own bytes."""
         return tuple(VmBuffer.wrap(segment, writable=False) for segment in self.definition.rodata)
@@ -184,7 +195,7 @@ class Translation:
         name = self.code_map.full_name(self.ordinal).replace("\0", "\\0")
         file_name = f"<{name} #{next(_serials)}>"
         cache = self._module.cache
-        variant = self.ordinal, sorted(self._non_suspending), entry
+        variant = self.ordinal, sorted(self._non_suspending), entry, is_available()
         made = cache.load(variant, file_name) if cache is not None else None
         if made is None:
             translator = self._find_translator()
@@ -203,11 +214,14 @@ class Translation:
     def _find_translator(self) -> Translator:
         if self._translator is None:
             from ..translation.analysis import FunctionAnalysis
+            from ..translation.entries import COLD_FUNCTION
             from ..translation.translator import Translator
 
             function = self._module.verified.functions[self.ordinal]
             analysis = FunctionAnalysis(function, self._module.analysis, self._non_suspending)
-            self._translator = Translator(analysis)
+            machine_code = self._module.machine_code
+            warmth = COLD_FUNCTION if machine_code is None else machine_code.warmth(analysis)
+            self._translator = Translator(analysis, warmth)
         self._translator.note_spilled(self._spilled)
         return self._translator
 
@@ -223,6 +237,10 @@ class Translation:
         """The pc that a line of source is translated from; -1 if it is from none."""
         pcs = self._sources[file_name].pcs
         return pcs[line - 1] if 0 < line <= len(pcs) else -1
+
+    def pc_before(self, entry: int) -> int:
+        """The pc of the instruction that an entry is behind."""
+        return self._module.verified.functions[self.ordinal].instructions[entry - 1].pc
 
     def place(self, pc: int) -> str:
         """Function, pc and source line, for messages."""

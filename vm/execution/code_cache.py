@@ -84,5 +84,5 @@ def _renamed(code: CodeType, file_name: str) -> CodeType:
 def _made_by() -> tuple[object, ...]:
     """What verifies, translates and compiles."""
     room = Path(__file__).parents[1]
-    stamp = folder_stamp(room / "bytecode", room / "translation", Path(__file__).parent)
+    stamp = folder_stamp(room / "bytecode", room / "translation", room / "machine_code", Path(__file__).parent)
     return stamp, sys.version, sys.implementation.cache_tag, sys.flags.optimize

@@ -34,7 +34,8 @@ from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
 from .admission import ContextGate
 from .bytecode_module import BytecodeModule
-from .deadlines import deadlines, run_until_done, wait_for
+from .deadlines import run_until_done, wait_for
+from .interruption import deadlines
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
 from .stack import DEFAULT_MAX_DEPTH, Stack

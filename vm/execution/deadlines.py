@@ -19,11 +19,9 @@ from ..wait.latch import LONGEST_WAIT
 from ..wait.source import WaitSource
 from ..wait.waits import perform_wait
 from .frame import Frame, NativeFrame
+from .interruption import Interrupted, deadlines
 from .stack import Stack
-from .watchdog import Guard, Interrupted
-
-deadlines: Final[dict[int, float]] = {}
-"""By thread, the deadline of the invocations under way in it, in ``time.monotonic()`` seconds; only with a timeout."""
+from .watchdog import Guard
 
 _SHOWN_FRAMES: Final = 10
 

@@ -20,12 +20,14 @@ class Frame:
         entry: where it continues (see translator.py).
         registers: values that are live there; ``register_values`` names them.
         callee, arguments: of a call, between the return to the interpreter and the call itself.
+        room: how many frames may follow it on the stack.
     """
 
-    __slots__ = ("arguments", "callee", "entry", "function", "pc", "registers")
+    __slots__ = ("arguments", "callee", "entry", "function", "pc", "registers", "room")
 
-    def __init__(self, function: ContextFunction) -> None:
+    def __init__(self, function: ContextFunction, room: int = 0) -> None:
         self.function = function
+        self.room = room
         self.pc = 0
         self.entry = 0
         self.registers: tuple[Any, ...] = ()

@@ -6,15 +6,24 @@ Thread rule: as the context's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import CellType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from ...status import ResourceExhaustedError
+from ..machine_code.settings import Settings, is_available
+from ..types.buffer import VmBuffer
 from ..types.ref_types import ref_type_class
 from .bytecode_module import BytecodeModule
 from .watchdog import rebind
+
+# What only programs with machine code need is imported when it is used.
+if TYPE_CHECKING:
+    from ..machine_code.compiler import Compiler, MachineCode
+    from ..machine_code.function_writer import Unit
+    from .machine_tier import MachineTier
 
 _MAX_DENSE_REFS: Final = 1 << 16
 
@@ -72,26 +81,56 @@ class ContextFunction:
         start: the Python function for entry 0, once ``code`` made it.
     """
 
-    __slots__ = ("_entries", "ordinal", "start", "state", "translation")
+    __slots__ = ("_entries", "_tier", "ordinal", "start", "state", "translation")
 
     def __init__(self, state: ModuleState, ordinal: int) -> None:
         self.state = state
         self.ordinal = ordinal
         self.translation = state.module.translation(ordinal, state.non_suspending)
         self._entries: dict[int, Callable[..., object]] = {}
+        self._tier: MachineTier | None = None
         self.start: Callable[..., object] | None = None
 
     def code(self, entry: int) -> Callable[..., object]:
+        """The function for an entry."""
+        if entry:
+            return self.translated(entry)
+        if self.start is None:
+            found = self.translated(0)
+            self.start = self.tier.start if not Settings.hot and is_available() else found
+        return self.start
+
+    def translated(self, entry: int) -> Callable[..., object]:
         """The Python function for an entry."""
         found = self._entries.get(entry)
         if found is None:
             source, make = self.translation.variant(entry)
-            bound = [self.state.bind(name) for name in source.names]
+            bound = [self._bind(name) for name in source.names]
             found = make(*bound)
             self._entries[entry] = found
-            if not entry:
-                self.start = found
         return found
+
+    @property
+    def tier(self) -> MachineTier:
+        """The function as machine code; only of those that have any."""
+        if self._tier is None:
+            from .machine_tier import MachineTier
+
+            self._tier = MachineTier(self)
+        return self._tier
+
+    def _bind(self, name: str) -> object:
+        if name == "tier":
+            return self.tier.continue_at
+        if name == "limit":
+            return self.tier.limit
+        return self.state.bind(name)
+
+    def set_limit(self, limit: int) -> None:
+        """Changes after how many instructions of a call its code asks whether machine code goes on."""
+        for name, cell in self._cells():
+            if name == "limit":
+                cell.cell_contents = limit
 
     def rebind_import(self, number: int, function: Callable[..., object]) -> None:
         """Makes the existing code call another function for an import."""
@@ -119,6 +158,10 @@ class ContextFunction:
     def place(self, pc: int) -> str:
         """Function, pc and source line, for messages."""
         return self.translation.place(pc)
+
+    def pc_before(self, entry: int) -> int:
+        """The pc of the instruction that an entry is behind."""
+        return self.translation.pc_before(entry)
 
     def register_names(self, entry: int) -> tuple[str, ...]:
         """Names of the registers that a frame suspended at ``entry`` holds."""
@@ -215,11 +258,32 @@ class ModuleState:
         if kind == "ro":
             return module.rodata[number]
         if kind == "ty":
-            text = module.definition.types[number]
-            return ref_type_class(text) if text.startswith("!") else ()
+            return self.ref_classes(number)
         if kind == "tn":
             return module.definition.types[number]
         raise AssertionError(name)
+
+    def ref_classes(self, number: int) -> tuple[type, ...] | None:
+        """The classes that a type of the module stands for; ``None`` if the context knows none."""
+        text = self.module.definition.types[number]
+        return ref_type_class(text) if text.startswith("!") else ()
+
+    @property
+    def rodata(self) -> tuple[VmBuffer, ...]:
+        """The module's constants."""
+        return self.module.rodata
+
+    def machine_code(self, ordinal: int, llvm: Compiler) -> tuple[Unit, MachineCode] | None:
+        """The machine code of a function and what it calls; ``None`` if there can be none."""
+        with self.module.translation_lock:
+            units = self.module.machine_code
+            code = None if units is None else units.compiled(ordinal, llvm)
+            return None if units is None or code is None else (units.unit(ordinal), code)
+
+    @cached_property
+    def globals_address(self) -> int:
+        """Where the primitive globals lie in memory."""
+        return int(np.asarray(self._primitive["i32"]).ctypes.data)
 
     def release(self) -> None:
         """Drops every reference that the state holds."""

@@ -16,6 +16,10 @@ from ..wait.frame import Wait
 # What translated functions return when they suspend, besides the ``Wait`` of a native function.
 CALL: Final = Wait(resume=lambda error: None)
 YIELD: Final = Wait(resume=lambda error: None)
+# Continues frames that machine code left; ``arguments`` of the frame are those behind it.
+RESUME: Final = Wait(resume=lambda error: None)
+# What ``tier`` returns where translated code has to go on.
+COLD: Final = object()
 
 
 def _failure(status: int, message: str) -> PumiceError:
@@ -58,6 +62,7 @@ def _switch(index: int, default: object, values: tuple[object, ...]) -> object:
 NAMESPACE: Final[dict[str, object]] = {
     **{name: one for module in (numerics, float_numerics) for name, one in vars(module).items() if name[0] != "_"},
     "CALL": CALL,
+    "COLD": COLD,
     "YIELD": YIELD,
     "Wait": Wait,
     "checked_ref": _checked_ref,

@@ -22,11 +22,12 @@ from ..translation import float_numerics, numerics
 from ..types import buffer, elements, siphash
 from ..types import list as list_
 from ..wait.frame import Wait, WaitFrame
-from . import namespace
+from . import left_frames, namespace
 from .bytecode_module import Translation, translated_function
 from .frame import Frame, NativeFrame
+from .left_frames import MACHINE_TIER, continue_frames
 from .module_state import ContextFunction
-from .namespace import CALL, YIELD
+from .namespace import CALL, RESUME, YIELD
 
 DEFAULT_MAX_DEPTH: Final = 10_000
 _SHOWN_FRAMES: Final = 10
@@ -54,7 +55,7 @@ class Stack:
 
     def enter(self, function: ContextFunction, arguments: tuple[Any, ...]) -> None:
         """Puts a bytecode function on an empty stack."""
-        self.frames.append(Frame(function))
+        self.frames.append(Frame(function, self.max_depth - 1))
         self._handed.append(arguments)
 
     def enter_native(self, name: str, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
@@ -113,6 +114,11 @@ class Stack:
                     frame.callee = frame.arguments = None
                 elif answer is YIELD:
                     return False
+                elif answer is RESUME:
+                    frame = self._continue(frame)
+                    hand(None)
+                    code = frame.function.code(frame.entry)
+                    continue
                 elif answer.callee is not None:
                     callee = answer.callee[0]
                     hand(answer.callee[1])
@@ -125,7 +131,7 @@ class Stack:
                         f"the call stack is {len(frames)} frames deep, the most that max_stack_depth allows; "
                         "the program may recurse without end, or needs a larger setting"
                     )
-                frame = Frame(callee)
+                frame = Frame(callee, self.max_depth - len(frames) - 1)
                 frames.append(frame)
                 code = callee.start or callee.code(0)
             else:
@@ -137,6 +143,17 @@ class Stack:
                 answer = None
                 frame = frames[-1]
                 code = frame.function.code(frame.entry)
+
+    def _continue(self, frame: Frame) -> Frame:
+        """Puts the frames that machine code left on the stack, ``frame`` the lowest; returns the topmost."""
+        assert frame.arguments is not None
+        left, frame.arguments = frame.arguments, None
+        for position, (function, entry, registers) in enumerate(left):
+            if position:
+                frame = Frame(function, self.max_depth - len(self.frames) - 1)
+                self.frames.append(frame)
+            frame.pc, frame.entry, frame.registers = function.pc_before(entry), entry, registers
+        return frame
 
     def _resume(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
         """Resumes the native function whose wait is over; whether it returned results, which are handed on."""
@@ -187,6 +204,10 @@ class Stack:
                 nested = True  # an invocation made by a native function located this already
                 break
             found = translated_function(code, traceback.tb_lineno)
+            if code is continue_frames.__code__:
+                waiting = traceback.tb_frame.f_locals
+                del places[len(places) - waiting["replaced"] :]
+                places += [function.place(function.pc_before(entry)) for function, entry, _ in waiting["frames"]]
             if found is not None:
                 inner = found
                 in_native = False
@@ -249,7 +270,6 @@ def _resumed(error: PumiceError | None) -> object:
 
 
 # Code of these files is part of the program's operations.
-_OPERATIONS: Final = frozenset(
-    str(one.__file__) for one in (buffer, elements, float_numerics, list_, namespace, native_calls, numerics, siphash)
-)
+_FILES: Final = (buffer, elements, float_numerics, left_frames, list_, namespace, native_calls, numerics, siphash)
+_OPERATIONS: Final = frozenset((MACHINE_TIER, *(str(one.__file__) for one in _FILES)))
 _STEP: Final = Stack.step.__code__

@@ -32,15 +32,15 @@ from typing import Any, Final
 from ..translation import float_numerics, numerics
 from ..types import buffer, elements, siphash
 from .bytecode_module import translated_function
+from .interruption import Interrupted
+from .left_frames import MACHINE_TIER
 
 _MAX_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
 # Operations that may be interrupted half done: they change nothing but buffers of the program.
-_OPERATIONS: Final = frozenset(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash))
-
-
-class Interrupted(BaseException):
-    """Raised in the thread of an invocation whose deadline passed; becomes its DeadlineExceededError."""
+_OPERATIONS: Final = frozenset(
+    (MACHINE_TIER, *(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash)))
+)
 
 
 def _interrupt(thread: int) -> None:

@@ -17,9 +17,10 @@ from ...waiting import WaitMode, give_way
 from ..execution.admission import Ticket
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, step_until, timed_out
+from ..execution.interruption import Interrupted
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..execution.stack import Stack
-from ..execution.watchdog import Guard, Interrupted
+from ..execution.watchdog import Guard
 from ..wait.deferred import can_defer
 from ..wait.frame import Wait, WaitFrame
 from ..wait.waits import arm_frame

@@ -15,10 +15,10 @@ from ...status import CancelledError, InvalidArgumentError, PumiceError, StatusC
 from ...waiting import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, timed_out
+from ..execution.interruption import Interrupted
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..execution.stack import Stack
-from ..execution.watchdog import Interrupted
 from ..wait.deferred import DeferredWait
 from ..wait.frame import Wait, WaitFrame
 from ..wait.futures import as_pumice_error

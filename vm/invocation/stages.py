@@ -35,8 +35,8 @@ from typing import Any, TypeAlias
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, outer_deadline, timed_out, wait_for
+from ..execution.interruption import Interrupted
 from ..execution.policy import REFUSE, InvocationPolicy, checked_policy
-from ..execution.watchdog import Interrupted
 from ..types.list import VmList
 from ..wait.frame import WaitFrame
 from ..wait.waits import ArmedWait, arm_frame

@@ -278,7 +278,8 @@ class FunctionAnalysis:
         for earlier in range(at, index):
             for variable in self.operands[earlier].writes:
                 write_type(state, variable)
-        self._types_at = (index, state)
+        if index < block.end:  # where the next block starts, other types hold
+            self._types_at = (index, state)
         return dict(state)
 
     # -- constants -----------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
 from .control_flow import Graph
+from .entries import COLD_FUNCTION, Warmth, names_at
 from .flow import Flow
+from .operation_writer import packed
 from .parallel_copy import CopyWriter
 from .tree import Place, TreeWriter
 from .values import Fact, Text
@@ -22,10 +24,20 @@ _MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are se
 
 
 class NodeWriter(CopyWriter, TreeWriter):
-    """Writes nodes of the variant that starts at ``entry``: blocks with their terminators."""
+    """Writes nodes of the variant that starts at ``entry``: blocks with their terminators.
 
-    def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int) -> None:
+    Branches back to headers of loops count, and ask from time to time whether machine code goes on.
+    """
+
+    def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int, warmth: Warmth = COLD_FUNCTION) -> None:
         CopyWriter.__init__(self, analysis)
+        self._turns = {
+            edge: warmth.turns[block.index, edge.target]
+            for block in analysis.blocks
+            for edge in block.edges
+            if (block.index, edge.target) in warmth.turns
+        }
+        self.counts = False
         self.entry = entry
         self.flow = flow
         self._root: Block | None = None
@@ -110,10 +122,27 @@ class NodeWriter(CopyWriter, TreeWriter):
         """Writes an edge's copies and jump; returns its target if that is to be written here."""
         self.copy(edge)
         target = edge.target + 1
-        if self._is_inline(target):
+        is_inline = self._is_inline(target)
+        if edge in self._turns:
+            self._count(edge, is_first=is_inline)
+        if is_inline:
             return target
         self._jump(target, place)
         return None
+
+    def _count(self, edge: Edge, *, is_first: bool) -> None:
+        """Counts a turn of a loop, of which this variant makes one or many, and leaves it to machine code."""
+        entry = self.analysis.blocks[edge.target].start + 1
+        names = names_at(self.analysis, entry)
+        self.read_names.update(names)
+        if is_first:
+            self.ask_tier(entry, str(self._turns[edge]), packed(names))
+            return
+        self.counts = True
+        self.line(f"n += {self._turns[edge]}")
+        with self.suite(f"if n > {self.bound('limit')}:"):
+            self.ask_tier(entry, "n", packed(names))
+            self.line("n = 0")
 
     # -- terminators ---------------------------------------------------------------------------------
 

@@ -48,9 +48,15 @@ class SourceWriter:
         self._names[name] = None
         return name
 
+    def ask_tier(self, entry: int, count: str, registers: str) -> None:
+        """Leaves the call to machine code from an entry on, if there is some by now."""
+        self.line(f"t = {self.bound('tier')}(frame, {entry}, {count}, {registers})")
+        with self.suite("if t is not COLD:"):
+            self.line("return t")
+
     def source(self, head: SourceWriter) -> Source:
         """The whole function; ``head`` comes before the lines written."""
-        names = tuple(self._names)
+        names = tuple(head._names | self._names)
         start = (f"def make({', '.join(names)}):", "    def f(frame, a):")
         text = "\n".join((*start, *head.lines, *self.lines, "    return f", ""))
         return Source(text, names, (-1, -1, *head.pcs, *self.pcs, -1))

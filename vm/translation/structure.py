@@ -11,6 +11,7 @@ from typing import Final
 
 from .analysis import FunctionAnalysis
 from .blocks import NodeWriter
+from .entries import COLD_FUNCTION, Warmth
 from .flow import Flow
 from .ranges import FULL, Range
 from .tree import Place
@@ -28,9 +29,14 @@ class StructureWriter(NodeWriter):
     max_indent = 60  # CPython accepts 100 levels
 
     def __init__(
-        self, analysis: FunctionAnalysis, flow: Flow, entry: int, refuted: frozenset[tuple[int, str]] | None = None
+        self,
+        analysis: FunctionAnalysis,
+        flow: Flow,
+        entry: int,
+        refuted: frozenset[tuple[int, str]] | None = None,
+        warmth: Warmth = COLD_FUNCTION,
     ) -> None:
-        super().__init__(analysis, flow, entry)
+        super().__init__(analysis, flow, entry, warmth)
         self._known_at: dict[int, tuple[dict[str, Range], int]] = {}
         self._not_guessed = refuted
         self._written_in: dict[int, int] | None = None

@@ -23,6 +23,7 @@ from typing import Final
 
 from .analysis import FunctionAnalysis
 from .control_flow import UnstructuredError
+from .entries import COLD_FUNCTION, Warmth, names_at
 from .flow import Flow
 from .source import Source
 from .structure import StructureWriter
@@ -35,16 +36,19 @@ _ZERO: Final = {"i": "0", "I": "0", "s": "0", "f": "0.0", "F": "0.0", "r": "None
 class Translator:
     """Translates the variants of one function."""
 
-    def __init__(self, analysis: FunctionAnalysis) -> None:
+    def __init__(self, analysis: FunctionAnalysis, warmth: Warmth = COLD_FUNCTION) -> None:
         self.analysis = analysis
+        self._warmth = warmth
         self._flow = Flow(analysis)
         self._spilled: dict[int, tuple[str, ...]] = {}
 
     def translate(self, entry: int = 0) -> Source:
         """The source of the variant that starts at ``entry``."""
+        if entry:
+            self._spilled.setdefault(entry, names_at(self.analysis, entry))
         writer = self._structured(entry)
         if writer is None:
-            writer = StructureWriter(self.analysis, self._flow, entry)
+            writer = StructureWriter(self.analysis, self._flow, entry, warmth=self._warmth)
             writer.write_dispatch_loop()
         self._spilled.update(writer.spilled)
         return self._finish(writer)
@@ -65,7 +69,7 @@ class Translator:
                 refuted = None
             try:
                 while True:
-                    writer = StructureWriter(self.analysis, self._flow, entry, refuted)
+                    writer = StructureWriter(self.analysis, self._flow, entry, refuted, self._warmth)
                     writer.write_tree(ends)
                     if not writer.refuted:
                         return writer
@@ -88,6 +92,8 @@ class Translator:
             index = writer.entry - 1
             block = analysis.block_of(index)
             live = analysis.live_after(block)[index - block.start]
+        if not writer.entry and self._warmth.start:
+            head.ask_tier(0, str(self._warmth.start), "a")
         if names:
             head.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {source}")
         if writer.entry:
@@ -111,4 +117,6 @@ class Translator:
                 head.line(f"{' = '.join(group[start : start + 20])} = {zero}")
         if writer.single:
             head.line("single = new_f32()")
+        if writer.counts:
+            head.line("n = 0")
         return writer.source(head)

@@ -110,6 +110,11 @@ class VmBuffer(BufferElements):
 
     # ------------------------------------------------------------------------------------------------- whole bytes
 
+    @property
+    def address(self) -> int:
+        """Where the bytes lie in memory, as long as the buffer is kept; 0 for none."""
+        return int(np.frombuffer(self._u8, np.uint8).__array_interface__["data"][0]) if self.length else 0
+
     def __len__(self) -> int:
         return self.length
 

@@ -21,8 +21,9 @@ from pumice.status import DeadlineExceededError, InvalidArgumentError
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
-from pumice.vm.execution.deadlines import deadlines, timeout_seconds
-from pumice.vm.execution.watchdog import Guard, Interrupted, watchdog
+from pumice.vm.execution.deadlines import timeout_seconds
+from pumice.vm.execution.interruption import Interrupted, deadlines
+from pumice.vm.execution.watchdog import Guard, watchdog
 from pumice.vm.native.module import NativeModule
 from pumice.vm.wait.frame import Wait
 from pumice.vm.wait.latch import LONGEST_WAIT

@@ -1,0 +1,67 @@
+"""Calls that machine code left, where translated code continues them without the VM's stack: those of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
+
+from .namespace import COLD
+
+MACHINE_TIER: Final = str(Path(__file__).with_name("machine_tier.py"))
+"""The file of the code that runs machine code, which only programs that have some import."""
+
+
+class Resumable(Protocol):
+    """A function as machine code (machine_tier.py)."""
+
+    def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
+        """Continues a call; COLD if translated code has to."""
+
+
+class LeftFunction(Protocol):
+    """A function whose call machine code left (module_state.py)."""
+
+    @property
+    def tier(self) -> Resumable:
+        """Its machine code."""
+
+    def code(self, entry: int) -> Callable[..., object]:
+        """Its translated code for an entry."""
+
+
+# A call that machine code left: its function, and the entry and registers that it continues with.
+Left: TypeAlias = "tuple[LeftFunction, int, tuple[Any, ...]]"
+
+
+class Continuation:
+    """The frame of a call that translated code continues; it never suspends."""
+
+    __slots__ = ("registers", "room")
+
+    def __init__(self, registers: tuple[Any, ...]) -> None:
+        self.registers = registers
+        self.room = 0
+
+
+def continue_frames(frames: list[Left], is_hot: bool, replaced: bool) -> object:
+    """Continues calls that machine code left, the innermost first, and returns the results of the outermost.
+
+    A traceback through this function stands for the calls in ``frames``, which wait for the one that runs, and, where
+    it ``replaced`` the Python frame below it, for that one (stack.py).
+
+    Args:
+        frames: the outermost first.
+        is_hot: whether the innermost was left for want of fuel, and goes on as machine code.
+    """
+    answer: object = None
+    while frames:
+        function, entry, registers = frames.pop()
+        if is_hot:
+            is_hot = False
+            answer = function.tier.resume(entry, registers)
+            if answer is not COLD:
+                continue
+            answer = None
+        answer = function.code(entry)(Continuation(registers), answer)
+    return answer

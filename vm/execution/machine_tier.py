@@ -1,0 +1,315 @@
+"""The second tier at work: a function of a context as machine code, entered where translated code found it hot.
+
+Translated code counts the instructions of its loops. When they were enough, ``continue_at`` compiles the function's
+unit, and from then on goes on in machine code, at the loop's header, with the registers as they are. Machine code comes
+back with results, or with frames to be continued:
+
+* Where its fuel is spent, after some hundred microseconds, so that signals, deadlines and other threads get their turn
+  here, in Python. It is entered again where it left.
+* Before an instruction that would fail. Translated code goes on there and raises what it always raised. So machine
+  code has no errors of its own.
+
+Thread rule: as the context's. Memory of a run belongs to that run.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from ..machine_code import function_writer as context_words
+from ..machine_code.compiler import Compiler, MachineCode, compiler, is_broken
+from ..machine_code.function_writer import OUT_OF_FUEL, Unit
+from ..machine_code.layout import Layout, callee_of
+from ..machine_code.operations import IS_BUFFER
+from ..machine_code.settings import NEVER, Settings
+from ..translation.entries import names_at
+from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32
+from ..types.buffer import VmBuffer
+from .interruption import Interrupted, deadlines
+from .left_frames import Continuation, Left, LeftFunction, continue_frames
+from .namespace import COLD, RESUME
+
+FUEL: Final = 1 << 20  # about as many additions; see operations.py
+ASK: Final = 1_000  # instructions of a call until translated code asks the first time
+ASK_AGAIN: Final = 200  # the same once there is machine code: to enter and to leave it takes about as long
+HOST_STACK: Final = 1 << 18  # bytes that calls in machine code may take; threads have at least twice as much
+_CONTEXT_WORDS: Final = 8
+_MAX_SPARE: Final = 4
+_NULL: Final = (0, 0, 0, (1 << IS_BUFFER) - 1)
+
+
+class TieredState(Protocol):
+    """A module's state in a context, as machine code needs it (module_state.py)."""
+
+    refs: Any
+
+    @property
+    def rodata(self) -> Sequence[VmBuffer]: ...
+    @property
+    def globals_address(self) -> int: ...
+    def ref_classes(self, number: int) -> tuple[type, ...] | None: ...
+    def function(self, ordinal: int) -> TieredFunction: ...
+    def machine_code(self, ordinal: int, llvm: Compiler) -> tuple[Unit, MachineCode] | None: ...
+
+
+class TieredFunction(LeftFunction, Protocol):
+    """A bytecode function of a context, as machine code needs it (module_state.py)."""
+
+    ordinal: int
+
+    @property
+    def state(self) -> TieredState: ...
+    def translated(self, entry: int) -> Callable[..., object]: ...
+    def set_limit(self, limit: int) -> None: ...
+
+
+class _Memory:
+    """Words for the context and the frames of one run."""
+
+    def __init__(self, size: int) -> None:
+        self.words = array("q", bytes(8 * (_CONTEXT_WORDS + size)))
+        self.context = self.words.buffer_info()[0]
+        self.frame = self.context + 8 * _CONTEXT_WORDS
+        view = memoryview(self.words).cast("B")
+        self.i32 = view.cast("i")
+        self.f32 = view.cast("f")
+        self.f64 = view.cast("d")
+        self.frames = view[8 * _CONTEXT_WORDS :]
+
+
+class MachineTier:
+    """One function of one context as machine code."""
+
+    def __init__(self, function: TieredFunction) -> None:
+        self.function = function
+        self.limit = ASK if Settings.hot else 0
+        self._heat = 0
+        self._code: MachineCode | None = None
+        self._unit: Unit | None = None
+        self._spare: list[_Memory] = []
+        self._size = 0
+        self._classes: list[tuple[int, tuple[type, ...] | None]] = []
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is machine code."""
+        return self._code is not None
+
+    # -- getting hot ---------------------------------------------------------------------------------
+
+    def continue_at(self, frame: Any, entry: int, count: int, registers: tuple[Any, ...]) -> object:
+        """Continues a call of translated code at a header, or begins it.
+
+        Args:
+            frame: of the call, if it is on the VM's stack.
+            count: the instructions of the function since the last time.
+
+        Returns:
+            the results of the call, or RESUME; COLD where translated code has to go on.
+        """
+        self._heat += count
+        if self._code is None and not self._compile():
+            return COLD
+        return self._run(frame, entry, registers, replaced=True)
+
+    def start(self, frame: Any, arguments: tuple[Any, ...]) -> object:
+        """Calls the function; its code in ``Settings.hot == 0``."""
+        answer = COLD
+        if self._code is not None or self._compile():
+            answer = self._run(frame, 0, arguments, replaced=False)
+        return self.function.translated(0)(frame, arguments) if answer is COLD else answer
+
+    def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
+        """Continues a call that machine code left for want of fuel; as ``continue_at``."""
+        self._heat = Settings.hot
+        if self._code is None and not self._compile():
+            return COLD
+        return self._run(None, entry, registers, replaced=False)
+
+    def _compile(self) -> bool:
+        """Compiles the function if it is hot; whether there is machine code."""
+        if self._heat < Settings.hot:
+            return False
+        llvm = compiler(wait=not Settings.hot)
+        if llvm is None:
+            if is_broken.is_set():
+                self._limit(NEVER)
+            return False
+        found = self.function.state.machine_code(self.function.ordinal, llvm)
+        if found is None:
+            self._limit(NEVER)
+            return False
+        self._unit, self._code = found
+        # Functions that call each other are as many on the stack as they may; others are there once.
+        size = sum(layout.size for layout in self._unit.layouts.values())
+        self._size = size + HOST_STACK // 8 if self._unit.deep else size
+        self._classes = [(1 << bit, self.function.state.ref_classes(one)) for one, bit in self._unit.types.items()]
+        self._limit(ASK_AGAIN if Settings.hot else 0)
+        return True
+
+    def _limit(self, limit: int) -> None:
+        self.limit = limit
+        self.function.set_limit(limit)
+
+    # -- running -------------------------------------------------------------------------------------
+
+    def _run(self, frame: Any, entry: int, registers: tuple[Any, ...], *, replaced: bool) -> object:
+        """Runs from an entry.
+
+        Args:
+            replaced: whether the caller's Python frame is of the same call, which ends with this.
+        """
+        assert self._unit is not None and self._code is not None
+        layout = self._unit.layouts[self.function.ordinal]
+        memory = self._spare.pop() if self._spare else _Memory(self._size)
+        try:
+            references = References(self._classes)
+            memory.frames[: 8 * layout.size] = bytes(8 * layout.size)
+            for one in self._unit.rodata:
+                references.add(self.function.state.rodata[one])
+            try:
+                _enter(memory, layout, entry, registers, references)
+            except (TypeError, ValueError, OverflowError):
+                return COLD  # values that are none of the VM's
+            words, call = memory.words, self._code.call
+            words[context_words.GLOBALS] = self.function.state.globals_address
+            words[context_words.BUDGET] = HOST_STACK
+            words[context_words.ROOM] = 0 if frame is None else frame.room
+            deadline = deadlines.get(threading.get_ident(), math.inf)
+            while True:
+                words[context_words.FUEL] = FUEL
+                slots = references.slots([self.function.state.refs[one] for one in self._unit.references])
+                words[context_words.TABLE], words[context_words.REFERENCES] = references.table(), slots.buffer_info()[0]
+                depth = call(memory.context, memory.frame, entry)
+                if depth == 0:
+                    return _results(memory, layout, references)
+                # The watchdog would have to wait for the interpreter lock.
+                if words[context_words.FUEL] < 0 and time.monotonic() >= deadline:
+                    raise Interrupted
+                where = words[_CONTEXT_WORDS]
+                if depth > 1 or not where & OUT_OF_FUEL:
+                    break
+                entry = where & (OUT_OF_FUEL - 1)
+            frames, is_hot = self._left(memory, depth, references)
+        finally:
+            if len(self._spare) < _MAX_SPARE:
+                self._spare.append(memory)
+        if frame is None or type(frame) is Continuation:
+            return continue_frames(frames, is_hot, replaced)
+        frame.arguments = tuple(frames)
+        return RESUME
+
+    def _left(self, memory: _Memory, depth: int, references: References) -> tuple[list[Left], bool]:
+        """The frames that were left, the outermost first, and whether the innermost ran out of fuel."""
+        assert self._unit is not None
+        frames: list[Left] = []
+        ordinal, base, where = self.function.ordinal, _CONTEXT_WORDS, 0
+        for _ in range(depth):
+            layout = self._unit.layouts[ordinal]
+            where = memory.words[base]
+            entry = where & (OUT_OF_FUEL - 1)
+            function = self.function.state.function(ordinal)
+            names = names_at(layout.analysis, entry)
+            registers = tuple([_value(memory, base + layout.homes[name], name[0], references) for name in names])
+            frames.append((function, entry, registers))
+            callee = callee_of(layout.analysis.instructions[entry - 1])
+            ordinal = ordinal if callee is None else callee
+            base += layout.size
+        return frames, bool(where & OUT_OF_FUEL)
+
+
+class References:
+    """The references of one run: objects by ordinal, and their descriptors (machine_code/operations.py)."""
+
+    def __init__(self, classes: Sequence[tuple[int, tuple[type, ...] | None]]) -> None:
+        self._classes = classes
+        self.objects: list[object] = [None]
+        self._ordinals = {id(None): 0}
+        self._words = array("q", _NULL)
+        self._slots = array("q")
+
+    def add(self, value: object) -> int:
+        """The ordinal of an object; the same one for the same object."""
+        found = self._ordinals.get(id(value))
+        if found is None:
+            found = self._ordinals[id(value)] = len(self.objects)
+            self.objects.append(value)
+            self._words.extend(self._descriptor(value))
+        return found
+
+    def _descriptor(self, value: object) -> tuple[int, int, int, int]:
+        mask = sum(bit for bit, classes in self._classes if classes is None or isinstance(value, classes))
+        if type(value) is not VmBuffer:
+            return 0, 0, 0, mask
+        length = value.length
+        return value.address, length, length if value.writable else 0, mask - (1 << IS_BUFFER)
+
+    def slots(self, values: Iterable[object]) -> array[int]:
+        """The ordinals of values, in memory; valid until the next call."""
+        self._slots = array("q", map(self.add, values))
+        return self._slots
+
+    def table(self) -> int:
+        """The address of the descriptors; valid until an object is added."""
+        return self._words.buffer_info()[0]
+
+
+def _enter(memory: _Memory, layout: Layout, entry: int, values: Sequence[Any], references: References) -> None:
+    """Stores arguments, or the registers of an entry, in the homes of a function's frame."""
+    homes = layout.homes
+    if entry:
+        for name, value in zip(names_at(layout.analysis, entry), values, strict=True):
+            _store(memory, _CONTEXT_WORDS + homes[name], name[0], value, references)
+        return
+    for (kind, number), value in zip(layout.analysis.arguments, values, strict=True):
+        names = layout.names(kind, number)
+        if len(names) == 1:
+            _store(memory, _CONTEXT_WORDS + homes[names[0]], kind, value, references)
+        else:
+            bits = value if kind == "I" else bitcast_f64_i64(value)
+            for shift, name in zip((0, 32), names, strict=True):
+                memory.words[_CONTEXT_WORDS + homes[name]] = bits >> shift & 0xFFFF_FFFF
+
+
+def _store(memory: _Memory, word: int, kind: str, value: Any, references: References) -> None:
+    if kind == "r":
+        memory.words[word] = references.add(value)
+    elif kind == "F":
+        memory.f64[word] = value
+    elif kind != "f":
+        memory.words[word] = value
+    elif value == value:
+        memory.f32[2 * word] = value
+    else:
+        memory.i32[2 * word] = bitcast_f32_i32(value)
+
+
+def _value(memory: _Memory, word: int, kind: str, references: References) -> Any:
+    if kind == "i":
+        return memory.i32[2 * word]
+    if kind == "I":
+        return memory.words[word]
+    if kind == "F":
+        return memory.f64[word]
+    if kind == "s":
+        return memory.i32[2 * word] & 0xFFFF_FFFF
+    if kind == "r":
+        return references.objects[memory.words[word]]
+    value = memory.f32[2 * word]
+    return value if value == value else bitcast_i32_f32(memory.i32[2 * word])
+
+
+def _results(memory: _Memory, layout: Layout, references: References) -> Any:
+    kinds = layout.analysis.function.signature.results
+    if len(kinds) == 1:
+        return _value(memory, _CONTEXT_WORDS + 1, kinds[0], references)
+    if not kinds:
+        return None
+    return tuple(
+        [_value(memory, _CONTEXT_WORDS + position, kind, references) for position, kind in enumerate(kinds, 1)]
+    )

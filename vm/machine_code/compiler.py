@@ -1,0 +1,121 @@
+"""LLVM IR to machine code, by llvmlite, which is imported when the first function is hot.
+
+Object files are kept in the cache on disk, by their IR, LLVM's version and the processor (docs/design/cache.md says why
+code from there is believed).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...cache import CachedFile
+from .operations import LIBRARY
+
+# Keeps the interpreter lock: a call takes no longer than its fuel lasts.
+_PROTOTYPE: Final = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
+
+
+class MachineCode:
+    """The machine code of one unit; valid as long as this object.
+
+    Attributes:
+        call: ``call(context, frame, entry)``, addresses and the place to begin at; returns how many frames are left.
+    """
+
+    def __init__(self, address: int, owner: object) -> None:
+        self._owner = owner
+        self.call: Callable[[int, int, int], int] = _PROTOTYPE(address)
+
+
+class Compiler:
+    """LLVM's compiler for this machine; ``compiler`` gives the only one. Thread rule: any thread."""
+
+    def __init__(self) -> None:
+        import llvmlite.binding as llvm
+
+        self._llvm: Any = llvm
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self._lock = threading.Lock()
+        self._names = itertools.count()
+        target = llvm.Target.from_default_triple()
+        cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+        self._maker = (importlib.metadata.version("llvmlite"), llvm.llvm_version_info, target.triple, cpu, features)
+        # Without optimisation: docs/design/vm.md says why.
+        self._machine, machine = (
+            target.create_target_machine(cpu=cpu, features=features, opt=0, jit=True) for _ in range(2)
+        )
+        self._jit = llvm.create_lljit_compiler(machine)
+        self._addresses = {symbol: llvm.address_of_symbol(name) for name, symbol in LIBRARY.items()}
+
+    def compile(self, text: str, function: str) -> MachineCode | None:
+        """The machine code of LLVM IR, of which one function can be called; ``None`` where LLVM cannot make it."""
+        kept = CachedFile("machine-code", (*self._maker, text))
+        code = kept.load()
+        try:
+            if code is None:
+                code = self.object_code(text)
+                kept.store(code)
+            return self.load(code, function)
+        except RuntimeError:
+            return None
+
+    def object_code(self, text: str) -> bytes:
+        """The object file of LLVM IR."""
+        with self._lock:
+            module = self._llvm.parse_assembly(text)
+            module.verify()
+            found: bytes = self._machine.emit_object(module)
+            return found
+
+    def load(self, code: bytes, function: str) -> MachineCode:
+        """Loads an object file and finds its function."""
+        with self._lock:
+            library = self._llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+            library.export_symbol(function)
+            for symbol, address in self._addresses.items():
+                if address:
+                    library.import_symbol(symbol, address)
+            tracker = library.link(self._jit, f"unit{next(self._names)}")
+            return MachineCode(tracker[function], tracker)
+
+
+class _Loader:
+    """Imports llvmlite in a thread of its own: that takes some 100 ms, which no call should wait for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self.compiler: Compiler | None = None
+
+    def start(self) -> threading.Thread:
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._load, name="pumice llvmlite", daemon=True)
+                self._thread.start()
+            return self._thread
+
+    def _load(self) -> None:
+        try:
+            self.compiler = Compiler()
+        except (ImportError, OSError, RuntimeError, AttributeError):
+            is_broken.set()
+
+
+is_broken: Final = threading.Event()
+"""Set once llvmlite turned out not to work on this machine."""
+_loader: Final = _Loader()
+
+
+def compiler(*, wait: bool = False) -> Compiler | None:
+    """The compiler; ``None`` while it is being loaded, and where it cannot be."""
+    if _loader.compiler is None and not is_broken.is_set():
+        thread = _loader.start()
+        if wait:
+            thread.join()
+    return _loader.compiler

@@ -1,0 +1,123 @@
+"""Which functions become machine code, and where their registers lie in memory.
+
+A function's frame is some words of 8 bytes: word 0 says where it left, then come its results, then a *home* for each
+variable. The frame of a function that it calls follows at once, so that callers put arguments where they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, cast
+
+from ..bytecode.decoder import Instruction
+from ..bytecode.isa import CALLS, MOVE_BIT
+from ..translation.analysis import FunctionAnalysis
+from ..translation.basic_block import Block
+from ..translation.entries import Loops
+from .operations import TEMPLATES
+
+MAX_INSTRUCTIONS: Final = 2000  # of a function and all that it calls
+MAX_SWITCH: Final = 64  # values that a switch.* selects from
+MAX_TYPES: Final = 62  # reference types that the functions of one unit check
+MAX_BYTES: Final = 1 << 31  # of globals
+
+_OTHERS: Final = frozenset(
+    {
+        *("block", "br", "cond_br", "br_table", "return", "fail", "call", "call.yieldable"),
+        *("discard.refs", "assign.ref", "cast.any.ref", "select.ref"),
+        *("const.ref.zero", "const.ref.rodata", "global.load.ref"),
+        *(f"switch.{kind}" for kind in ("i32", "i64", "f32", "f64")),
+        *(f"const.{kind}{zero}" for kind in ("i32", "i64", "f32", "f64") for zero in ("", ".zero")),
+        *(
+            f"global.{access}.{kind}"
+            for access in ("load", "store", "load.indirect", "store.indirect")
+            for kind in ("i32", "i64", "f32", "f64")
+        ),
+    }
+)
+
+
+def callee_of(instruction: Instruction) -> int | None:
+    """The ordinal of the function that an instruction calls, of an import with its bit."""
+    if instruction.operation.mnemonic not in CALLS:
+        return None
+    return cast(int, instruction.values[0])
+
+
+def is_known(instruction: Instruction) -> bool:
+    """Whether machine code has an instruction; what it calls is not looked at."""
+    mnemonic = instruction.operation.mnemonic
+    if mnemonic not in TEMPLATES and mnemonic not in _OTHERS:
+        return False
+    if mnemonic.startswith("switch."):
+        return len(cast("tuple[int, ...]", instruction.values[2])) <= MAX_SWITCH
+    # Moved out of the global, the reference would have to be written.
+    return mnemonic != "global.load.ref" or not cast(int, instruction.values[-1]) & MOVE_BIT
+
+
+class Layout:
+    """The frame of one function, and the edges at which machine code looks at its fuel.
+
+    Attributes:
+        homes: the word of each variable, by name.
+        size: words.
+        loops: code may begin at each of their headers.
+        cost: about how many additions the whole function takes, each instruction once.
+    """
+
+    def __init__(self, analysis: FunctionAnalysis) -> None:
+        self.analysis = analysis
+        self.homes: dict[str, int] = {}
+        self.size = 1 + len(analysis.function.signature.results)
+        self.is_raw = analysis.register_types is None
+        for operands in analysis.operands:
+            self._place(operands.reads)
+            self._place(operands.writes)
+        self._place(analysis.arguments)
+        for block in analysis.blocks:
+            self._place_edges(block)
+        self.loops = Loops(analysis.blocks)
+        self._costs = [
+            sum(_cost(analysis.instructions[index]) for index in range(block.start, block.end))
+            for block in analysis.blocks
+        ]
+        self.cost = sum(self._costs)
+
+    def names(self, kind: str, number: int) -> tuple[str, ...]:
+        """The names of the homes of a variable: of its slots in a function that holds bits."""
+        if not self.is_raw or kind == "r":
+            return (f"{kind}{number}",)
+        return (f"s{number}", f"s{number + 1}") if kind in "IF" else (f"s{number}",)
+
+    def _place(self, variables: Iterable[tuple[str, int]]) -> None:
+        for kind, number in variables:
+            for name in self.names(kind, number):
+                if name not in self.homes:
+                    self.homes[name] = self.size
+                    self.size += 1
+
+    def _place_edges(self, block: Block) -> None:
+        types: dict[int, str] | None = None
+        for edge in block.edges:
+            if edge.refs:
+                self._place([("r", to) for to in edge.refs])
+                self._place([("r", origin) for origin in edge.refs.values() if origin is not None])
+            if not edge.values:
+                continue
+            if types is None and not self.is_raw:
+                types = self.analysis.types_before(block, block.end)
+            for to, source in edge.values.items():
+                kind = "i" if types is None else types.get(source, "?")
+                if kind not in "JG?":
+                    self._place([(kind, to), (kind, source)])
+
+    def loop_cost(self, source: int, header: int) -> int:
+        """About how many additions a turn of a loop takes at most."""
+        return sum(self._costs[block] for block in self.loops.bodies[source, header])
+
+
+def _cost(instruction: Instruction) -> int:
+    template = TEMPLATES.get(instruction.operation.mnemonic)
+    if template is not None:
+        return template.cost
+    return 16 if instruction.operation.mnemonic.startswith(("call", "global.")) else 1

@@ -1,0 +1,34 @@
+"""Whether machine code is made, and when. Imports nothing else, so that programs that need none start no later."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import struct
+import sys
+from functools import cache
+from typing import Final
+
+NEVER: Final = 1 << 62
+_HOT: Final = 50_000  # instructions of a function's loops, some milliseconds
+
+
+class Settings:
+    """When machine code is made; tests change it.
+
+    Attributes:
+        hot: instructions after which a function is compiled; 0 compiles each one that can be when it is first called.
+    """
+
+    hot: int = {"off": NEVER, "always": 0}.get(os.environ.get("PUMICE_MACHINE_CODE", ""), _HOT)
+
+
+@cache
+def is_available() -> bool:
+    """Whether machine code can be made: a 64-bit little-endian machine, and llvmlite is installed."""
+    if struct.calcsize("P") != 8 or sys.byteorder != "little":
+        return False
+    try:
+        return importlib.util.find_spec("llvmlite") is not None
+    except (ImportError, ValueError):
+        return False

@@ -1,0 +1,158 @@
+"""A unit of machine code: a function and all that it calls, compiled together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, cast
+
+from ..bytecode.decoder import Instruction
+from ..bytecode.isa import IMPORT_BIT, FieldKind
+from ..bytecode.verifier import VerifiedModule
+from ..translation.analysis import FunctionAnalysis
+from ..translation.basic_block import field_value
+from ..translation.entries import Loops, Warmth
+from ..translation.module_analysis import ModuleAnalysis
+from .compiler import Compiler, MachineCode
+from .function_writer import FunctionWriter, Unit
+from .layout import MAX_BYTES, MAX_INSTRUCTIONS, MAX_TYPES, Layout, callee_of, is_known
+from .operations import SUPPORT
+
+_DECLARED: Final = re.compile(r"call (\S+) (@(?:llvm\.|pumice_)[\w.]+)\(([^)]*)\)")
+_STACK: Final = re.compile(r"STACK_(\d+)")
+
+
+class UnitModule:
+    """The machine code of one module's functions, each unit made when first asked for.
+
+    A function is *closed* if machine code has every instruction of it and of all that it calls. Only closed functions
+    are called; others leave machine code where they come to an instruction that it does not have.
+
+    Thread rule: the caller holds the module's translation lock.
+    """
+
+    def __init__(self, verified: VerifiedModule, analysis: ModuleAnalysis) -> None:
+        self._verified = verified
+        self._analysis = analysis
+        self._layouts: dict[int, Layout] = {}
+        self._closures: dict[int, frozenset[int] | None] = {}
+        self._compiled: dict[int, MachineCode | None] = {}
+
+    # -- what can be machine code --------------------------------------------------------------------
+
+    def closure(self, ordinal: int) -> frozenset[int] | None:
+        """A function and all that it calls; ``None`` if it is not closed, or too long."""
+        if ordinal not in self._closures:
+            self._closures[ordinal] = self._find_closure(ordinal)
+        return self._closures[ordinal]
+
+    def _find_closure(self, ordinal: int) -> frozenset[int] | None:
+        found = {ordinal}
+        pending = [ordinal]
+        count = 0
+        while pending:
+            instructions = self._verified.functions[pending.pop()].instructions
+            count += len(instructions)
+            if count > MAX_INSTRUCTIONS:
+                return None
+            for instruction in instructions:
+                callee = callee_of(instruction)
+                if not is_known(instruction) or (callee is not None and callee & IMPORT_BIT):
+                    return None
+                if callee is not None and callee not in found:
+                    found.add(callee)
+                    pending.append(callee)
+        return frozenset(found)
+
+    def _is_native(self, instruction: Instruction) -> bool:
+        callee = callee_of(instruction)
+        if callee is None:
+            return is_known(instruction)
+        return not callee & IMPORT_BIT and self.closure(callee) is not None
+
+    def warmth(self, analysis: FunctionAnalysis) -> Warmth:
+        """What the translation of a function counts: turns of loops, and calls of functions that call themselves."""
+        ordinal, instructions = analysis.function.ordinal, analysis.instructions
+        if len(instructions) > MAX_INSTRUCTIONS or self._verified.definition.global_bytes > MAX_BYTES:
+            return Warmth({})
+        loops = Loops(analysis.blocks)
+        lengths: dict[int, int | None] = {}  # of blocks in loops; ``None`` where machine code would leave
+        for index in frozenset().union(*loops.bodies.values()):
+            block = analysis.blocks[index]
+            is_native = all(map(self._is_native, instructions[block.start : block.end]))
+            lengths[index] = block.end - block.start if is_native else None
+        turns: dict[tuple[int, int], int] = {}
+        for edge, body in loops.bodies.items():
+            found = [lengths[block] for block in body]
+            if None not in found:
+                turns[edge] = sum(cast("list[int]", found))
+        callees = {callee for callee in map(callee_of, instructions) if callee is not None and not callee & IMPORT_BIT}
+        is_recursive = any(ordinal in (self.closure(callee) or ()) for callee in callees)
+        return Warmth(turns, len(instructions) if is_recursive else 0)
+
+    # -- making it -----------------------------------------------------------------------------------
+
+    def _layout(self, ordinal: int) -> Layout:
+        found = self._layouts.get(ordinal)
+        if found is None:
+            analysis = FunctionAnalysis(self._verified.functions[ordinal], self._analysis)
+            found = self._layouts[ordinal] = Layout(analysis)
+        return found
+
+    def unit(self, ordinal: int) -> Unit:
+        """A function and what it calls."""
+        called: set[int] = set()
+        for callee in map(callee_of, self._verified.functions[ordinal].instructions):
+            if callee is not None and not callee & IMPORT_BIT:
+                called |= self.closure(callee) or frozenset()
+        layouts = {one: self._layout(one) for one in sorted({ordinal, *called})}
+        instructions = [one for layout in layouts.values() for one in layout.analysis.instructions]
+
+        def numbered(ordinals: set[object], first: int) -> dict[int, int]:
+            return {one: position for position, one in enumerate(sorted(cast("set[int]", ordinals)), first)}
+
+        def first_values(mnemonic: str) -> set[object]:
+            return {one.values[0] for one in instructions if one.operation.mnemonic == mnemonic}
+
+        types = {field_value(one, FieldKind.TYPE) for one in instructions if is_known(one)} - {None}
+        return Unit(
+            layouts,
+            frozenset(called),
+            frozenset(called) - self._analysis.leaves,
+            numbered(first_values("const.ref.rodata"), 1),
+            numbered(first_values("global.load.ref"), 0),
+            numbered(types, 0),
+            -(-self._verified.definition.global_bytes // 8) * 8,
+        )
+
+    def compiled(self, ordinal: int, compiler: Compiler) -> MachineCode | None:
+        """The machine code of a function's unit; ``None`` if there can be none."""
+        if ordinal not in self._compiled:
+            unit = self.unit(ordinal)
+            length = sum(len(layout.analysis.instructions) for layout in unit.layouts.values())
+            self._compiled[ordinal] = None
+            if len(unit.types) <= MAX_TYPES and length <= MAX_INSTRUCTIONS:
+                self._compiled[ordinal] = compiler.compile(unit_text(unit, ordinal), f"f{ordinal}")
+        return self._compiled[ordinal]
+
+
+def unit_text(unit: Unit, ordinal: int) -> str:
+    """The LLVM IR of a unit, whose function ``ordinal`` can be called from outside."""
+    lines: list[str] = []
+    stack: dict[str, int] = {}
+    for one, layout in unit.layouts.items():
+        written = FunctionWriter(unit, one).write("" if one == ordinal else "internal ")
+        # Without optimisation each value has at most one word of the host's stack.
+        stack[str(one)] = 8 * (layout.size + len(written)) + 128
+        lines += written
+    text = _STACK.sub(lambda found: str(stack[found[1]]), "\n".join(lines))
+    if "@round_to_" in text:
+        text += SUPPORT
+    return "\n".join((text, *_declarations(text), "!0 = !{}", ""))
+
+
+def _declarations(text: str) -> Iterable[str]:
+    found = {}
+    for result, name, operands in _DECLARED.findall(text):
+        found[name] = f"declare {result} {name}({', '.join(one.split()[0] for one in operands.split(', '))})"
+    return found.values()
