@@ -17,6 +17,12 @@ HEAVY: Final = frozenset(
 )
 """Operations that loop for each element of their results."""
 
+MOVES: Final = frozenset(
+    {"broadcast_in_dim", "reshape", "transpose", "slice", "pad", "concatenate", "reverse", "gather", "dynamic_slice"}
+    | {"dynamic_update_slice", "bitcast_convert"}
+)
+"""Operations that move elements."""
+
 _CHEAP: Final = 16
 _ROUNDED: Final = 160
 """What an operation of narrow floats takes with its conversions."""

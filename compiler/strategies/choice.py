@@ -13,6 +13,7 @@ from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Block
 from .contraction_tile import ContractionTile
 from .elements import Elements
+from .fourier_rows import FourierRows
 from .merge_sort import MergeSort
 from .neighbours import Neighbours
 from .rows import Rows
@@ -25,6 +26,7 @@ from .workgroup_tile import WorkgroupTile
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     ContractionTile,
     WorkgroupTile,
+    FourierRows,
     MergeSort,
     ScatterInOrder,
     Rows,

@@ -1,4 +1,7 @@
-"""Fourier transforms: products with matrices of roots of unity."""
+"""Fourier transforms: by Cooley and Tukey's factors, down to rows that a kernel transforms in registers.
+
+Prime factors that are larger are products with matrices of roots of unity, or Bluestein's convolutions.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,9 @@ from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
-from ...ir.types import I64, TensorType
+from ...ir.types import I32, I64, TensorType
+from ..short_transforms import MAX_RADIX
+from .row_scatters import taken
 
 Values = Sequence[Value]
 
@@ -22,14 +27,16 @@ def _shape(value: Value) -> tuple[Dim, ...]:
     return tensor_of(value).lengths
 
 
-_MAX_DIRECT: Final = 64
-"""Lengths up to this are one product with a matrix."""
-
 _MAX_PRIME: Final = 256
-"""So are prime ones up to this."""
+"""Prime lengths up to this are one product with a matrix."""
+
+_MAX_TABLE: Final = 1 << 12
+"""Roots of unity that are a constant; more of them are products of two each."""
 
 
-def fft(builder: Builder, operation: Operation) -> Values:
+def fft(builder: Builder, operation: Operation) -> Values | None:
+    if is_short(operation):
+        return None
     kind = operation.attributes["fft_type"]
     assert isinstance(kind, EnumAttr)
     (value,) = operation.operands
@@ -37,7 +44,6 @@ def fft(builder: Builder, operation: Operation) -> Values:
     lengths = operation.integers("fft_length")
     if result.count == 0:
         return [builder.constant(0, result)]
-    part = tensor_of(value).scalar.part
     rank = result.rank
     inner = rank - len(lengths)
     if kind.case == "RFFT":
@@ -49,14 +55,16 @@ def fft(builder: Builder, operation: Operation) -> Values:
         value = _transformed(builder, value, axis, inverse)
     if kind.case == "RFFT":
         return [builder.piece(value, rank - 1, 0, lengths[-1] // 2 + 1)]
-    if inverse:
-        scale = 1.0 / math.prod(lengths)
-        if kind.case == "IRFFT":
-            return [builder.elementwise("multiply", builder.part("real", value), scale)]
-        parts = [builder.elementwise("multiply", builder.part(name, value), scale) for name in ("real", "imag")]
-        value = builder.complex(parts[0], parts[1])
-    assert part.kind == "float"
+    if kind.case == "IRFFT":
+        return [builder.part("real", value)]
     return [value]
+
+
+def is_short(operation: Operation) -> bool:
+    """Whether a kernel transforms the rows in registers."""
+    kind, lengths = operation.attributes["fft_type"], operation.integers("fft_length")
+    is_complex = isinstance(kind, EnumAttr) and kind.case in ("FFT", "IFFT")
+    return is_complex and len(lengths) == 1 and 1 <= lengths[0] <= MAX_RADIX and operation.tensor.count != 0
 
 
 def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: int) -> Value:
@@ -83,32 +91,71 @@ def _reversed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
 
 
 def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """The unscaled transform along a dimension: direct, by factors as Cooley and Tukey did, or as a convolution."""
+    """The transform along a dimension, the inverse scaled."""
     shape = _shape(value)
     length = number_of(shape[axis])
     factor = _factor(length)
-    sign = 2j if inverse else -2j
-    if factor == length and length > _MAX_PRIME:
-        return _convolved(builder, value, axis, inverse)
     if factor == length:
-        roots = np.exp(sign * np.pi / length * (np.outer(np.arange(length), np.arange(length)) % length))
-        return _product(builder, value, axis, roots)
+        if length <= MAX_RADIX:
+            return _short(builder, value, axis, inverse)
+        return (
+            _convolved(builder, value, axis, inverse)
+            if length > _MAX_PRIME
+            else _product(builder, value, axis, inverse)
+        )
     rest = length // factor
     split = builder.reshape(value, (*shape[:axis], factor, rest, *shape[axis + 1 :]))
     columns = _transformed(builder, split, axis, inverse)
-    twiddles = np.exp(sign * np.pi / length * np.outer(np.arange(factor), np.arange(rest)))
-    grid = TensorType((factor, rest), tensor_of(value).element)
-    factors = builder.broadcast(builder.constant(twiddles, grid), _shape(columns), (axis, axis + 1))
+    factors = builder.broadcast(_twiddles(builder, factor, rest, inverse, columns), _shape(columns), (axis, axis + 1))
     rows = _transformed(builder, builder.elementwise("multiply", columns, factors), axis + 1, inverse)
     order = [*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1)]
-    swapped = [_shape(rows)[index] for index in order]
-    moved = builder.append(
-        "transpose",
-        [rows],
-        [TensorType(swapped, tensor_of(value).element)],
-        {"permutation": DenseArray(I64, tuple(order))},
-    ).result
-    return builder.reshape(moved, shape)
+    return builder.reshape(_transposed(builder, rows, order), shape)
+
+
+def _factor(length: int) -> int:
+    """A factor to split off: the largest that a kernel transforms, else the smallest prime, or the length itself."""
+    radices = [each for each in range(2, MAX_RADIX + 1) if length % each == 0]
+    if radices:
+        return radices[-1]
+    return next((each for each in range(MAX_RADIX + 1, math.isqrt(length) + 1) if length % each == 0), length)
+
+
+def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
+    """The transform along a dimension by the operation on the last one."""
+    rank = len(_shape(value))
+    order = [*range(axis), *range(axis + 1, rank), axis]
+    moved = _transposed(builder, value, order)
+    attributes: dict[str, Attribute] = {
+        "fft_type": EnumAttr("stablehlo", "fft_type", "IFFT" if inverse else "FFT"),
+        "fft_length": DenseArray(I64, (number_of(_shape(value)[axis]),)),
+    }
+    found = builder.append("fft", [moved], [moved.type], attributes).result
+    return _transposed(builder, found, [order.index(each) for each in range(rank)])
+
+
+def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
+    if list(order) == list(range(len(order))):
+        return value
+    type = TensorType([_shape(value)[axis] for axis in order], tensor_of(value).element)
+    return builder.append("transpose", [value], [type], {"permutation": DenseArray(I64, tuple(order))}).result
+
+
+def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Value) -> Value:
+    """Powers of a root of unity by the products of row and column: a table, or products of two from short ones."""
+    length, element = factor * rest, tensor_of(like).element
+    grid = TensorType((factor, rest), element)
+    sign = 2j if inverse else -2j
+    if length <= _MAX_TABLE:
+        powers = np.outer(np.arange(factor), np.arange(rest))
+        return builder.constant(np.exp(sign * np.pi / length * powers), grid)
+    step = 1 << ((length - 1).bit_length() + 1) // 2
+    power = builder.elementwise("multiply", *(builder.iota(grid.of(I32), axis) for axis in range(2)))
+    found = []
+    for name, part, count in (("divide", step, -(-length // step)), ("remainder", 1, step)):
+        table = builder.constant(np.exp(sign * np.pi / length * part * np.arange(count)), TensorType((count,), element))
+        places = builder.reshape(builder.elementwise(name, power, step), (length,))
+        found.append(builder.reshape(taken(builder, table, places), (factor, rest)))
+    return builder.elementwise("multiply", *found)
 
 
 def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
@@ -131,22 +178,17 @@ def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Valu
     high = [size - length if each == axis else 0 for each in range(len(shape))]
     zero = builder.constant(0, TensorType((), element))
     padded = builder.pad(times(value, chirp), zero, none, high, none)
-    spectrum = times(_transformed(builder, padded, axis, False), np.fft.fft(response) / size)
+    spectrum = times(_transformed(builder, padded, axis, False), np.fft.fft(response))
     found = _transformed(builder, spectrum, axis, True)
-    return times(builder.piece(found, axis, 0, length), chirp)
+    return times(builder.piece(found, axis, 0, length), chirp / length if inverse else chirp)
 
 
-def _factor(length: int) -> int:
-    """A factor to split off, or the length itself."""
-    if length <= _MAX_DIRECT:
-        return length
-    divisors = [each for each in range(2, math.isqrt(length) + 1) if length % each == 0]
-    return divisors[-1] if divisors else length
-
-
-def _product(builder: Builder, value: Value, axis: int, matrix: npt.NDArray[np.complex128]) -> Value:
-    """The product of a matrix with the vectors along a dimension."""
+def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
+    """The transform as a product of a matrix with the vectors along a dimension."""
     shape = _shape(value)
+    length = number_of(shape[axis])
+    powers = np.outer(np.arange(length), np.arange(length)) % length
+    matrix = np.exp((2j if inverse else -2j) * np.pi / length * powers) / (length if inverse else 1)
     element = tensor_of(value).element
     constant = builder.constant(matrix, TensorType(matrix.shape, element))
     fields = {
@@ -159,8 +201,4 @@ def _product(builder: Builder, value: Value, axis: int, matrix: npt.NDArray[np.c
     numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
     product = builder.append("dot_general", [value, constant], [TensorType([*others, len(matrix)], element)], numbers)
     last = len(shape) - 1
-    if axis == last:
-        return product.result
-    order = [*range(axis), last, *range(axis, last)]
-    permutation: dict[str, Attribute] = {"permutation": DenseArray(I64, tuple(order))}
-    return builder.append("transpose", [product.result], [TensorType(shape, element)], permutation).result
+    return _transposed(builder, product.result, [*range(axis), last, *range(axis, last)])

@@ -23,7 +23,8 @@ from ...ir.types import I32, I64, TensorType, Type
 from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
 from ..rows import RowShape, Space, computed_of_rows, fills_device, is_long, spaces_of, spaces_over
-from ..weights import HEAVY, is_structure, iterations_of, lanes_of, words_of
+from ..short_transforms import follows_element_by_element
+from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, words_of
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
@@ -46,10 +47,6 @@ _COSTLY: Final = frozenset(
     {"atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power"}
     | {"rsqrt", "sine", "sqrt", "tan", "tanh", "divide", "remainder"}
 )
-MOVES: Final = frozenset(
-    {"broadcast_in_dim", "reshape", "transpose", "slice", "pad", "concatenate", "reverse", "gather", "dynamic_slice"}
-    | {"dynamic_update_slice", "bitcast_convert"}
-)
 _VIEWS: Final = frozenset({"broadcast_in_dim", "iota", "reshape", "reverse", "slice"})
 """Operations whose elements cost no more than reading their operand's."""
 
@@ -69,6 +66,7 @@ class _Cluster:
         has_reduction: whether one of them is a reduction.
         places: where each is read; the root's elements are read where they are written.
         depths: of structures around each, with itself.
+        followed: operations each element of which goes to one element of the root, by one user after another.
         updated: what the root takes updates to in place, and nothing else reads.
         words: of the code of all, about.
     """
@@ -77,6 +75,7 @@ class _Cluster:
         "_lanes",
         "_numbers",
         "depths",
+        "followed",
         "has_loop",
         "has_reduction",
         "inputs",
@@ -92,6 +91,7 @@ class _Cluster:
         self.has_loop = _name(root) in HEAVY
         self.has_reduction = _name(root) == "reduce"
         self.places: dict[Operation, set[int]] = {root: {_ROOT}}
+        self.followed = {root}
         self.depths = {root: int(is_structure(root))}
         self.updated = root.operands[0] if is_direct(root) else None
         self._lanes = max(lanes_of(value.tensor) for value in root.results)
@@ -107,11 +107,18 @@ class _Cluster:
         """Adds an operation, all of whose users are in the cluster."""
         self.inputs = self.with_operation(operation)
         self.operations.append(operation)
+        if self.follows(operation, users):
+            self.followed.add(operation)
         self.has_loop |= _name(operation) in HEAVY
         self.has_reduction |= _name(operation) == "reduce"
         self.places[operation] = self.places_of(operation, users)
         self.depths[operation] = self.depth_of(operation, users)
         self.words += self.words_with(operation, len(self.places[operation]))
+
+    def follows(self, operation: Operation, users: set[Operation]) -> bool:
+        """Whether each element of an operation goes to one element of the root."""
+        (user, *others) = users
+        return not others and user in self.followed and follows_element_by_element(user, operation.results[0])
 
     def words_with(self, operation: Operation, places: int) -> int:
         """Words that an operation takes at so many places."""
@@ -261,6 +268,10 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster, of_ro
         return False
     if cluster.words + cluster.words_with(operation, len(places)) > MAX_WORDS:
         return False
+    if name == "fft":
+        (result, *others) = cluster.operations[0].results
+        is_whole = not others and lanes_of(result.tensor) == 1
+        return not cluster.has_loop and is_whole and cluster.follows(operation, using)
     space = None
     if name == "reduce" or cluster.has_reduction:
         rows = spaces_of([*cluster.operations, operation])
