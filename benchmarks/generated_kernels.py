@@ -38,7 +38,8 @@ from timed_process import TimedProcess, Times, ratio
 import pumice
 from pumice.compiler.codegen.device_target import target_of
 from pumice.compiler.codegen.target import Target
-from pumice.compiler.pipeline import Origin, compile_data
+from pumice.compiler.origin import Origin
+from pumice.compiler.pipeline import compile_data
 from pumice.files import write_whole
 from pumice.hal_vulkan import DeviceProfile, DeviceType
 

@@ -11,7 +11,8 @@ from .calling_convention import CallingConvention, named_convention
 from .codegen.device_target import DeviceFacts, target_of
 from .codegen.target import Target
 from .module_cache import compile_file
-from .pipeline import Origin, compile_data
+from .origin import Origin
+from .pipeline import compile_data
 from .stages import GRAPH_SUFFIXES, STAGES
 
 

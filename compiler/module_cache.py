@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..cache import CachedFile
+from ..cache import CachedFile, digest
 from ..files import reading_errors
-from .calling_convention import CallingConvention, is_named
 from .codegen.target import Target
-from .pipeline import Origin, compile_data
+from .origin import Origin
+
+# The compiler itself is imported when it is used: what was compiled before does not need it.
+if TYPE_CHECKING:
+    from .calling_convention import CallingConvention
 
 
 def compile_file(
@@ -34,15 +38,26 @@ def compile_once(
 
     Raises: as for ``pumice.compile``.
     """
-    if convention is not None and not is_named(convention):
-        return compile_data(data, file_name, target, origin, convention=convention).module
+    if convention is not None:
+        from .calling_convention import is_named
+
+        if not is_named(convention):
+            return _compile(data, file_name, origin, target, convention)
     name = None if convention is None else convention.name
-    entry = CachedFile("modules", (_fingerprint(), file_name, origin, target, name, data))
+    entry = CachedFile("modules", (_fingerprint(), file_name, origin, target, name, digest(data)))
     found = entry.load()
     if found is None:
-        found = compile_data(data, file_name, target, origin, convention=convention).module
+        found = _compile(data, file_name, origin, target, convention)
         entry.store(found)
     return found
+
+
+def _compile(
+    data: bytes, file_name: str, origin: Origin, target: Target, convention: CallingConvention | None
+) -> bytes:
+    from .pipeline import compile_data
+
+    return compile_data(data, file_name, target, origin, convention=convention).module
 
 
 @functools.cache

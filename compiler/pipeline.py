@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ..status import InvalidArgumentError
 from ..vm.assembly.assembler import assemble
@@ -19,6 +19,7 @@ from .entry_points import give_abis, hold_abis
 from .ir.source import CompileError
 from .ir.types import FunctionType
 from .lowering import LOWERINGS, module_of
+from .origin import Origin
 from .passes.verification.stages import verify_stage
 from .passes.verification.verify import verify
 from .stages import (
@@ -34,22 +35,9 @@ from .stages import (
     stage_of,
 )
 
+_NO_ORIGIN: Final = Origin()
+
 Reached: TypeAlias = Callable[[str, Program | GraphFile | ModuleFile], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What a file does not say of itself.
-
-    Attributes:
-        stage: that it is at, of ``STAGES``; None if its content tells.
-        feeds: of a GraphDef, as ``import_graph`` has them.
-        fetches: of a GraphDef.
-    """
-
-    stage: str | None = None
-    feeds: tuple[str, ...] = ()
-    fetches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +57,7 @@ def compile_data(
     data: bytes,
     file_name: str,
     target: Target,
-    origin: Origin = Origin(),
+    origin: Origin = _NO_ORIGIN,
     until: str = "module",
     reached: Reached = lambda stage, program: None,
     convention: CallingConvention | None = None,

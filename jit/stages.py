@@ -11,7 +11,7 @@ import numpy as np
 from ..closing import Closing
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
-from ..compiler.pipeline import Origin
+from ..compiler.origin import Origin
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module

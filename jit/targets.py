@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler.codegen.target import Target
-from ..compiler.pipeline import Origin
+from ..compiler.origin import Origin
 from ..runtime import Device
 from ..runtime.device import REFERENCE
 from ..status import UnavailableError

@@ -44,7 +44,7 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
     if is_module(data):
         return data
     from ..compiler.module_cache import compile_once
-    from ..compiler.pipeline import Origin
+    from ..compiler.origin import Origin
 
     return compile_once(data, "<stdin>", Origin(), devices_target(devices))
 

@@ -8,8 +8,9 @@ from ..compiler.calling_convention import CallingConvention
 from ..compiler.codegen.kernel import symbols_in
 from ..compiler.codegen.region import KernelRegion
 from ..compiler.codegen.target import Target
+from ..compiler.origin import Origin
 from ..compiler.passes.dispatch.outline import entry_of
-from ..compiler.pipeline import Origin, compile_data
+from ..compiler.pipeline import compile_data
 from ..compiler.stages import Program
 from ..compiler.strategies.choice import ranked
 from ..compiler.strategies.shape_class import class_of

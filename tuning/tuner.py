@@ -15,7 +15,7 @@ from ..compiler.codegen.device_target import target_of
 from ..compiler.codegen.kernel import Kernel
 from ..compiler.codegen.target import Target
 from ..compiler.ir.source import CompileError
-from ..compiler.pipeline import Origin
+from ..compiler.origin import Origin
 from ..records import dataclass
 from ..status import DeviceLostError, PumiceError
 from ..study.statistics.comparison import Verdict

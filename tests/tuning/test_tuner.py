@@ -14,7 +14,8 @@ import pumice
 from pumice.compiler.codegen.device_target import target_of
 from pumice.compiler.codegen.kernel import Kernel
 from pumice.compiler.codegen.region import KernelRegion
-from pumice.compiler.pipeline import Origin, compile_data
+from pumice.compiler.origin import Origin
+from pumice.compiler.pipeline import compile_data
 from pumice.compiler.strategies.elements import Elements
 from pumice.compiler.strategies.strategy import Strategy
 from pumice.status import InvalidArgumentError

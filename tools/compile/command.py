@@ -94,7 +94,8 @@ def compile_(
 
     from ...compiler.calling_convention import named_convention
     from ...compiler.codegen.target import Target
-    from ...compiler.pipeline import Origin, compile_data
+    from ...compiler.origin import Origin
+    from ...compiler.pipeline import compile_data
     from ...compiler.stages import STAGES
     from ...files import writing_errors
     from ...status import PumiceError

@@ -18,7 +18,7 @@ from ..streams import note
 if TYPE_CHECKING:
     from ...compiler.calling_convention import CallingConvention
     from ...compiler.codegen.target import Target
-    from ...compiler.pipeline import Origin
+    from ...compiler.origin import Origin
     from ...tuning.database import Finding
 
 
