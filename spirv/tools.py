@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from ..cache import CachedFile
 from ..install_hints import install_hint
 from ..status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError, shorten, shown
 
@@ -92,7 +93,7 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def executable_version(executable: Path, option: str = "--version") -> str:
-    """All that an executable prints about its version, cached until the file changes."""
+    """All that an executable prints about its version, kept on disk until the file changes."""
     return _output(executable, option)
 
 
@@ -106,8 +107,14 @@ def _output(executable: Path, option: str) -> str:
 
 @functools.cache
 def _printed(executable: Path, option: str, changed: int) -> str:
-    result = run_tool(executable, [option], timeout=_CHECK_SECONDS)
-    return (result.stdout or result.stderr).decode("utf-8", "replace").strip()
+    kept = CachedFile("tools", (str(executable), option, changed))
+    printed = kept.load()
+    if printed is None:
+        result = run_tool(executable, [option], timeout=_CHECK_SECONDS)
+        printed = result.stdout or result.stderr
+        if result.returncode == 0:
+            kept.store(printed)
+    return printed.decode("utf-8", "replace").strip()
 
 
 def usage(executable: Path) -> str:

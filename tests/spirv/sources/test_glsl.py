@@ -62,7 +62,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def entries(cache: Path) -> list[Path]:
-    return sorted(path for path in cache.rglob("*") if path.is_file())
+    return sorted(cache.glob("entries/glsl/*/[!.]*"))
 
 
 def local_size(code: bytes) -> str:
