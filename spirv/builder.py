@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, TypeAlias
 
-from .declarations import BOOL, U32, Declarations, Kind, bits_of
+from .declarations import BOOL, SUBGROUP, U32, Declarations, Kind, bits_of
 from .folding import Operands, folded
 from .grammar import BuiltIn, Decoration, Op, StorageClass
 from .words import encode
@@ -26,7 +26,6 @@ _FIND_UMSB: Final = 75
 _DEVICE: Final = 1
 _RELAXED: Final = 0
 _WORKGROUP: Final = 2
-_SUBGROUP: Final = 3
 _SHARED_IN_ORDER: Final = 0x108  # AcquireRelease | WorkgroupMemory
 
 
@@ -192,7 +191,7 @@ def power_of_two_in(value: int) -> int:
 
 
 Operand: TypeAlias = Id | int | float | bool
-_ADD: Final = {"u": Op.IAdd, "f": Op.FAdd}
+_ADD: Final = {"u": Op.IAdd, "s": Op.IAdd, "f": Op.FAdd}
 _SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
 _MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
 _MASK: Final = 0xFFFFFFFF
@@ -344,7 +343,7 @@ class Builder:
     def shuffled(self, value: Id, lane: Id) -> Id:
         """What another invocation of the subgroup, all of which are here, has for a value."""
         self._declared.require("GroupNonUniformShuffle")
-        return self.emit(Op.GroupNonUniformShuffle, value.kind, self.word(_SUBGROUP), value, lane)
+        return self.emit(Op.GroupNonUniformShuffle, value.kind, self.word(SUBGROUP), value, lane)
 
     def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
         """The result of an instruction of GLSL.std.450."""
@@ -448,6 +447,35 @@ class Builder:
         """Writes four neighbouring words of a buffer, by the number of the four."""
         self._store_vector(buffer, index, values)
 
+    # -- matrices of a subgroup ------------------------------------------------------------------------
+
+    def matrix(self, component: Kind, rows: int, columns: int, use: int) -> Kind:
+        """The type of matrices that a subgroup has together (``VK_KHR_cooperative_matrix``); use 0, 1 or 2 of a b c."""
+        return self._declared.matrix(component, rows, columns, use)
+
+    def zero_matrix(self, kind: Kind) -> Id:
+        """A matrix of zeros."""
+        return self.emit(Op.CompositeConstruct, kind, self.constant(kind._replace(width=1), 0))
+
+    def load_matrix(self, kind: Kind, array: int, first: Id, pitch: int, is_column_major: bool) -> Id:
+        """A matrix from shared fours of words; ``first`` and ``pitch``, from a row or column to the next, in words."""
+        found = Id(self, self._declared.fresh(), kind)
+        operands = (self._shared_place(array, first, 4), self.word(is_column_major), self.word(pitch // 4))
+        numbers = (each.number for each in operands)
+        self._body += encode(Op.CooperativeMatrixLoadKHR, self._declared.type(kind), found.number, *numbers)
+        return found
+
+    def store_matrix(self, matrix: Id, array: int, first: Id, pitch: int) -> None:
+        """Writes a matrix to shared fours of words, row by row."""
+        operands = (self._shared_place(array, first, 4), matrix, self.word(0), self.word(pitch // 4))
+        self._body += encode(Op.CooperativeMatrixStoreKHR, *(each.number for each in operands))
+
+    def multiplied(self, left: Id, right: Id, total: Id) -> Id:
+        """A sum of matrices with a product of two."""
+        letters = [each.kind.letter == "s" for each in (left, right, total, total)]
+        signs = sum(bit << number for number, bit in enumerate(letters))
+        return self.emit(Op.CooperativeMatrixMulAddKHR, total.kind, left, right, total, *([signs] if signs else []))
+
     # -- other invocations of the workgroup ------------------------------------------------------------
 
     def shared(self, words: int) -> int:
@@ -500,7 +528,7 @@ class Builder:
     def exchanged(self, value: Id, distance: int) -> Id:
         """The value of the invocation of the subgroup whose number differs in the bits of a distance."""
         self._declared.require("GroupNonUniformShuffle")
-        scope = self.word(_SUBGROUP)
+        scope = self.word(SUBGROUP)
         found = Id(self, self._declared.fresh(), value.kind)
         operands = (scope.number, value.number, self.word(distance).number)
         self._body += encode(Op.GroupNonUniformShuffleXor, self._declared.type(value.kind), found.number, *operands)
@@ -515,6 +543,11 @@ class Builder:
         if len(set(table)) == 1:
             return self.word(table[0])
         return self.emit(Op.Load, U32, self._place(StorageClass.Private, self._declared.table(table), index))
+
+    def subgroup(self) -> Id:
+        """The number of the subgroup in its workgroup."""
+        self._declared.require("GroupNonUniform")
+        return self.emit(Op.Load, U32, self._declared.input(U32, BuiltIn.SubgroupId))
 
     def built_in(self, name: str) -> tuple[Id, Id, Id]:
         """The three components of ``WorkgroupId``, ``LocalInvocationId``, …"""

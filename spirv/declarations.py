@@ -16,7 +16,10 @@ _GLSL450: Final = 1
 
 
 class Kind(NamedTuple):
-    """The type of an expression: ``u`` an integer, ``f`` a float, ``b`` a boolean; its bits; components."""
+    """The type of an expression: its letter, its bits, and how many components it has.
+
+    Letters are ``u`` for integers, ``s`` for signed ones of matrices, ``f`` for floats and ``b`` for booleans.
+    """
 
     letter: str
     bits: int
@@ -26,10 +29,16 @@ class Kind(NamedTuple):
 BOOL: Final = Kind("b", 1)
 U32: Final = Kind("u", 32)
 U64: Final = Kind("u", 64)
+S8: Final = Kind("s", 8)
+U8: Final = Kind("u", 8)
+S32: Final = Kind("s", 32)
 F16: Final = Kind("f", 16)
 F32: Final = Kind("f", 32)
 F64: Final = Kind("f", 64)
-_CAPABILITIES: Final = {U64: "Int64", F16: "Float16", F64: "Float64"}
+SUBGROUP: Final = 3
+"""The scope of what a subgroup does together."""
+
+_CAPABILITIES: Final = {S8: "Int8", U8: "Int8", U64: "Int64", F16: "Float16", F64: "Float64"}
 _FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
 
 
@@ -54,13 +63,29 @@ class Declarations:
         self._decorations: list[int] = []
         self._names: list[int] = []
         self._capabilities: dict[str, None] = {"Shader": None}
+        self._extensions: dict[str, None] = {}
+        self._matrices: list[Kind] = []
         self._inputs: list[int] = []
         self._buffers: dict[int, tuple[int, str, int]] = {}
         self.extended = self.fresh()
 
-    def require(self, capability: str) -> None:
-        """Declares a capability."""
+    def require(self, capability: str, extension: str = "") -> None:
+        """Declares a capability, and the extension that has it."""
         self._capabilities[capability] = None
+        if extension:
+            self._extensions[extension] = None
+
+    def matrix(self, component: Kind, rows: int, columns: int, use: int) -> Kind:
+        """The type of cooperative matrices of a subgroup; its width is a number below zero."""
+        key = ("matrix", component, rows, columns, use)
+        if key not in self._known:
+            self.require("CooperativeMatrixKHR", "SPV_KHR_cooperative_matrix")
+            numbers = (self.constant(U32, number) for number in (SUBGROUP, rows, columns, use))
+            self._matrices.append(component._replace(width=-len(self._matrices) - 1))
+            type = self.type_of(Op.TypeCooperativeMatrixKHR, self.type(component), *numbers)
+            self._known[key] = self._known[self._matrices[-1]] = type
+            self._known["number of", key] = len(self._matrices) - 1
+        return self._matrices[self._known["number of", key]]
 
     def fresh(self) -> int:
         """An id that is not in use."""
@@ -85,8 +110,8 @@ class Declarations:
             self._capabilities[_CAPABILITIES[kind]] = None
         if kind.width > 1:
             found = self.type_of(Op.TypeVector, self.type(Kind(kind.letter, kind.bits)), kind.width)
-        elif kind.letter == "u":
-            found = self.type_of(Op.TypeInt, kind.bits, 0)
+        elif kind.letter in "us":
+            found = self.type_of(Op.TypeInt, kind.bits, int(kind.letter == "s"))
         elif kind.letter == "f":
             found = self.type_of(Op.TypeFloat, kind.bits)
         else:
@@ -215,6 +240,8 @@ class Declarations:
         words: list[int] = []
         for capability in self._capabilities:
             words += encode(Op.Capability, getattr(ENUMERATIONS["Capability"], capability))
+        for extension in self._extensions:
+            words += encode(Op.Extension, *string_words(extension))
         words += encode(Op.ExtInstImport, self.extended, *string_words("GLSL.std.450"))
         words += encode(Op.MemoryModel, _LOGICAL, _GLSL450)
         words += encode(Op.EntryPoint, ExecutionModel.GLCompute, function, *string_words(name), *self._inputs)

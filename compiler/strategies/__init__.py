@@ -3,6 +3,6 @@
 A strategy computes the elements of one operation, its hero, in its own way, asks the element functions for the operands
 and keeps the results, so that what comes before and after is fused.
 Imports: compiler.codegen, compiler.ir, spirv, formats.
-Read: strategy, elements; contraction_grid, contraction_tile, workgroup_tile; neighbours, merge_sort, scatter_in_order,
-fourier_rows; choice.
+Read: strategy, elements; contraction_grid, contraction_tile, shared_factors, workgroup_tile, cooperative_tile;
+neighbours, merge_sort, scatter_in_order, fourier_rows; choice.
 """

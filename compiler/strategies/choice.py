@@ -12,6 +12,7 @@ from ..codegen.target import NeedsSplitError, Target, compile_error
 from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Block
 from .contraction_tile import ContractionTile
+from .cooperative_tile import CooperativeTile
 from .elements import Elements
 from .fourier_rows import FourierRows
 from .merge_sort import MergeSort
@@ -26,6 +27,7 @@ from .workgroup_tile import WorkgroupTile
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     ContractionTile,
     WorkgroupTile,
+    CooperativeTile,
     FourierRows,
     MergeSort,
     ScatterInOrder,

@@ -62,6 +62,7 @@ class ContractionGrid:
         hero: the contraction.
         tile: elements of an invocation.
         group: invocations of a workgroup.
+        is_linear: whether the invocations of a workgroup are numbered in one dimension, row by row.
         is_whole: whether tiles at the end of the result begin earlier as whole workgroups, not each for itself; rows
             are then all dimensions that differ in the same operand, as the places of a picture.
 
@@ -69,27 +70,33 @@ class ContractionGrid:
         operands: those that differ from row to row, and from column to column.
         lengths: of the rows and columns.
         count: workgroups.
+        unit: elements of a workgroup.
+        across: invocations of a workgroup along the columns.
+        invocations: of a workgroup.
     """
 
-    def __init__(self, hero: Operation, tile: Sides, group: Sides, is_whole: bool = False) -> None:
+    def __init__(
+        self, hero: Operation, tile: Sides, group: Sides, is_whole: bool = False, is_linear: bool = False
+    ) -> None:
         self._hero = hero
-        self._tile, self._group, self._is_whole = tile, group, is_whole
+        self._tile, self._group, self._is_whole, self._is_linear = tile, group, is_whole, is_linear
         self._shape = [number_of(length) for length in shape_of(hero.result)]
         self._axes = axes_of(hero, is_whole)
         along = operands_along(hero)
         self.operands = [frozenset(along[axes[0]]) if axes else frozenset[int]() for axes in self._axes]
         self.lengths = lengths_of(hero, is_whole)
-        self._units = Sides(tile.rows * group.rows, tile.columns * group.columns)
+        self.unit = Sides(tile.rows * group.rows, tile.columns * group.columns)
+        self.across, self.invocations = group.columns, group.rows * group.columns
         # Workgroups by dimension: the last one of rows counts for all of them.
         self._groups = list(self._shape)
-        for axes, length, unit in zip(self._axes, self.lengths, self._units, strict=True):
+        for axes, length, unit in zip(self._axes, self.lengths, self.unit, strict=True):
             for axis in axes:
                 self._groups[axis] = -(-length // unit) if axis == axes[-1] else 1
         self.count = math.prod(self._groups)
 
     def cost(self, target: Target) -> float:
         """What is computed more than once or for nothing, and what idles, as a factor of the work."""
-        computed = math.prod(-(-length // unit) * unit for length, unit in zip(self.lengths, self._units, strict=True))
+        computed = math.prod(-(-length // unit) * unit for length, unit in zip(self.lengths, self.unit, strict=True))
         waves = -(-self.count // target.compute_units)
         return computed / max(math.prod(self.lengths), 1) * waves * target.compute_units / max(self.count, 1)
 
@@ -102,9 +109,11 @@ class ContractionGrid:
         def write() -> None:
             parts = split(builder, group, self._groups)
             across, down, _ = builder.built_in("LocalInvocationId")
+            if self._is_linear:
+                across, down = across % self._group.columns, across // self._group.columns
             wanted, starts, firsts = [], [], []
             for side, local in enumerate((down, across)):
-                axes, length, unit, tile = self._axes[side], self.lengths[side], self._units[side], self._tile[side]
+                axes, length, unit, tile = self._axes[side], self.lengths[side], self.unit[side], self._tile[side]
                 first = parts[axes[-1]] * unit if axes else builder.word(0)
                 start = first + local * tile if axes else first
                 wanted.append(start)
@@ -134,7 +143,8 @@ class ContractionGrid:
             write()
         else:
             builder.when(group < self.count, write)
-        return shader.finish((self._group.columns, self._group.rows, 1), workgroups)
+        rows, columns = self._group
+        return shader.finish((rows * columns, 1, 1) if self._is_linear else (columns, rows, 1), workgroups)
 
     def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
         """The place of an element of the result."""

@@ -18,7 +18,9 @@ def every_shader_is_valid() -> Iterator[None]:
     def checked(self: Builder, name: str, workgroup_size: tuple[int, int, int]) -> bytes:
         code = finish(self, name, workgroup_size)
         ensure_valid(code, "vulkan1.1")
-        assert shader_declarations(code) == (shader_needs(code), set())
+        needs = shader_needs(code)
+        extensions = {"SPV_KHR_cooperative_matrix"} if "CooperativeMatrixKHR" in needs else set()
+        assert shader_declarations(code) == (needs, extensions)
         return code
 
     with pytest.MonkeyPatch.context() as patch:

@@ -19,14 +19,19 @@ from pumice.compiler.ir.types import ShapedType
 from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
-from pumice.spirv.grammar import ENUMERATIONS, Op
+from pumice.spirv.grammar import ENUMERATIONS, BuiltIn, Decoration, Op
 from pumice.spirv.module import Module
 from pumice.spirv.validation import ensure_valid
 from pumice.spirv.words import read_binary
 
 Array = npt.NDArray[Any]
 
-_SUBGROUPS = dict.fromkeys((Op.GroupNonUniformShuffle, Op.GroupNonUniformShuffleXor), "GroupNonUniformShuffle")
+_CAPABILITIES = {
+    Op.GroupNonUniformShuffle: "GroupNonUniformShuffle",
+    Op.GroupNonUniformShuffleXor: "GroupNonUniformShuffle",
+    Op.TypeCooperativeMatrixKHR: "CooperativeMatrixKHR",
+}
+_SUBGROUP_ID = [Decoration.BuiltIn, BuiltIn.SubgroupId]
 
 EMULATED = Target()
 NATIVE = Target(int64=True, float16=True)
@@ -113,6 +118,8 @@ def shader_needs(code: bytes) -> set[str]:
     for opcode, start, _ in binary:
         if opcode in (Op.TypeInt, Op.TypeFloat) and binary.words[start + 2] != 32:
             needs.add(f"{'Int' if opcode == Op.TypeInt else 'Float'}{binary.words[start + 2]}")
-        if opcode in _SUBGROUPS:
-            needs.add(_SUBGROUPS[opcode])
+        if opcode in _CAPABILITIES:
+            needs.add(_CAPABILITIES[opcode])
+        if opcode == Op.Decorate and list(binary.words[start + 2 : start + 4]) == _SUBGROUP_ID:
+            needs.add("GroupNonUniform")
     return needs
