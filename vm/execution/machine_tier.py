@@ -26,7 +26,7 @@ from ..machine_code.compiler import Compiler, MachineCode, compiler, is_broken
 from ..machine_code.function_writer import OUT_OF_FUEL, Unit
 from ..machine_code.layout import Layout, callee_of
 from ..machine_code.operations import IS_BUFFER
-from ..machine_code.settings import NEVER, Settings
+from ..machine_code.settings import ASK_AGAIN, NEVER, Settings
 from ..translation.entries import names_at
 from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32
 from ..types.buffer import VmBuffer
@@ -35,8 +35,6 @@ from .left_frames import Continuation, Left, LeftFunction, continue_frames
 from .namespace import COLD, RESUME
 
 FUEL: Final = 1 << 20  # about as many additions; see operations.py
-ASK: Final = 1_000  # instructions of a call until translated code asks the first time
-ASK_AGAIN: Final = 200  # the same once there is machine code: to enter and to leave it takes about as long
 HOST_STACK: Final = 1 << 18  # bytes that calls in machine code may take; threads have at least twice as much
 _CONTEXT_WORDS: Final = 8
 _MAX_SPARE: Final = 4
@@ -87,8 +85,7 @@ class MachineTier:
 
     def __init__(self, function: TieredFunction) -> None:
         self.function = function
-        self.limit = ASK if Settings.hot else 0
-        self._heat = 0
+        self._is_hopeless = False
         self._code: MachineCode | None = None
         self._unit: Unit | None = None
         self._spare: list[_Memory] = []
@@ -102,17 +99,15 @@ class MachineTier:
 
     # -- getting hot ---------------------------------------------------------------------------------
 
-    def continue_at(self, frame: Any, entry: int, count: int, registers: tuple[Any, ...]) -> object:
+    def continue_at(self, frame: Any, entry: int, registers: tuple[Any, ...]) -> object:
         """Continues a call of translated code at a header, or begins it.
 
         Args:
             frame: of the call, if it is on the VM's stack.
-            count: the instructions of the function since the last time.
 
         Returns:
             the results of the call, or RESUME; COLD where translated code has to go on.
         """
-        self._heat += count
         if self._code is None and not self._compile():
             return COLD
         return self._run(frame, entry, registers, replaced=True)
@@ -126,35 +121,30 @@ class MachineTier:
 
     def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
         """Continues a call that machine code left for want of fuel; as ``continue_at``."""
-        self._heat = Settings.hot
         if self._code is None and not self._compile():
             return COLD
         return self._run(None, entry, registers, replaced=False)
 
     def _compile(self) -> bool:
-        """Compiles the function if it is hot; whether there is machine code."""
-        if self._heat < Settings.hot:
+        """Compiles the function; whether there is machine code by now."""
+        if self._is_hopeless:
             return False
         llvm = compiler(wait=not Settings.hot)
-        if llvm is None:
-            if is_broken.is_set():
-                self._limit(NEVER)
-            return False
-        found = self.function.state.machine_code(self.function.ordinal, llvm)
+        if llvm is None and not is_broken.is_set():
+            return False  # it is being loaded
+        found = None if llvm is None else self.function.state.machine_code(self.function.ordinal, llvm)
         if found is None:
-            self._limit(NEVER)
+            self._is_hopeless = True
+            self.function.set_limit(NEVER)
             return False
-        self._unit, self._code = found
+        self._unit, code = found
         # Functions that call each other are as many on the stack as they may; others are there once.
         size = sum(layout.size for layout in self._unit.layouts.values())
         self._size = size + HOST_STACK // 8 if self._unit.deep else size
         self._classes = [(1 << bit, self.function.state.ref_classes(one)) for one, bit in self._unit.types.items()]
-        self._limit(ASK_AGAIN if Settings.hot else 0)
+        self._code = code  # last: other threads look at it first
+        self.function.set_limit(ASK_AGAIN if Settings.hot else 0)
         return True
-
-    def _limit(self, limit: int) -> None:
-        self.limit = limit
-        self.function.set_limit(limit)
 
     # -- running -------------------------------------------------------------------------------------
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from ...status import ResourceExhaustedError
-from ..machine_code.settings import Settings, is_available
+from ..machine_code.settings import ASK, Settings, is_available
 from ..types.buffer import VmBuffer
 from ..types.ref_types import ref_type_class
 from .bytecode_module import BytecodeModule
+from .namespace import COLD
 from .watchdog import rebind
 
 # What only programs with machine code need is imported when it is used.
@@ -81,7 +82,7 @@ class ContextFunction:
         start: the Python function for entry 0, once ``code`` made it.
     """
 
-    __slots__ = ("_entries", "_tier", "ordinal", "start", "state", "translation")
+    __slots__ = ("_entries", "_heat", "_limit", "_tier", "ordinal", "start", "state", "translation")
 
     def __init__(self, state: ModuleState, ordinal: int) -> None:
         self.state = state
@@ -89,6 +90,8 @@ class ContextFunction:
         self.translation = state.module.translation(ordinal, state.non_suspending)
         self._entries: dict[int, Callable[..., object]] = {}
         self._tier: MachineTier | None = None
+        self._heat = 0
+        self._limit = ASK if Settings.hot else 0
         self.start: Callable[..., object] | None = None
 
     def code(self, entry: int) -> Callable[..., object]:
@@ -121,13 +124,27 @@ class ContextFunction:
 
     def _bind(self, name: str) -> object:
         if name == "tier":
-            return self.tier.continue_at
+            return self._ask_tier
         if name == "limit":
-            return self.tier.limit
+            return self._limit
         return self.state.bind(name)
 
+    def _ask_tier(self, frame: object, entry: int, count: int, registers: tuple[object, ...]) -> object:
+        """Called by translated code from time to time: leaves the call to machine code from an entry on.
+
+        Args:
+            frame: of the call, if it is on the VM's stack.
+            count: the instructions of the function since the last time.
+
+        Returns:
+            the results of the call, or RESUME; COLD where translated code has to go on.
+        """
+        self._heat += count
+        return COLD if self._heat < Settings.hot else self.tier.continue_at(frame, entry, registers)
+
     def set_limit(self, limit: int) -> None:
-        """Changes after how many instructions of a call its code asks whether machine code goes on."""
+        """Changes after how many instructions of a call its code asks for machine code."""
+        self._limit = limit
         for name, cell in self._cells():
             if name == "limit":
                 cell.cell_contents = limit

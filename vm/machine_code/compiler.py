@@ -7,7 +7,6 @@ code from there is believed).
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import itertools
 import threading
 from collections.abc import Callable
@@ -33,15 +32,16 @@ class MachineCode:
 
 
 class Compiler:
-    """LLVM's compiler for this machine; ``compiler`` gives the only one. Thread rule: any thread."""
+    """LLVM's compiler for this machine; ``compiler`` gives the only one. Thread rule: any thread, as llvmlite's."""
 
     def __init__(self) -> None:
+        import importlib.metadata
+
         import llvmlite.binding as llvm
 
         self._llvm: Any = llvm
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        self._lock = threading.Lock()
         self._names = itertools.count()
         target = llvm.Target.from_default_triple()
         cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
@@ -67,22 +67,19 @@ class Compiler:
 
     def object_code(self, text: str) -> bytes:
         """The object file of LLVM IR."""
-        with self._lock:
-            module = self._llvm.parse_assembly(text)
-            module.verify()
-            found: bytes = self._machine.emit_object(module)
-            return found
+        module = self._llvm.parse_assembly(text)
+        module.verify()
+        found: bytes = self._machine.emit_object(module)
+        return found
 
     def load(self, code: bytes, function: str) -> MachineCode:
         """Loads an object file and finds its function."""
-        with self._lock:
-            library = self._llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
-            library.export_symbol(function)
-            for symbol, address in self._addresses.items():
-                if address:
-                    library.import_symbol(symbol, address)
-            tracker = library.link(self._jit, f"unit{next(self._names)}")
-            return MachineCode(tracker[function], tracker)
+        library = self._llvm.JITLibraryBuilder().add_object_img(code).add_current_process().export_symbol(function)
+        for symbol, address in self._addresses.items():
+            if address:
+                library.import_symbol(symbol, address)
+        tracker = library.link(self._jit, f"unit{next(self._names)}")
+        return MachineCode(tracker[function], tracker)
 
 
 class _Loader:

@@ -11,6 +11,8 @@ from typing import Final
 
 NEVER: Final = 1 << 62
 _HOT: Final = 50_000  # instructions of a function's loops, some milliseconds
+ASK: Final = 300  # instructions of a call until translated code asks whether the function is hot
+ASK_AGAIN: Final = 200  # the same once there is machine code: to enter and to leave it takes about as long
 
 
 class Settings:
