@@ -21,6 +21,9 @@ from ..records import dataclass
 _MOST: Final = 16
 """Strategies that are measured for a region: the first by estimate."""
 
+_UNLIKELY: Final = 16.0
+"""Times the cost of the first, from which on no estimate is so wrong; a call cannot be interrupted."""
+
 
 @dataclass(frozen=True)
 class TunableRegion:
@@ -56,7 +59,9 @@ def tunable_regions(
         if STRATEGY in function.attributes or symbols_in(region.block) or is_empty:
             continue
         name = class_of(region)
-        candidates = tuple(dict.fromkeys(ranked(region)))[:_MOST]
+        costs = ranked(region)
+        likely = [strategy for cost, strategy in costs if cost <= _UNLIKELY * costs[0][0]]
+        candidates = tuple(dict.fromkeys(likely))[:_MOST]
         if name not in found and len(candidates) > 1:
             found[name] = TunableRegion(name, region, candidates)
     return list(found.values())

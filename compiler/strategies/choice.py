@@ -38,15 +38,15 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
 """All strategies; the last takes every region."""
 
 
-def ranked(region: KernelRegion) -> list[Strategy]:
-    """What may compute a region, the cheapest by estimate first."""
+def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
+    """What may compute a region, with estimated costs, the cheapest first."""
     found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if each[1].takes(region)]
-    return [strategy for _, strategy in sorted(found, key=lambda each: each[0])]
+    return sorted(found, key=lambda each: each[0])
 
 
 def candidates_of(region: KernelRegion) -> list[Strategy]:
     """What is worth trying for a region, the cheapest first, up to the one that takes every region."""
-    found = ranked(region)
+    found = [strategy for _, strategy in ranked(region)]
     return found[: next(at for at, each in enumerate(found) if isinstance(each, Elements)) + 1]
 
 

@@ -83,6 +83,21 @@ def test_an_interrupted_run_goes_on(region: TunableRegion, tmp_path: Path) -> No
     assert (again.regions, again.measured) == (1, 0)
 
 
+def test_what_is_much_too_slow_is_not_measured() -> None:
+    text = """
+func.func @main(%a: tensor<64x1024xf32>) -> tensor<64x1024xf32> {
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %none) applies stablehlo.add across dimensions = [1]
+    : (tensor<64x1024xf32>, tensor<f32>) -> tensor<64xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<64xf32>) -> tensor<64x1024xf32>
+  %2 = stablehlo.divide %a, %1 : tensor<64x1024xf32>
+  return %2 : tensor<64x1024xf32>
+}
+"""
+    found = tunable_regions(text.encode(), "x.mlir", target_of(PROFILE), Origin())
+    assert not any(isinstance(each, Elements) for region in found for each in region.candidates)
+
+
 def test_no_time_is_nothing_measured(region: TunableRegion, tmp_path: Path) -> None:
     done = tune([region], "vulkan", TuningDatabase.open(PROFILE, tmp_path / "x.json"), seconds=0.0)
     assert (done.regions, done.left, done.measured) == (0, 1, 0)
@@ -128,6 +143,19 @@ def test_the_compiler_takes_what_was_found(region: TunableRegion) -> None:
     for text in ("gone rows=4", "contraction_tile rows=4", "contraction_tile rows=x", "", " "):
         assert compiled(text) == compiled(best.text())
     assert compiled("contraction_tile rows=4096 columns=4 across=8 down=8") == compiled(best.text())
+
+
+def test_what_adds_in_the_same_order_gives_the_same_bits(region: TunableRegion) -> None:
+    rng = np.random.default_rng(0)
+    arguments = [rng.standard_normal(shape, np.float32) for shape in ((64, 48), (48, 64))]
+    found = []
+    with pumice.open_device("vulkan") as device:
+        for each in region.candidates:
+            target = replace(region.region.target, tuned=((region.name, each.text()),))
+            with pumice.Session(device) as session:
+                session.load(compile_data(MATMUL.encode(), "x.mlir", target).module)
+                found.append(session.call("module.main", *arguments).numpy().tobytes())
+    assert len(set(found)) == 1
 
 
 def test_jit_tunes_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
