@@ -16,7 +16,7 @@ from typing import Final
 
 from ...status import DeadlineExceededError, InvalidArgumentError
 from ..commands.command_buffer import CommandBuffer
-from ..sync.timeline import WaitInfo
+from ..sync.timeline import WaitInfo, poll
 from ..vulkan.functions import NULL, ffi
 from ..vulkan.results import VK_TIMEOUT
 from .queue import Queue
@@ -122,6 +122,12 @@ class PreparedSubmission:
             result = wait(handle, info, _SLICE_NS)
             awake = clock()
         return awake
+
+    def look(self, number: int, seconds: float, timeout: float | None = None) -> int:
+        """``wait`` that looks at the counter for some seconds first, and gives way between looks."""
+        poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
+        awake = self._clock()
+        return awake if self._wait.counter[0] >= number else self.wait(number, timeout)
 
     def poll(self, number: int, timeout: float | None = None) -> int:
         """``wait`` by polling the counter: wakes soonest, and keeps a core busy."""

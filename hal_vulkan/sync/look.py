@@ -20,7 +20,7 @@ from typing import Final
 
 LONGEST_S: Final = 100e-6
 """The longest look."""
-_FEW_CORES_S: Final = 50e-6  # with two or three cores
+_FEW_CORES_S: Final = 75e-6  # with two or three cores
 _MARGIN_S: Final = 5e-6
 _CREDIT_S: Final = 2e-3  # the most that looks in vain may take at a stretch
 _SHARE: Final = 0.02  # of the time

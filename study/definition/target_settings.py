@@ -33,6 +33,7 @@ MAX_DISPATCHES: Final = 1 << 16
 """The most dispatches in a sample: a driver takes about 100 bytes and a microsecond for each."""
 
 _MANY: Final = 1 << 12
+_LONGEST_LOOK: Final = 1_000_000
 """The most submissions, command buffers, semaphores and threads, of which each takes kilobytes."""
 
 
@@ -123,7 +124,8 @@ _KINDS: Final = (
                 "what is timed: Vulkan's calls, the HAL's, or a kernel's",
                 "native",
             ),
-            Setting("wait", choice("host", "thread", "poll"), "how the host waits", "host"),
+            Setting("wait", choice("host", "thread", "poll", "look"), "how the host waits", "host"),
+            Setting("look", integer(0, _LONGEST_LOOK), 'microseconds that `wait = "look"` looks before it sleeps', 50),
             Setting("read", BOOLEAN, "whether the results are read back in each sample", False),
             Setting("update", BOOLEAN, "whether the inputs are written in each sample", False),
             Setting(
@@ -203,7 +205,8 @@ _KINDS: Final = (
         "wake",
         (
             Setting("signal", choice("host", "device"), "who signals", "host"),
-            Setting("wait", choice("host", "thread", "poll", "asyncio"), "how waiters wait", "host"),
+            Setting("wait", choice("host", "thread", "poll", "asyncio", "look"), "how waiters wait", "host"),
+            Setting("look", integer(0, _LONGEST_LOOK), 'microseconds that `wait = "look"` looks before it sleeps', 50),
             Setting("waiters", integer(1, _MANY), "number of waiters", 1),
         ),
     ),

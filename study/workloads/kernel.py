@@ -291,6 +291,8 @@ class KernelWorkload(Workload):
                 awake = self._thread.wait(submission, number, timeout)
             elif self._settings["wait"] == "poll":
                 awake = submission.poll(number, timeout)
+            elif self._settings["wait"] == "look":
+                awake = submission.look(number, self._settings["look"] / 1e6, timeout)
             else:
                 awake = submission.wait(number, timeout)
         return called, returned, awake

@@ -43,10 +43,11 @@ def _device_signal(settings: Mapping[str, Any], context: WorkloadContext) -> Wor
     """The empty kernel, whose end is the signal."""
     if settings["wait"] == "asyncio" or settings["waiters"] != 1:
         raise InvalidArgumentError(
-            'a signal by the device has one waiter, with wait "host", "thread" or "poll"; '
+            'a signal by the device has one waiter, with wait "host", "thread", "poll" or "look"; '
             f"got {settings['waiters']} with {settings['wait']!r}"
         )
     defaults = {one.name: one.default for one in KINDS["kernel"].settings}
+    waits = {name: settings[name] for name in ("wait", "look")}
     return KernelWorkload(
-        {**defaults, "source": "builtin:builtin/empty", "groups": 1, "cache": "hot", "wait": settings["wait"]}, context
+        {**defaults, "source": "builtin:builtin/empty", "groups": 1, "cache": "hot", **waits}, context
     )

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...hal_vulkan import TimelineSemaphore
 from ...status import DeadlineExceededError
+from ...waiting import give_way
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
 
@@ -26,6 +27,7 @@ class SemaphoreWorkload(Workload):
         super().__init__(context)
         self._semaphore: TimelineSemaphore = self.device.vulkan.create_semaphore(0, "study")
         self._value = 0
+        self._look: float = settings["look"] / 1e6
         self._ready = threading.Semaphore(0)
         self._awake: list[int] = []
         self._go: list[threading.Semaphore] = []
@@ -58,6 +60,16 @@ class SemaphoreWorkload(Workload):
     def _wait_host(self, value: int) -> int:
         self._ready.release()
         self._semaphore.wait(value, self._context.timeout)
+        return monotonic_ns()
+
+    def _wait_look(self, value: int) -> int:
+        self._ready.release()
+        semaphore, look = self._semaphore, time.monotonic() + self._look
+        while semaphore.query() < value:
+            if time.monotonic() >= look:
+                semaphore.wait(value, self._context.timeout)
+                break
+            give_way()
         return monotonic_ns()
 
     def _wait_poll(self, value: int) -> int:

@@ -462,7 +462,7 @@ def test_pipelines_with_specialization(context: WorkloadContext) -> None:
 
 
 @pytest.mark.parametrize("waiters", [1, 3])
-@pytest.mark.parametrize("wait", ["host", "thread", "poll", "asyncio"])
+@pytest.mark.parametrize("wait", ["host", "thread", "poll", "asyncio", "look"])
 def test_semaphores(context: WorkloadContext, wait: str, waiters: int) -> None:
     workload = opened("semaphore", context, wait=wait, waiters=waiters)
     samples = take(workload)
@@ -471,7 +471,7 @@ def test_semaphores(context: WorkloadContext, wait: str, waiters: int) -> None:
     assert all(has(sample) == {"wake"} and sample.wake > 0 for sample in samples)
 
 
-@pytest.mark.parametrize("wait", ["host", "thread", "poll"])
+@pytest.mark.parametrize("wait", ["host", "thread", "poll", "look"])
 def test_semaphores_that_the_device_signals(context: WorkloadContext, wait: str) -> None:
     workload = opened("semaphore", context, signal="device", wait=wait)
     samples = take(workload)
