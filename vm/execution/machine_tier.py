@@ -27,7 +27,6 @@ from ..machine_code.function_writer import OUT_OF_FUEL, Unit
 from ..machine_code.layout import Layout, callee_of
 from ..machine_code.operations import IS_BUFFER
 from ..machine_code.settings import ASK_AGAIN, NEVER, Settings
-from ..translation.entries import names_at
 from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32
 from ..types.buffer import VmBuffer
 from .interruption import Interrupted, deadlines
@@ -89,7 +88,7 @@ class MachineTier:
         self._code: MachineCode | None = None
         self._unit: Unit | None = None
         self._spare: list[_Memory] = []
-        self._size = 0
+        self._size = self._host_stack = 0
         self._classes: list[tuple[int, tuple[type, ...] | None]] = []
 
     @property
@@ -140,6 +139,7 @@ class MachineTier:
         self._unit, code = found
         # Functions that call each other are as many on the stack as they may; others are there once.
         size = sum(layout.size for layout in self._unit.layouts.values())
+        self._host_stack = HOST_STACK
         self._size = size + HOST_STACK // 8 if self._unit.deep else size
         self._classes = [(1 << bit, self.function.state.ref_classes(one)) for one, bit in self._unit.types.items()]
         self._code = code  # last: other threads look at it first
@@ -156,7 +156,10 @@ class MachineTier:
         """
         assert self._unit is not None and self._code is not None
         layout = self._unit.layouts[self.function.ordinal]
-        memory = self._spare.pop() if self._spare else _Memory(self._size)
+        try:
+            memory = self._spare.pop()
+        except IndexError:
+            memory = _Memory(self._size)
         try:
             references = References(self._classes)
             memory.frames[: 8 * layout.size] = bytes(8 * layout.size)
@@ -168,7 +171,7 @@ class MachineTier:
                 return COLD  # values that are none of the VM's
             words, call = memory.words, self._code.call
             words[context_words.GLOBALS] = self.function.state.globals_address
-            words[context_words.BUDGET] = HOST_STACK
+            words[context_words.BUDGET] = self._host_stack
             words[context_words.ROOM] = 0 if frame is None else frame.room
             deadline = deadlines.get(threading.get_ident(), math.inf)
             while True:
@@ -204,8 +207,8 @@ class MachineTier:
             where = memory.words[base]
             entry = where & (OUT_OF_FUEL - 1)
             function = self.function.state.function(ordinal)
-            names = names_at(layout.analysis, entry)
-            registers = tuple([_value(memory, base + layout.homes[name], name[0], references) for name in names])
+            homes = layout.homes_at(entry)
+            registers = tuple([_value(memory, base + word, kind, references) for kind, word in homes])
             frames.append((function, entry, registers))
             callee = callee_of(layout.analysis.instructions[entry - 1])
             ordinal = ordinal if callee is None else callee
@@ -253,8 +256,8 @@ def _enter(memory: _Memory, layout: Layout, entry: int, values: Sequence[Any], r
     """Stores arguments, or the registers of an entry, in the homes of a function's frame."""
     homes = layout.homes
     if entry:
-        for name, value in zip(names_at(layout.analysis, entry), values, strict=True):
-            _store(memory, _CONTEXT_WORDS + homes[name], name[0], value, references)
+        for (kind, word), value in zip(layout.homes_at(entry), values, strict=True):
+            _store(memory, _CONTEXT_WORDS + word, kind, value, references)
         return
     for (kind, number), value in zip(layout.analysis.arguments, values, strict=True):
         names = layout.names(kind, number)

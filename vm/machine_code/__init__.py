@@ -3,5 +3,5 @@
 Imports: `bytecode`, `translation` and the ground files at the root. Only `compiler` imports llvmlite, when the first
 function is compiled.
 
-Read: `settings`, `operations`, `layout`, `function_writer`, `unit`, `compiler`.
+Read: `settings`, `operations`, `layout`, `homes`, `function_writer`, `unit`, `compiler`.
 """

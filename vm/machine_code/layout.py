@@ -6,6 +6,7 @@ variable. The frame of a function that it calls follows at once, so that callers
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Final, cast
 
@@ -13,7 +14,7 @@ from ..bytecode.decoder import Instruction
 from ..bytecode.isa import CALLS, MOVE_BIT
 from ..translation.analysis import FunctionAnalysis
 from ..translation.basic_block import Block
-from ..translation.entries import Loops
+from ..translation.entries import Loops, names_at
 from .operations import TEMPLATES
 
 MAX_INSTRUCTIONS: Final = 2000  # of a function and all that it calls
@@ -59,6 +60,7 @@ class Layout:
     """The frame of one function, and the edges at which machine code looks at its fuel.
 
     Attributes:
+        lock: held while the analysis is used, which keeps what it found last.
         homes: the word of each variable, by name.
         size: words.
         loops: code may begin at each of their headers.
@@ -67,7 +69,9 @@ class Layout:
 
     def __init__(self, analysis: FunctionAnalysis) -> None:
         self.analysis = analysis
+        self.lock = threading.Lock()
         self.homes: dict[str, int] = {}
+        self._homes_at: dict[int, tuple[tuple[str, int], ...]] = {}
         self.size = 1 + len(analysis.function.signature.results)
         self.is_raw = analysis.register_types is None
         for operands in analysis.operands:
@@ -82,6 +86,15 @@ class Layout:
             for block in analysis.blocks
         ]
         self.cost = sum(self._costs)
+
+    def homes_at(self, entry: int) -> tuple[tuple[str, int], ...]:
+        """The kinds and words of the registers that a frame holds that continues at an entry."""
+        found = self._homes_at.get(entry)
+        if found is None:
+            with self.lock:
+                names = names_at(self.analysis, entry)
+            found = self._homes_at[entry] = tuple([(name[0], self.homes[name]) for name in names])
+        return found
 
     def names(self, kind: str, number: int) -> tuple[str, ...]:
         """The names of the homes of a variable: of its slots in a function that holds bits."""

@@ -141,7 +141,8 @@ def unit_text(unit: Unit, ordinal: int) -> str:
     lines: list[str] = []
     stack: dict[str, int] = {}
     for one, layout in unit.layouts.items():
-        written = FunctionWriter(unit, one).write("" if one == ordinal else "internal ")
+        with layout.lock:
+            written = FunctionWriter(unit, one).write("" if one == ordinal else "internal ")
         # Without optimisation each value has at most one word of the host's stack.
         stack[str(one)] = 8 * (layout.size + len(written)) + 128
         lines += written

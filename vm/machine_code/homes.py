@@ -1,0 +1,198 @@
+"""Writes reads and writes of a function's registers as LLVM IR, and the places where it leaves.
+
+Registers are kept in LLVM's own within a block, and in their homes between blocks. So leaving stores little, any header
+can be entered, and LLVM has little to do. docs/design/vm.md says what else was tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, cast
+
+from ..bytecode.decoder import Instruction
+from ..translation.basic_block import Block, Variable
+from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64
+from .layout import Layout
+
+TYPES: Final = {"i": "i32", "I": "i64", "f": "float", "F": "double", "r": "i64", "s": "i32"}
+
+
+class Value(NamedTuple):
+    """The value of a variable in the block that is being written."""
+
+    text: str
+    is_bit: bool = False  # an i1 that stands for an i32
+
+
+class HomeWriter:
+    """Writes lines, registers, and blocks that leave the function."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.analysis = layout.analysis
+        self.lines: list[str] = []
+        self.stubs: list[str] = []  # the blocks that leave
+        self.homed: set[str] = set()  # homes that have an address in the code
+        self.values: dict[str, Value] = {}  # in the block that is being written
+        self._dirty: dict[str, int] = {}  # names whose homes are not up to date, with the registers that they take
+        self._count = 0
+        self._literals = {  # of variables that are written once, with a constant
+            operands.writes[0]: literal(instruction, operands.writes[0][0])
+            for instruction, operands in zip(self.analysis.instructions, self.analysis.operands, strict=True)
+            if self.analysis.constants and operands.writes and operands.writes[0] in self.analysis.constants
+        }
+
+    def begin(self) -> None:
+        """Begins a block: all values are in their homes."""
+        self.values, self._dirty = {}, {}
+
+    def fresh(self) -> str:
+        """A name that nothing has yet, without its ``%``."""
+        self._count += 1
+        return f"t{self._count}"
+
+    @staticmethod
+    def address(word: int) -> str:
+        """The address of a word of the frame."""
+        return f"getelementptr i64, ptr %frame, i64 {word}"
+
+    def line(self, text: str) -> None:
+        """Adds an instruction."""
+        self.lines.append(f"  {text}")
+
+    def mask(self, name: str) -> int:
+        """The registers that a name stands for."""
+        kind, number = name[0], int(name[1:])
+        return self.analysis.mask([("i" if kind == "s" else kind, number)])
+
+    # -- variables -----------------------------------------------------------------------------------
+
+    def read_name(self, name: str) -> Value:
+        """The value of a home."""
+        value = self.values.get(name)
+        if value is None:
+            text = f"%{self.fresh()}"
+            self.homed.add(name)
+            self.line(f"{text} = load {TYPES[name[0]]}, ptr %h_{name}")
+            value = self.values[name] = Value(text)
+        return value
+
+    def _number(self, value: Value) -> str:
+        """The value as an i32 where it is a bit."""
+        if not value.is_bit:
+            return value.text
+        text = f"%{self.fresh()}"
+        self.line(f"{text} = zext i1 {value.text} to i32")
+        return text
+
+    def read(self, variable: Variable) -> str:
+        """The value of a variable: a name or a literal."""
+        kind, number = variable
+        literal = self._literals.get(variable)
+        if literal is not None:
+            return literal
+        if not self.layout.is_raw or kind == "r":
+            name = f"{kind}{number}"
+            value = self.read_name(name)
+            if value.is_bit:
+                text = self._number(value)
+                self.values[name] = Value(text)
+                return text
+            return value.text
+        low = self.read_name(f"s{number}").text
+        if kind == "i":
+            return low
+        n = self.fresh()
+        if kind == "f":
+            self.line(f"%{n} = bitcast i32 {low} to float")
+            return f"%{n}"
+        high = self.read_name(f"s{number + 1}").text
+        self.line(f"%{n}l = zext i32 {low} to i64")
+        self.line(f"%{n}h = zext i32 {high} to i64")
+        self.line(f"%{n}s = shl i64 %{n}h, 32")
+        self.line(f"%{n} = or i64 %{n}l, %{n}s")
+        if kind == "I":
+            return f"%{n}"
+        self.line(f"%{n}f = bitcast i64 %{n} to double")
+        return f"%{n}f"
+
+    def condition(self, variable: Variable) -> str:
+        """A variable as an i1."""
+        if not self.layout.is_raw:
+            value = self.values.get(f"{variable[0]}{variable[1]}")
+            if value is not None and value.is_bit:
+                return value.text
+        number = self.read(variable)
+        text = f"%{self.fresh()}"
+        self.line(f"{text} = icmp ne i32 {number}, 0")
+        return text
+
+    def assign(self, variable: Variable, value: Value) -> None:
+        """Gives a variable a value."""
+        kind, number = variable
+        if not self.layout.is_raw or kind == "r":
+            self.assign_name(f"{kind}{number}", value)
+            return
+        text = self._number(value)
+        n = self.fresh()
+        if kind == "f":
+            self.line(f"%{n} = bitcast float {text} to i32")
+            text = f"%{n}"
+        elif kind in "IF":
+            if kind == "F":
+                self.line(f"%{n}b = bitcast double {text} to i64")
+                text = f"%{n}b"
+            self.line(f"%{n}l = trunc i64 {text} to i32")
+            self.line(f"%{n}s = lshr i64 {text}, 32")
+            self.line(f"%{n}h = trunc i64 %{n}s to i32")
+            self.assign_name(f"s{number}", Value(f"%{n}l"))
+            self.assign_name(f"s{number + 1}", Value(f"%{n}h"))
+            return
+        self.assign_name(f"s{number}", Value(text))
+
+    def assign_name(self, name: str, value: Value) -> None:
+        """Gives a home a value, which is stored when control leaves the block."""
+        self.values[name] = value
+        self._dirty[name] = self.mask(name)
+
+    def flushed(self, live: int) -> list[str]:
+        """Lines that bring the homes of live registers up to date."""
+        lines: list[str] = []
+        for name, mask in self._dirty.items():
+            if not mask & live:
+                continue
+            value = self.values[name]
+            text = value.text
+            if value.is_bit:
+                text = f"%{self.fresh()}"
+                lines.append(f"  {text} = zext i1 {value.text} to i32")
+            self.homed.add(name)
+            lines.append(f"  store {TYPES[name[0]]} {text}, ptr %h_{name}")
+        return lines
+
+    # -- leaving -------------------------------------------------------------------------------------
+
+    def stub(self, lines: Iterable[str], where: int, depth: str = "1") -> str:
+        """Adds a block that leaves the function; returns its label."""
+        label = f"x{self.fresh()}"
+        self.stubs.append(f"{label}:")
+        self.stubs += lines
+        self.stubs += [f"  store i64 {where}, ptr %frame", f"  ret i32 {depth}"]
+        return label
+
+    def guard(self, bad: str, block: Block, index: int) -> None:
+        """Leaves before an instruction where a condition holds."""
+        live = self.analysis.live_after(block)[index - 1 - block.start]
+        label, on = self.stub(self.flushed(live), index), f"c{self.fresh()}"
+        self.line(f"br i1 {bad}, label %{label}, label %{on}")
+        self.lines.append(f"{on}:")
+
+
+def literal(instruction: Instruction, kind: str) -> str:
+    """The constant of an instruction."""
+    value = cast("int | float", 0 if instruction.operation.mnemonic.endswith(".zero") else instruction.values[0])
+    if kind == "f":
+        return f"bitcast (i32 {bitcast_f32_i32(float(value))} to float)"
+    if kind == "F":
+        return f"bitcast (i64 {bitcast_f64_i64(float(value))} to double)"
+    return str(int(value))
