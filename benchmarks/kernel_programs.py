@@ -386,6 +386,58 @@ func.func @main(%a0: {type}) -> {type} {{
     return Case(text, ((shape, "f32"),), ANY, 0, np.sort, is_library=True)
 
 
+def _scatter_points(places: int, updates: int) -> Case:
+    text = f"""
+func.func @main(%a0: tensor<{places}xf32>, %a1: tensor<{updates}x1xi32>, %a2: tensor<{updates}xf32>)
+    -> tensor<{places}xf32> {{
+  %0 = "stablehlo.scatter"(%a0, %a1, %a2) ({{
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %1 = stablehlo.add %x, %y : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }}) {{
+    scatter_dimension_numbers = #stablehlo.scatter<
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>,
+    indices_are_sorted = false, unique_indices = false
+  }} : (tensor<{places}xf32>, tensor<{updates}x1xi32>, tensor<{updates}xf32>) -> tensor<{places}xf32>
+  return %0 : tensor<{places}xf32>
+}}
+"""
+
+    def values(rng: np.random.Generator, number: int, shape: Shape) -> Array | None:
+        return rng.integers(0, places, shape, np.int32) if number == 1 else None
+
+    def scatter(table: Array, indices: Array, given: Array) -> Array:
+        total = table.astype(np.float64)
+        np.add.at(total, indices[:, 0], given)
+        return total
+
+    arguments = (((places,), "f32"), ((updates, 1), "i32"), ((updates,), "f32"))
+    return Case(text, arguments, ANY, 0, scatter, values)
+
+
+def _pooling(side: int, channels: int, size: int, stride: int) -> Case:
+    given, left = _type((1, side, side, channels), "f32"), (side - size) // stride + 1
+    type = _type((1, left, left, channels), "f32")
+    text = f"""
+func.func @main(%a0: {given}) -> {type} {{
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%a0, %low) ({{
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    %1 = stablehlo.maximum %x, %y : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }}) {{window_dimensions = array<i64: 1, {size}, {size}, 1>, window_strides = array<i64: 1, {stride}, {stride}, 1>}}
+    : ({given}, tensor<f32>) -> {type}
+  return %0 : {type}
+}}
+"""
+
+    def pooled(value: Array) -> Array:
+        windows = np.lib.stride_tricks.sliding_window_view(value, (size, size), (1, 2))
+        return windows[:, ::stride, ::stride].max((-1, -2))
+
+    return Case(text, (((1, side, side, channels), "f32"),), ANY, 0, pooled)
+
+
 def _digits() -> Case:
     """Two convolutions, each with the larger of 2 x 2 places, and a layer that gives the shares of ten digits."""
     body = Body(((1, 28, 28, 1), "f32"), ((5, 5, 1, 8), "f32"), ((5, 5, 8, 16), "f32"), ((256, 10), "f32"))
@@ -514,9 +566,13 @@ CASES: dict[str, Case] = {
     "depthwise 28x256": _convolution(28, 256, 256, depthwise=True),
     "scatter-add 16384 rows": _scatter_add(4096, 64, 16384),
     "scatter-add 256 rows": _scatter_add(4096, 64, 256),
+    "scatter-add 1 Mi points": _scatter_points(65536, 1 << 20),
+    "scatter-add 32 Ki points": _scatter_points(4096, 1 << 15),
     "gather 65536 rows": _gather(4096, 64, 65536),
     "sort 1 Mi": _sort((1 << 20,)),
     "sort 1024x64": _sort((1024, 64)),
+    "pooling 3x3 112x64": _pooling(112, 64, 3, 2),
+    "pooling 2x2 224x32": _pooling(224, 32, 2, 2),
     "MNIST-like": _digits(),
     "transformer block": _transformer(128, 256, 4, 1024),
     "LSTM 32x8x128": _lstm(32, 8, 128),

@@ -109,7 +109,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
     old = [builder.reshape(_transposed(builder, value, axes), (places, *lengths)) for value in reached]
     body = operation.regions[0].block
-    new = applied(builder, body, keys, given, old, operation.flag("unique_indices"))
+    new = applied(builder, body, keys, given, old, operation.flag("unique_indices"), device)
     back = [axes.index(axis) for axis in range(len(axes))]
     found = []
     for value, before in zip(new, inputs, strict=True):
@@ -170,7 +170,7 @@ def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
 # -- selections ------------------------------------------------------------------------------------------
 
 
-def _select_and_scatter(builder: Builder, operation: Operation, target: Target) -> Values | None:
+def _select_and_scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
     """The element that each window selects, and a scatter to those."""
     value, source, start = operation.operands
     rank = len(_shape(value))
@@ -204,7 +204,7 @@ def _select_and_scatter(builder: Builder, operation: Operation, target: Target) 
     keys = builder.reshape(builder.select(chosen[2], chosen[1], count), (math.prod(_shape(source)),))
     updates = builder.reshape(source, (math.prod(_shape(source)),))
     old = builder.broadcast(start, (count,), ())
-    (found,) = applied(builder, scatter, keys, [updates], [old], is_apart)
+    (found,) = applied(builder, scatter, keys, [updates], [old], is_apart, device)
     return [builder.reshape(found, _shape(value))]
 
 

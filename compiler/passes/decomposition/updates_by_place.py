@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ...codegen.target import Target
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, type_shape
 from ...ir.copying import copy_region
@@ -20,6 +21,7 @@ from ...ir.types import F32, I32, I64, ScalarType, TensorType
 from ..direct_scatters import ATOMIC, ATOMIC_IN_HALVES
 from ..identities import REPLACED, joined_by
 from ..weights import iterations_of
+from .chunked_updates import applied_in_chunks
 from .exact_sums import sums_by_place
 from .row_scatters import joining, scattered, taken
 from .sorted_updates import applied_in_order
@@ -39,7 +41,9 @@ def most_looks(body: Block) -> int:
     return MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
 
 
-def applied(builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool) -> Values:
+def applied(
+    builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool, device: Target
+) -> Values:
     """Rows after the updates to them.
 
     Args:
@@ -49,12 +53,19 @@ def applied(builder: Builder, body: Block, keys: Value, updates: Values, old: Va
         updates: one row for each key.
         old: the rows.
         is_unique: whether no row has more than one update.
+        device: that it is for.
     """
     (total,), count = type_shape(tensor_of(keys)), number_of(old[0].tensor.count)
     pairs = total * number_of(updates[0].tensor.count)
     if total <= most_looks(body) and pairs <= max(_MAX_PAIRS, count):
         return _few(builder, body, keys, updates, old)
     if len(old) == 1:
+        name, kind = joined_by(body), tensor_of(old[0]).scalar.kind
+        is_rounded = name == "multiply" or (name == "add" and kind in ("float", "complex"))
+        is_chunked = is_rounded and device.family == "cpu" and not is_unique
+        found = applied_in_chunks(builder, name, keys, updates[0], old[0]) if is_chunked else None
+        if found is not None:
+            return [found]
         found = _in_any_order(builder, body, keys, updates[0], old[0], is_unique)
         if found is not None:
             return [found]

@@ -17,28 +17,33 @@ from pumice.compiler.passes.decomposition import scatters, updates_by_place
 from pumice.compiler.passes.verification.verify import verify
 
 
-@pytest.fixture(params=["few", "any order", "sorted"])
+@pytest.fixture(params=["few", "chunks", "any order", "sorted"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every scatter is replaced, in one of the three ways."""
+    """Every scatter is replaced, in one of the four ways."""
     monkeypatch.setattr(scatters, "MAX_LOOKS", 0)
     if request.param != "few":
         monkeypatch.setattr(updates_by_place, "MAX_UPDATES", 0)
+    if request.param == "chunks":
+        monkeypatch.setattr(scatters, "MAX_IN_ORDER", {"cpu": (0, 0), "default": (0, 0)})
     if request.param == "sorted":
         monkeypatch.setattr(updates_by_place, "_in_any_order", lambda *given: None)
     return str(request.param)
 
 
-def both(text: str, *values: Array) -> tuple[list[Array], list[Array]]:
+def both(way: str, text: str, *values: Array) -> tuple[list[Array], list[Array]]:
     """Results by the definition, and with the scatter replaced."""
     function = function_of(text)
     verify({"main": function}, SourceText(text, "x"))
     before = by_definition(function, values)
-    scatters.replace_scatters(function.regions[0].block, Target())
+    device = Target(family="cpu") if way == "chunks" else Target()
+    scatters.replace_scatters(function.regions[0].block, device)
     verify({"main": function}, SourceText(text, "x"))
     left = [each for each in function.walk() if each.name == "stablehlo.scatter"]
     assert "stablehlo.select_and_scatter" not in names(function)
     # What is left are scatters of rows, by one key each.
-    assert all("inserted_window_dims = [0]" in attribute_text(each.attributes[NUMBERS]) for each in left)
+    inserted = "inserted_window_dims = [1]" if way == "chunks" else "inserted_window_dims = [0]"
+    found = [attribute_text(each.attributes[NUMBERS]) for each in left]
+    assert all(inserted in each or "inserted_window_dims = [0]" in each for each in found)
     return before, by_definition(function, values)
 
 
@@ -108,7 +113,7 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("place", list(PLACES))
-@pytest.mark.parametrize("name", ["add", "minimum", "replace", "subtract", "subtract reversed"])
+@pytest.mark.parametrize("name", ["add", "minimum", "multiply", "replace", "subtract", "subtract reversed"])
 def test_updates_come_in_order_wherever_they_go(way: str, place: str, name: str) -> None:
     target, indices, updates, numbers = PLACES[place]
     rng = np.random.default_rng(0)
@@ -116,14 +121,14 @@ def test_updates_come_in_order_wherever_they_go(way: str, place: str, name: str)
     dtype = function_of(text).regions[0].block.arguments[1].tensor.scalar.dtype
     places = rng.integers(-3 if dtype.kind == "i" else 0, 9, sizes(indices)).astype(dtype)
     values = [rng.integers(0, 99, sizes(shape)).astype(np.int32) for shape in (target, updates)]
-    before, after = both(text, values[0], places, values[1])
+    before, after = both(way, text, values[0], places, values[1])
     np.testing.assert_array_equal(after[0], before[0])
 
 
 def test_indices_far_outside_hit_nothing(way: str) -> None:
     text = scatter("7x", "4x1xi64", "4x", POINTS, body_of("add"))
     places = np.array([[-(2**63)], [2**63 - 1], [2**32], [3]])
-    before, after = both(text, np.zeros(7, np.int32), places, np.full(4, 5, np.int32))
+    before, after = both(way, text, np.zeros(7, np.int32), places, np.full(4, 5, np.int32))
     np.testing.assert_array_equal(after[0], before[0])
     assert after[0].tolist() == [0, 0, 0, 5, 0, 0, 0]
 
@@ -132,7 +137,7 @@ def test_indices_far_outside_hit_nothing(way: str) -> None:
 def test_unique_updates_need_no_rounds(way: str, name: str) -> None:
     text = scatter("50x", "20x1xi32", "20x", POINTS, body_of(name), unique="true")
     places = np.random.default_rng(0).permutation(50)[:20, None].astype(np.int32)
-    before, after = both(text, np.arange(50, dtype=np.int32), places, np.arange(20, dtype=np.int32))
+    before, after = both(way, text, np.arange(50, dtype=np.int32), places, np.arange(20, dtype=np.int32))
     np.testing.assert_array_equal(after[0], before[0])
 
 
@@ -152,7 +157,7 @@ def test_updates_of_several_operands(way: str) -> None:
     whole, places = rng.integers(0, 9, 6), rng.integers(0, 6, (30, 1)).astype(np.int32)
     given = rng.integers(0, 9, 30)
     arguments = [whole.astype("i4"), whole.astype("f4"), places, given.astype("i4"), given.astype("f4")]
-    before, after = both(text, *arguments)
+    before, after = both(way, text, *arguments)
     for one, other in zip(after, before, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -161,7 +166,7 @@ def test_sums_of_narrow_floats_are_rounded_once(way: str) -> None:
     text = scatter("3x", "1000x1xi32", "1000x", POINTS, body_of("add", "bf16"), "bf16")
     dtype = function_of(text).regions[0].block.arguments[0].tensor.scalar.dtype
     places = np.arange(1000, dtype=np.int32)[:, None] % 2
-    _, after = both(text, np.full(3, 12, dtype), places, np.ones(1000, dtype))
+    _, after = both(way, text, np.full(3, 12, dtype), places, np.ones(1000, dtype))
     assert after[0].astype(np.float32).tolist() == [512, 512, 12]
 
 
@@ -191,7 +196,7 @@ def test_what_windows_select_is_scattered_to(
     }}"""
     rng = np.random.default_rng(0)
     before, after = both(
-        text, rng.integers(0, 5, (8, 8)).astype(np.float32), rng.integers(0, 5, shape).astype(np.float32)
+        way, text, rng.integers(0, 5, (8, 8)).astype(np.float32), rng.integers(0, 5, shape).astype(np.float32)
     )
     # The initial value counts once however many windows select an element.
     np.testing.assert_array_equal(after[0], before[0])

@@ -1,0 +1,88 @@
+"""Rows after the updates to them, by as many copies of the rows as a CPU runs invocations at a time.
+
+Each copy takes a chunk of the updates, one after another, and the copies are joined: neither sorting nor atomic
+instructions are needed where copies are small beside the updates.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
+from ...ir.operation import Value, tensor_of
+from ...ir.types import F32, I64, ScalarType, TensorType
+from ..direct_scatters import IN_ORDER
+from ..identities import identity_of
+from .row_scatters import joining
+
+COPIES: Final = (32, 16, 8)
+"""How many copies, the most first."""
+
+MAX_SHARE: Final = 4
+"""Rows of all copies for each update, at most."""
+
+MAX_CHUNK: Final = 1 << 15
+"""Updates of a chunk at most: an invocation loops for them."""
+
+
+def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value | None:
+    """Rows after updates that one operation joins; None if the copies of the rows are too large, or it has no identity.
+
+    Args:
+        builder: appends what is needed.
+        name: of the operation.
+        keys: the row that each update goes to; none where it is their number.
+        update: one row for each key.
+        old: the rows.
+    """
+    (total,), (places, *lengths), element = (
+        type_shape(tensor_of(keys)),
+        type_shape(tensor_of(old)),
+        tensor_of(old).scalar,
+    )
+    copies = next((each for each in COPIES if each * places <= MAX_SHARE * total), 0)
+    wide = _wide(element)
+    identity = identity_of(name, wide)
+    if not copies or identity is None or -(-total // copies) > MAX_CHUNK:
+        return None
+    chunk = -(-total // copies)
+    missing = chunk * copies - total
+    none = [0] * len(lengths)
+    keys = builder.pad(keys, builder.constant(places, TensorType((), tensor_of(keys).element)), [0], [missing], [0])
+    filling = builder.constant(0, TensorType((), wide))
+    update = builder.pad(builder.convert(update, wide), filling, [0, *none], [missing, *none], [0, *none])
+    fields = {
+        "update_window_dims": tuple(range(2, 2 + len(lengths))),
+        "inserted_window_dims": (1,),
+        "input_batching_dims": (0,),
+        "scatter_indices_batching_dims": (0,),
+        "scatter_dims_to_operand_dims": (1,),
+        "index_vector_dim": 2,
+    }
+    attributes: dict[str, Attribute] = {
+        "scatter_dimension_numbers": StructAttr("stablehlo.scatter", fields),
+        IN_ORDER: True,
+    }
+    type = TensorType((copies, places, *lengths), wide)
+    operands = [
+        builder.constant(identity, type),
+        builder.reshape(keys, (copies, chunk, 1)),
+        builder.reshape(update, (copies, chunk, *lengths)),
+    ]
+    found = builder.append("scatter", operands, [type], attributes, [joining(builder, name, wide)]).result
+    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
+    start = builder.constant(identity, TensorType((), wide))
+    joined = builder.append(
+        "reduce", [found, start], [TensorType((places, *lengths), wide)], axes, [joining(builder, name, wide)]
+    ).result
+    return builder.convert(builder.elementwise(name, builder.convert(old, wide), joined), element)
+
+
+def _wide(element: ScalarType) -> ScalarType:
+    """The type that elements are joined in: of whole words."""
+    if element.bits >= 32:
+        return element
+    if element.kind == "float":
+        return F32
+    return ScalarType("i32" if element.kind == "int" else "ui32")
