@@ -66,6 +66,7 @@ class CommandRecorder:
         self._barriers = context.barriers[self.family]
         self._groups_max = device.groups_max
         self._dispatch = device.fn.vkCmdDispatch
+        self._push_native = device.fn.vkCmdPushConstants
         self._noting = binding_capacity > 0
         self._commands: list[tuple[Callable[..., None], tuple[object, ...], dict[str, int]]] = []
         self._static: list[Named] = []  # what the noted commands name without a slot

@@ -83,7 +83,7 @@ class PreparedSubmission:
                     native.command_handles[index] = recording.native.handle
                     recording.queue = queue
                     recording.number = number
-                queue._inflight.append((number, used, ()))
+                queue._inflight.append((number, used, (), False))
                 before = clock()
                 queue._submitted = queue.stream.scheduled = number  # see SubmissionQueue._submit_one
                 result = submit(handle, 1, info, NULL)

@@ -54,7 +54,8 @@ class RetiringQueue:
         self.completed = 0
         self._ended = False
         self.preparing = 0
-        self._inflight: deque[tuple[int, Used, Points]] = deque()
+        # Number, commands, signals, and whether the commands may have to be told that they have retired.
+        self._inflight: deque[tuple[int, Used, Points, bool]] = deque()
         self._waits: dict[int, Points] = {}
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
         self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
@@ -87,17 +88,20 @@ class RetiringQueue:
             if completed > self.stream.reached or self.stream.notifications:
                 self.stream.advance(completed)
             inflight = self._inflight
-            while inflight and inflight[0][0] <= completed:
-                number, used, signals = inflight[0]
+            while inflight:
+                number, used, signals, is_told = inflight[0]
+                if number > completed:
+                    break
                 for semaphore, value in signals:
                     if value > semaphore.reached or semaphore.notifications:
                         semaphore.advance(value)
-                try:
-                    for commands, recording in used:
-                        if commands.one_shot:
-                            commands.retired(recording)
-                except Exception:
-                    _log.exception("recycling a command buffer raised")
+                if is_told:
+                    try:
+                        for commands, recording in used:
+                            if commands.one_shot:
+                                commands.retired(recording)
+                    except Exception:
+                        _log.exception("recycling a command buffer raised")
                 if self._waits:
                     self._waits.pop(number, None)
                 inflight.popleft()  # last: after an interrupt the next call does it again
@@ -111,7 +115,7 @@ class RetiringQueue:
         """
         found = []
         may_come = True
-        for number, _, signals in list(self._inflight):
+        for number, _, signals, _ in list(self._inflight):
             waits = self._waits.get(number, ())
             may_come = may_come and all(one.reached >= value or one.read_payload() >= value for one, value in waits)
             found += [(value, may_come) for one, value in signals if one is semaphore]
@@ -136,7 +140,7 @@ class RetiringQueue:
     @property
     def in_flight(self) -> tuple[str, ...]:
         """Names of the command buffers submitted and not yet retired."""
-        return tuple(commands.name for _, used, _ in list(self._inflight) for commands, _ in used)
+        return tuple(commands.name for _, used, _, _ in list(self._inflight) for commands, _ in used)
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""

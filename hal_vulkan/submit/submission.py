@@ -26,7 +26,7 @@ from .retirement import Points, RetiringQueue, Used
 from .submit_structures import SubmitStructures
 
 _INITIAL_CAPACITY: Final = 8
-_RETIRE_EVERY: Final = 8
+_RETIRE_EVERY: Final = 16
 _MIN_DIFFERENCE: Final = (1 << 31) - 1  # the least maxTimelineSemaphoreValueDifference that Vulkan allows
 _ONE: Final = (1, 0, 2)  # command buffers, waits, signals of the usual submission, the queue's own signal included
 
@@ -114,7 +114,7 @@ class SubmissionQueue(RetiringQueue):
                     used = ((commands, recording),)
                     inflight = self._inflight
                     recording.number = number
-                    inflight.append((number, used, ()))
+                    inflight.append((number, used, (), False))
                     # To the end of the native call: see _submit_one.
                     self._submitted = stream.scheduled = number
                     noted = True
@@ -192,7 +192,7 @@ class SubmissionQueue(RetiringQueue):
                         semaphore.judge_at(value, [one.verdict for one in recording.reports])
                     inflight = self._inflight
                     recording.number = number
-                    inflight.append((number, used, signals))
+                    inflight.append((number, used, signals, commands.one_shot))
                     # An interrupt (Ctrl-C) is raised after a call, never between plain assignments: from here to the
                     # end of the native call all is noted, or nothing.
                     self._submitted = stream.scheduled = number
@@ -326,7 +326,7 @@ class SubmissionQueue(RetiringQueue):
                                 semaphore.judge_at(value, [one.verdict for one in recording.reports])
                     if waits:
                         self._waits[number] = waits
-                    self._inflight.append((number, used, signals))
+                    self._inflight.append((number, used, signals, True))
                     for semaphore, value in signals:
                         semaphore.scheduled = value
                     # To the end of the native call: see _submit_one.
