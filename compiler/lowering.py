@@ -44,7 +44,7 @@ def _canonical(program: Program, target: Target) -> None:
         canonicalize(function.regions[0].block)
         replace_scatters(function.regions[0].block, target)
         decompose(function.regions[0].block)
-        split_loops(function.regions[0].block)
+        split_loops(function.regions[0].block, target)
         canonicalize(function.regions[0].block)
         count_trips(function.regions[0].block)
 

@@ -76,7 +76,8 @@ class ContractionTile(Strategy):
             return
         for tile in TILES.get(region.target.family, TILES["default"]):
             if tile.takes(region):
-                yield products_in(hero) * tile._cost(hero, region.target), tile
+                code = tile.rows * tile.columns * tile.depth * _CODE
+                yield products_in(hero) * tile._cost(hero, region.target) + code, tile
 
     def _cost(self, hero: Operation, target: Target) -> float:
         """Of a product."""
@@ -119,6 +120,9 @@ class ContractionTile(Strategy):
 
         return grid.emit(shader, compute)
 
+
+_CODE: Final = 3000
+"""Products that take as long as compiling the code of one does, if a kernel runs a thousand times."""
 
 _SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
 

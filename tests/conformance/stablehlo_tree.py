@@ -238,9 +238,9 @@ def run_on_vulkan(
             block = resolve(function, functions, source).regions[0].block
             if fused:
                 canonicalize(block)
-                replace_scatters(block, Target())
+                replace_scatters(block, target)
                 decompose(block)
-                split_loops(block)
+                split_loops(block, target)
                 canonicalize(block)
                 form_regions(block)
             VulkanEvaluator(device, target, kernels).run(block, [])

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
+from ...codegen.target import Target
 from ...dialects.builder import Builder
 from ...dialects.rules.requirements import strided
 from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
@@ -33,13 +35,19 @@ RUN: Final = 256
 MAX_PRODUCTS: Final = 16_384
 """Products that an invocation sums, half as many where there are more."""
 
+MIN_PRODUCTS: Final = 1024
+"""Products that an invocation sums at least, before a sum is divided because the device idles."""
+
 MAX_WINDOW_WORK: Final = 1 << 24
 """Elements that all windows together hold; more, of windows beyond 128 elements, go by powers of two."""
 
 
-def split_loops(block: Block) -> None:
-    """Replaces operations whose loops are too long, in a block and the regions inside."""
-    rewrite_named(block, _RULES)
+def split_loops(block: Block, target: Target) -> None:
+    """Replaces operations whose loops are too long, in a block and the regions inside.
+
+    Sums of few elements are divided among more invocations, so that they keep the target busy.
+    """
+    rewrite_named(block, {**_RULES, "stablehlo.dot_general": partial(_dot_general, target)})
 
 
 def _shape(value: Value) -> tuple[int, ...]:
@@ -161,7 +169,21 @@ def _partial_type(operation: Operation) -> TensorType:
     return type.of(F32) if type.scalar.kind == "float" and type.scalar.bits < 32 else type
 
 
-def _dot_general(builder: Builder, operation: Operation) -> Values | None:
+def _most_products(operation: Operation, count: int, target: Target) -> int:
+    """Products that an invocation sums at most: half as many, if they are divided, keep the target busy."""
+    results = tensor_of(operation.results[0]).count
+    if isinstance(results, Size):
+        return MAX_PRODUCTS
+    busy = target.compute_units * max(target.subgroup_size, 8) * 8
+    return min(MAX_PRODUCTS, 2 * max(MIN_PRODUCTS, -(-count * results // busy)))
+
+
+def _part_of(length: int, size: int) -> int:
+    """A part of a length about as long as a size, and no less: one that divides it, if there is one."""
+    return next((each for each in range(size, min(2 * size, length)) if length % each == 0), size)
+
+
+def _dot_general(target: Target, builder: Builder, operation: Operation) -> Values | None:
     """A product for each part of the longest summed dimension, and their sum."""
     numbers = operation.attributes["dot_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
@@ -171,11 +193,14 @@ def _dot_general(builder: Builder, operation: Operation) -> Values | None:
     known = [length for length in lengths if isinstance(length, int)]
     count = math.prod(known)
     dynamic = [length for length in lengths if isinstance(length, Size)]
-    if count <= (1 if dynamic else MAX_PRODUCTS):
+    most = _most_products(operation, count, target)
+    if count <= (1 if dynamic else most):
         return None
     longest = dynamic[0] if dynamic else max(known)
     position = lengths.index(longest)
-    size = max(1, MAX_PRODUCTS // 2 // count if isinstance(longest, Size) else MAX_PRODUCTS // 2 * longest // count)
+    size = max(1, most // 2 // count if isinstance(longest, Size) else most // 2 * longest // count)
+    if isinstance(longest, int):
+        size = _part_of(longest, size)
     split = []
     fields: dict[str, object] = dict(numbers.fields)
     for side, value, own in zip(("lhs", "rhs"), (left, right), axes, strict=True):
@@ -185,11 +210,11 @@ def _dot_general(builder: Builder, operation: Operation) -> Values | None:
         batching = f"{side}_batching_dimensions"
         fields[batching] = (axis, *(each + (each > axis) for each in numbers.ints(batching)))
         fields[f"{side}_contracting_dimensions"] = tuple(each + (each >= axis) for each in own)
-    partial = _partial_type(operation)
-    type = TensorType((strided(longest, size), *partial.shape), partial.element)
+    sums = _partial_type(operation)
+    type = TensorType((strided(longest, size), *sums.shape), sums.element)
     attributes = {**operation.attributes, "dot_dimension_numbers": StructAttr(numbers.name, fields)}
     products = builder.append("dot_general", split, [type], attributes)
-    again = _dot_general(builder, products)
+    again = _dot_general(target, builder, products)
     if again is not None:
         builder.block.operations.remove(products)
     found = summed(builder, (again or products.results)[0], 0)
@@ -366,7 +391,6 @@ def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: in
 
 _RULES: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]] = {
     "stablehlo.convolution": _convolution,
-    "stablehlo.dot_general": _dot_general,
     "stablehlo.reduce": _reduce,
     "stablehlo.reduce_window": _reduce_window,
 }

@@ -9,6 +9,7 @@ import pytest
 from support.regions import Array, by_definition, function_of
 
 import pumice
+from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
 from pumice.compiler.passes.decomposition import split
@@ -28,7 +29,7 @@ def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operatio
     function = function_of(text)
     verify({"main": function}, SourceText(text, "x"))
     before = by_definition(function, values)
-    split.split_loops(function.regions[0].block)
+    split.split_loops(function.regions[0].block, Target())
     verify({"main": function}, SourceText(text, "x"))
     return before, by_definition(function, values), function
 
@@ -228,3 +229,19 @@ def test_millions_of_elements(opened: pumice.Device) -> None:
     assert float(most) == x.max()
     np.testing.assert_allclose(product, exact @ y, 2e-7)
     np.testing.assert_allclose(sums, exact.cumsum(), 5e-7)
+
+
+@pytest.mark.parametrize(("rows", "length", "parts"), [(1, 8192, 8), (1, 8190, 7), (300, 8192, 0), (1, 900, 0)])
+def test_sums_of_few_elements_are_divided_among_invocations(rows: int, length: int, parts: int) -> None:
+    """As long as the device idles and each part is worth an invocation; parts are equal where they can be."""
+    left, right, result = f"{rows}x{length}xf32", f"{length}x{rows}xf32", f"{rows}x{rows}xf32"
+    text = f"""func.func @main(%x: tensor<{left}>, %y: tensor<{right}>) -> tensor<{result}> {{
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+        : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
+      return %0 : tensor<{result}>
+    }}"""
+    function = function_of(text)
+    split.split_loops(function.regions[0].block, Target())
+    (product,) = [each for each in function.walk() if each.name == "stablehlo.dot_general"]
+    assert product.results[0].tensor.shape == ((parts, rows, rows) if parts else (rows, rows))
+    assert parts == 0 or all(max(value.tensor.shape) == length // parts for value in product.operands)
