@@ -32,6 +32,8 @@ else:
 
 #: The most bytes of all entries together; those that were not used for longest go first.
 MAX_BYTES: Final = 512 << 20
+#: The most entries, so that looking at all of them takes a tenth of a second at most.
+MAX_ENTRIES: Final = 16_384
 #: The most bytes of one entry.
 MAX_ENTRY_BYTES: Final = MAX_BYTES // 4
 
@@ -47,12 +49,12 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 # Not followed if it is a link, not waited for if it is a pipe.
 _READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# One of so many stores looks at the size: it takes the time of a look at every file.
 _STORES_A_TRIM: Final = 64
 # The time of the last use is written at most once a day.
 _USE_SECONDS: Final = 24 * 3600
 # Of the operating system, and for paths that it cannot be given.
 _FAILURES: Final = (OSError, ValueError)
-_stores = 0
 
 
 def cache_directory() -> Path | None:
@@ -105,7 +107,8 @@ class CachedFile:
         try:
             path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             _write(path, self._checksum(place.secret, content) + content)
-            _trim_sometimes(Path(place.folder))
+            if os.urandom(1)[0] % _STORES_A_TRIM == 0:
+                _trim(Path(place.folder))
         except _FAILURES:
             return False
         return True
@@ -314,22 +317,14 @@ def _files(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
                 yield path, path.lstat()
 
 
-def _trim_sometimes(folder: Path) -> None:
-    """Holds the size after the first store of a process and after many: a look at every file takes its time."""
-    global _stores
-    _stores += 1
-    if _stores % _STORES_A_TRIM == 1:
-        _trim(folder)
-
-
 def _trim(folder: Path) -> None:
     """Deletes the entries that were not used for longest, until the others fit; files of stopped writers are among
     them.
     """
     files = sorted(_files(folder), key=lambda file: file[1].st_mtime)
-    excess = sum(status.st_size for _, status in files) - MAX_BYTES
+    size, count = sum(status.st_size for _, status in files), len(files)
     for path, status in files:
-        if excess <= 0:
+        if size <= MAX_BYTES and count <= MAX_ENTRIES:
             break
         path.unlink(missing_ok=True)
-        excess -= status.st_size
+        size, count = size - status.st_size, count - 1

@@ -74,7 +74,7 @@ def check_results(ours: Sequence[str], theirs: Sequence[str], env: Mapping[str, 
     def numbers(command: Sequence[str]) -> np.ndarray:
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
         texts = re.findall(r"=(.*)", done.stdout)
-        return np.array([float(word) for text in texts for word in re.findall(r"[-+.\de]+", text)])
+        return np.array([float(word) for text in texts for word in re.findall(r"[-+]?\d[\d.e+-]*", text)])
 
     np.testing.assert_allclose(numbers(ours), numbers(theirs), rtol=2e-3, atol=1e-4)
 

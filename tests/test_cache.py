@@ -25,7 +25,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("PUMICE_CACHE", raising=False)
-    monkeypatch.setattr(cache, "_stores", 0)
     cache._found_place.cache_clear()
     yield tmp_path
     cache._found_place.cache_clear()
@@ -265,15 +264,18 @@ def test_where_nothing_can_be_kept_nothing_fails(
 # -- size ----------------------------------------------------------------------------------------------
 
 
-def test_entries_that_were_not_used_for_longest_make_room(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MAX_BYTES", 5 * (1000 + 32))
+@pytest.mark.parametrize(("limit", "value"), [("MAX_BYTES", 5 * (1000 + 32)), ("MAX_ENTRIES", 5)])
+def test_entries_that_were_not_used_for_longest_make_room(
+    place: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
+) -> None:
     paths = [stored(place, key=number, content=bytes(1000)) for number in range(10)]
     left = paths[0].with_name(".interrupted.part")
     left.write_bytes(bytes(10))
     for age, path in enumerate([left, *paths]):
         os.utime(path, (1e9 + age, 1e9 + age))
     assert CachedFile("room", 0).load() is not None, "which is a use"
-    monkeypatch.setattr(cache, "_stores", 0)
+    monkeypatch.setattr(cache, limit, value)
+    monkeypatch.setattr(cache, "_STORES_A_TRIM", 1)
     stored(place, key=10, content=bytes(1000))
     kept = [number for number in range(11) if CachedFile("room", number).load() is not None]
     assert kept == [0, 7, 8, 9, 10] and not left.exists()

@@ -1,4 +1,4 @@
-"""The command line: ``pumice bench``, ``build``, ``codegen``, ``compile``, ``devices``, ``dump``, ``info``, ``run``…
+"""The command line: ``pumice bench``, ``build``, ``cache``, ``codegen``, ``compile``, ``devices``, ``dump``, ``run``…
 
 This file is the group of commands and the one place that turns errors into messages and exit statuses:
 
@@ -51,6 +51,7 @@ _COLLECTION_THRESHOLD: Final = 200_000
 _COMMANDS: Final = {
     "bench": (".bench.command", "bench", "Time a kernel or a function of a compiled program."),
     "build": (".compile.build", "build", "Compile kernels' sources to SPIR-V."),
+    "cache": (".inspect.cache", "cache", "Show what is kept on disk."),
     "codegen": (".codegen.command", "codegen", "Write a program as code that needs no virtual machine."),
     "compile": (".compile.command", "compile_", "Compile a tensor program."),
     "devices": (".inspect.devices", "devices", "List the Vulkan devices."),

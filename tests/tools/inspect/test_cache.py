@@ -1,0 +1,31 @@
+"""``pumice cache`` shows what is kept, and deletes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pumice import cache
+from pumice.tools.cli import main
+
+
+def test_it_is_shown_and_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("PUMICE_CACHE", raising=False)
+    for number in range(3):
+        assert cache.CachedFile("things", number).store(bytes(1000))
+    shown = CliRunner().invoke(main, ["cache"])
+    assert shown.exit_code == 0 and str(tmp_path) in shown.stdout
+    (row,) = [line.split() for line in shown.stdout.splitlines() if line.strip().startswith("things")]
+    assert row == ["things", "3", f"{sum(p.stat().st_size for p in tmp_path.rglob('*') if p.is_file()):,}"]
+    cleared = CliRunner().invoke(main, ["cache", "--clear"])
+    assert cleared.exit_code == 0 and "things" not in cleared.stdout
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_it_may_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_CACHE", "0")
+    shown = CliRunner().invoke(main, ["cache"])
+    assert shown.exit_code == 0 and shown.stdout == "" and "PUMICE_CACHE=0" in shown.stderr

@@ -1,0 +1,31 @@
+"""``pumice cache``: what the cache on disk holds."""
+
+from __future__ import annotations
+
+import click
+
+from ...cache import MAX_BYTES, cache_directory, clear, usage
+from ...terminal import printable
+from ..streams import note
+
+
+@click.command()
+@click.option("--clear", "clears", is_flag=True, help="Delete all of it.")
+def cache(clears: bool) -> None:
+    """Show what is kept on disk so that the next run starts sooner: compiled sources and programs, checked shaders,
+    translated functions, pipelines. The environment variable PUMICE_CACHE_DIR moves it, PUMICE_CACHE=0 switches it off.
+    """
+    from ..tables import heading, print_table
+
+    folder = cache_directory()
+    if folder is None:
+        note("the cache is switched off by PUMICE_CACHE=0, or there is no home to have it in")
+        return
+    if clears:
+        clear()
+    held = usage()
+    heading(printable(str(folder)))
+    rows = [(one.room, f"{one.entries:,}", f"{one.size:,}") for one in held]
+    total = sum(one.size for one in held)
+    print_table(("room", "entries", "bytes"), [*rows, ("all", f"{sum(one.entries for one in held):,}", f"{total:,}")])
+    note(f"{100 * total // MAX_BYTES} % of what it may take; the entries that were not used for longest go first")
