@@ -6,6 +6,7 @@ thread; query, wait, notify, signal and fail from any.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Generator, Iterable, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 from ..awaiting import await_source
 from ..notification import Callback, JointNotification, Notification
 from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
-from ..waiting import Look, WaitMode
+from ..waiting import Look, WaitMode, give_way
 from .semaphore import Semaphore
 from .timeouts import deadline_after, timeout_nanoseconds
 
@@ -107,11 +108,29 @@ def wait_all(points: Sequence[tuple[Semaphore, int]], timeout: float | None = No
         semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
 
 
+def _look_for_any(points: Sequence[tuple[Semaphore, int]], deadline: float) -> int | None:
+    """The index of a point that is reached within a look; ``None`` if there is none."""
+    looks = next((look for semaphore, value in points if (look := semaphore.look(value)) is not None), None)
+    if looks is None:
+        return None
+    began = now = time.monotonic()
+    until = min(deadline, now + looks.length(now))
+    while now < until:
+        give_way()
+        for index, (semaphore, value) in enumerate(points):
+            if semaphore.has_reached(value):
+                looks.found(time.monotonic() - began)
+                return index
+        now = time.monotonic()
+    looks.missed(now - began)
+    return None
+
+
 def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = None) -> int:
     """Blocks until one of the semaphores has reached its payload; returns its index in ``points``.
 
-    It waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in drivers that emulate timelines
-    (measured with Mesa's lavapipe: 100 % of a core; docs/design/hal.md).
+    It looks for a while, and then waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in
+    drivers that emulate timelines (measured with Mesa's lavapipe: 100 % of a core; docs/design/hal.md).
 
     Raises:
         DeadlineExceededError: the time passed first.
@@ -124,6 +143,12 @@ def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = No
             return index
     # threading.Event takes no infinity.
     limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
+    began = time.monotonic()
+    found = _look_for_any(points, math.inf if limit is None else began + limit)
+    if found is not None:
+        return found
+    if limit is not None:
+        limit = max(0.0, began + limit - time.monotonic())
     done = threading.Event()
     failures: list[PumiceError] = []
 

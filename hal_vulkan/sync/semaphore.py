@@ -363,7 +363,7 @@ class TimelineSemaphore(AnySemaphore):
 
     def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
         """How a loop looks for a payload before it arms a callback; ``None`` for not at all."""
-        mode = mode or self.context.mode
+        mode = mode or chosen.mode or self.context.mode
         if mode == "adaptive":
             return self._look if value <= self.scheduled else None
         return ENDLESS if mode == "spin" else None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...closing import Closing
 from ...status import ClosedError
+from ...waiting import WaitMode, checked_wait_mode
 from ..device import REFERENCE, Device, is_reference, list_devices, open_device
 
 if TYPE_CHECKING:
@@ -28,11 +29,15 @@ class Instance(Closing):
     Args:
         validation: turns the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
         sanitize: opens devices that report wrong accesses, as for ``pumice.open_device``.
+        wait: how the host waits for them, likewise.
     """
 
-    def __init__(self, *, validation: bool | None = None, sanitize: bool | None = None) -> None:
+    def __init__(
+        self, *, validation: bool | None = None, sanitize: bool | None = None, wait: WaitMode | None = None
+    ) -> None:
         self._validation = validation
         self._sanitize = sanitize
+        self._wait: WaitMode | None = None if wait is None else checked_wait_mode(wait)
         self._devices: dict[int | str, Device] = {}  # by the driver's index, whatever URI asked for it
         self._lock = threading.Lock()
         self._closed = False
@@ -67,7 +72,9 @@ class Instance(Closing):
             index = self._index(uri)
             found = self._devices.get(index)
             if found is None or found.is_closed:
-                found = self._devices[index] = open_device(uri, validation=self._validation, sanitize=self._sanitize)
+                found = self._devices[index] = open_device(
+                    uri, validation=self._validation, sanitize=self._sanitize, wait=self._wait
+                )
             return found
 
     def _index(self, uri: str | None) -> int | str:

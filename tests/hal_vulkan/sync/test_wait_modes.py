@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pumice.hal.fence import wait_any
 from pumice.hal_vulkan import PlanOptions
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
@@ -68,6 +69,21 @@ def test_what_is_scheduled_is_looked_at_and_the_rest_blocks(device: Device, bloc
         with waits("spin"), pytest.raises(DeadlineExceededError):
             semaphore.wait(3, 0.001)
         assert blocked == [2, 3]
+
+
+def test_a_wait_for_any_looks_before_it_asks_the_notifier(device: Device, blocked: list[int]) -> None:
+    with device.create_semaphore() as never, device.create_semaphore() as semaphore:
+        device.compute_queue.submit((), signals=((semaphore, 1),))
+        assert wait_any([(never, 1), (semaphore, 1)], 30) == 1
+        assert device.notifier._thread is None
+        with waits("spin"):
+            with pytest.raises(DeadlineExceededError):
+                wait_any([(never, 1), (semaphore, 2)], 0.002)
+            device.compute_queue.submit((), signals=((semaphore, 2),))
+            assert wait_any([(never, 1), (semaphore, 2)]) == 1
+        with waits("block"):
+            device.compute_queue.submit((), signals=((semaphore, 3),))
+            assert wait_any([(never, 1), (semaphore, 3)], 30) == 1
 
 
 @pytest.mark.parametrize("timeout", [0, 0.002, -1])

@@ -82,6 +82,7 @@ def test_wrong_modes_are_errors(device: pumice.Device, wrong: Any) -> None:
         lambda: device.wait(wait=wrong),
         lambda: pumice.open_device("lavapipe", wait=wrong),
         lambda: pumice.open_device("reference", wait=wrong),
+        lambda: pumice.Instance(wait=wrong),
     ):
         with pytest.raises(InvalidArgumentError, match="wait: expected one of adaptive, block, spin"):
             call()
@@ -91,5 +92,7 @@ def test_a_device_is_opened_with_a_mode() -> None:
     for mode in WAIT_MODES:
         with pumice.open_device("lavapipe", wait=mode) as device:
             assert device.vulkan.plan.wait == mode
+        with pumice.Instance(wait=mode) as instance:
+            assert instance.device("lavapipe").vulkan.plan.wait == mode
     with pumice.open_device("reference", wait="spin") as device:
         assert device.name
