@@ -68,8 +68,8 @@ def measure(loop: str, sides: list[str], iterations: int, rounds: int) -> dict[s
     return blocks
 
 
-def compile_times(rounds: int) -> dict[str, float]:
-    """Milliseconds to compile a function of 200 instructions, by step; medians."""
+def compile_times(rounds: int) -> tuple[int, dict[str, list[float]]]:
+    """The instructions of a function of about 200, and the milliseconds to compile it, by step."""
     llvm = compiler(wait=True)
     assert llvm is not None
     body = "\n".join(LOOPS[name][1] for name in ("bits", "buffer loads", "linear congruence"))
@@ -88,8 +88,7 @@ def compile_times(rounds: int) -> dict[str, float]:
         end = time.perf_counter()
         for step, seconds in zip(times, (written - begin, made - written, end - made), strict=True):
             times[step].append(1e3 * seconds)
-    count = len(module.verified.functions[0].instructions)
-    return {"instructions": count} | {step: float(np.median(values)) for step, values in times.items()}
+    return len(module.verified.functions[0].instructions), times
 
 
 def late(rounds: int, *, by_signal: bool) -> list[float]:
@@ -158,7 +157,7 @@ def main(iterations: int, rounds: int, wanted: str, cpu: int | None, check: bool
         console.print("llvmlite is not installed (pip install -e '.[jit]'): no machine code", style="yellow")
     else:
         report: dict[str, Callable[[], str]] = {
-            "machine code": lambda: _compile_line(compile_times(4 * rounds)),
+            "machine code": lambda: _compile_line(*compile_times(4 * rounds)),
             "after a deadline": lambda: _late_line(late(4 * rounds, by_signal=False)),
             "after Ctrl-C": lambda: _late_line(late(4 * rounds, by_signal=True)),
         }
@@ -168,10 +167,10 @@ def main(iterations: int, rounds: int, wanted: str, cpu: int | None, check: bool
         raise click.ClickException(f"slower than IREE's interpreter: {', '.join(slower)}")
 
 
-def _compile_line(times: dict[str, float]) -> str:
-    steps = {step: value for step, value in times.items() if step != "instructions"}
-    parts = " + ".join(f"{value:.2f} {step}" for step, value in steps.items())
-    return f"{sum(steps.values()):.2f} ms for {times['instructions']:.0f} instructions ({parts})"
+def _compile_line(count: int, times: dict[str, list[float]]) -> str:
+    sums = np.sum(list(times.values()), axis=0)
+    parts = " + ".join(f"{np.median(values):.2f} {step}" for step, values in times.items())
+    return f"{np.median(sums):.2f} ms for {count} instructions ({parts}), {min(sums):.2f} to {max(sums):.2f}"
 
 
 def _late_line(values: list[float]) -> str:

@@ -125,11 +125,9 @@ class FunctionWriter(HomeWriter):
             if "%table" in template.guard:
                 self._context.add("table")
             if template.guard:
-                for line in template.guard.format(*texts, n=n).split("\n"):
-                    self.line(line)
+                self.line(template.guard.format(*texts, n=n))
                 self.guard(f"%{n}bad", block, index)
-            for line in template.text.format(*texts, n=n, r=f"%{n}r").split("\n"):
-                self.line(line)
+            self.line(template.text.format(*texts, n=n, r=f"%{n}r"))
             if operands.writes:
                 self.assign(operands.writes[0], Value(f"%{n}r", template.is_bit))
         elif callee_of(instruction) is not None:

@@ -57,7 +57,7 @@ class HomeWriter:
         return f"getelementptr i64, ptr %frame, i64 {word}"
 
     def line(self, text: str) -> None:
-        """Adds an instruction."""
+        """Adds instructions."""
         self.lines.append(f"  {text}")
 
     def mask(self, name: str) -> int:

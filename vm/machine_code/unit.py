@@ -114,7 +114,8 @@ class UnitModule:
         def first_values(mnemonic: str) -> set[object]:
             return {one.values[0] for one in instructions if one.operation.mnemonic == mnemonic}
 
-        types = {field_value(one, FieldKind.TYPE) for one in instructions if is_known(one)} - {None}
+        references = [one for one in instructions if one.operation.mnemonic.endswith(".ref") and is_known(one)]
+        types = {field_value(one, FieldKind.TYPE) for one in references} - {None}
         return Unit(
             layouts,
             frozenset(called),
@@ -142,10 +143,10 @@ def unit_text(unit: Unit, ordinal: int) -> str:
     stack: dict[str, int] = {}
     for one, layout in unit.layouts.items():
         with layout.lock:
-            written = FunctionWriter(unit, one).write("" if one == ordinal else "internal ")
+            written = "\n".join(FunctionWriter(unit, one).write("" if one == ordinal else "internal "))
         # Without optimisation each value has at most one word of the host's stack.
-        stack[str(one)] = 8 * (layout.size + len(written)) + 128
-        lines += written
+        stack[str(one)] = 8 * (layout.size + written.count("\n")) + 128
+        lines.append(written)
     text = _STACK.sub(lambda found: str(stack[found[1]]), "\n".join(lines))
     if "@round_to_" in text:
         text += SUPPORT
