@@ -16,6 +16,12 @@ from .scalars import Complex, Scalar, as_complex, as_id, select
 
 
 def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    (found,) = reduced_at(frame, operation, [index])
+    return found
+
+
+def reduced_at(frame: Frame, operation: Operation, indices: Sequence[Index]) -> list[Sequence[Scalar]]:
+    """What a reduction gives at some places, in one loop over what it reduces."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
@@ -24,13 +30,18 @@ def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
     (block,) = operation.regions[0].blocks
 
     def given(number: Id) -> Sequence[Scalar]:
-        parts = list(index.parts)
-        for axis, part in zip(axes, split(frame.builder, number, lengths), strict=True):
-            parts.insert(axis, part)
-        place = frame.index(shape, parts)
-        return [frame.at(value, place) for value in values]
+        inner = split(frame.builder, number, lengths)
+        places = []
+        for index in indices:
+            parts = list(index.parts)
+            for axis, part in zip(axes, inner, strict=True):
+                parts.insert(axis, part)
+            places.append(frame.index(shape, parts))
+        return [frame.at(value, place) for place in places for value in values]
 
-    return _accumulated(frame, operation, block, product(lengths), [frame.scalar(start) for start in starts], given)
+    begun = [frame.scalar(start) for start in starts] * len(indices)
+    found = _accumulated(frame, operation, block, product(lengths), begun, given)
+    return [found[first : first + count] for first in range(0, len(found), count)]
 
 
 def _accumulated(
@@ -41,36 +52,49 @@ def _accumulated(
     starts: Sequence[Scalar],
     given: Callable[[Id], Sequence[Scalar]],
 ) -> Sequence[Scalar]:
-    """What a body makes of initial values and elements, in order; long sums of floats go by runs, in f32 or f64."""
+    """What a body makes of initial values and elements, in order; long sums of floats go by runs, in f32 or f64.
+
+    Initial values and elements may be those of several reductions, one after another.
+    """
     type = block.arguments[0].tensor.scalar
     is_long = isinstance(count, Size) or count > MAX_IN_ORDER
     if not is_long or not _is_sum(block) or type.kind not in ("float", "complex"):
-        return frame.fold(operation, count, starts, lambda number, found: frame.call(block, [*found, *given(number)]))
+        size = len(block.arguments) // 2
+
+        def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+            values = given(number)
+            firsts = range(0, len(found), size)
+            return [x for at in firsts for x in frame.call(block, [*found[at : at + size], *values[at : at + size]])]
+
+        return frame.fold(operation, count, starts, step)
+
+    def plus(left: Sequence[Scalar], right: Sequence[Scalar]) -> Sequence[Scalar]:
+        return [_plus(one, other) for one, other in zip(left, right, strict=True)]
 
     def added(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-        return [_plus(found[0], given(number)[0])]
+        return plus(found, given(number))
+
+    zeros = [frame.scalars.constant(type, 0)] * len(starts)
 
     def run(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
         first = number * MAX_IN_ORDER
-        zero = [frame.scalars.constant(type, 0)]
-        part = frame.fold(operation, MAX_IN_ORDER, zero, lambda offset, part: added(first + offset, part))
-        return [_plus(found[0], part[0])]
+        part = frame.fold(operation, MAX_IN_ORDER, zeros, lambda offset, part: added(first + offset, part))
+        return plus(found, part)
 
     def run_or_next(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-        """The same in one loop: the sum of runs, and that of the run that has begun."""
-        total, part = found[0], added(number, found[1:])[0]
+        """The same in one loop: the sums of runs, and those of the run that has begun."""
+        totals, parts = found[: len(zeros)], added(number, found[len(zeros) :])
         ends = (number % MAX_IN_ORDER).equals(MAX_IN_ORDER - 1)
-        zero = frame.scalars.constant(type, 0)
-        return frame.conditional(ends, lambda: [_plus(total, part), zero], lambda: [total, part])
+        return frame.conditional(ends, lambda: [*plus(totals, parts), *zeros], lambda: [*totals, *parts])
 
     if isinstance(count, Size):
-        total, part = frame.fold(operation, count, [*starts, frame.scalars.constant(type, 0)], run_or_next)
-        found = [_plus(total, part)]
+        found = frame.fold(operation, count, [*starts, *zeros], run_or_next)
+        found = list(plus(found[: len(zeros)], found[len(zeros) :]))
     else:
         runs, rest = divmod(count, MAX_IN_ORDER)
         found = frame.fold(operation, runs, starts, run)
         found = frame.fold(operation, rest, found, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
-    return found if type.kind == "complex" else [frame.scalars.rounded(type, as_id(found[0]))]
+    return found if type.kind == "complex" else [frame.scalars.rounded(type, as_id(each)) for each in found]
 
 
 def _plus(left: Scalar, right: Scalar) -> Scalar:

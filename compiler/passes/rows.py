@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim
 from ..ir.types import ScalarType
-from .weights import HEAVY, iterations_of
+from .weights import HEAVY, MOVES, iterations_of
 
 MAX_LENGTH = 1 << 16
 """Elements of a row."""
@@ -66,13 +66,23 @@ def rows_of(operation: Operation) -> RowShape | None:
     """The rows of a reduction of the innermost dimensions; None of any other operation, and where it pays nothing."""
     if operation.name != _REDUCE:
         return None
-    shape = _known(operation.operands[0])
-    axes = sorted(operation.integers("dimensions"))
-    if shape is None or not axes or axes != list(range(len(shape) - len(axes), len(shape))):
-        return None
-    found = RowShape(shape[: axes[0]], shape[axes[0] :])
+    found = rows_over(operation.operands[0].tensor.lengths, sorted(operation.integers("dimensions")))
     narrow = {bits for value in operation.results if (bits := _bits(value.tensor.scalar)) < 32}
-    return found if 0 not in shape and found.length <= MAX_LENGTH and len(narrow) <= 1 else None
+    return found if found is not None and found.length <= MAX_LENGTH and len(narrow) <= 1 else None
+
+
+def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
+    """The rows of a shape that some dimensions, in order, are the elements of; None if these are not the innermost."""
+    shape = tuple(length for length in lengths if isinstance(length, int))
+    if len(shape) < len(lengths) or 0 in shape or not axes:
+        return None
+    is_innermost = list(axes) == list(range(len(shape) - len(axes), len(shape)))
+    return RowShape(shape[: axes[0]], shape[axes[0] :]) if is_innermost else None
+
+
+def is_enough(rows: RowShape) -> bool:
+    """Whether a workgroup a row keeps devices busy."""
+    return rows.length <= SHORT or (rows.length <= MAX_LENGTH and math.prod(rows.rows) >= MANY)
 
 
 def fills_device(operation: Operation) -> bool:
@@ -80,7 +90,7 @@ def fills_device(operation: Operation) -> bool:
     rows = rows_of(operation)
     if rows is None or any(iterations_of(each) for each in operation.regions[0].block.operations):
         return False
-    return rows.length <= SHORT or math.prod(rows.rows) >= MANY
+    return is_enough(rows)
 
 
 def is_long(operation: Operation) -> bool:
@@ -161,13 +171,7 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
         return Space.ROWS if places == sorted(places) and _is_of_rows(value, rows) else Space.OTHER
     if name == "reshape" and space is Space.ROWS:
         return Space.ROWS if _is_of_rows(value, rows) else Space.OTHER
-    return space if name not in _MOVES and given == shape else Space.OTHER
-
-
-_MOVES = frozenset(
-    {"bitcast_convert", "concatenate", "dynamic_slice", "dynamic_update_slice", "gather", "get_dimension_size"}
-    | {"pad", "reshape", "reverse", "slice", "transpose"}
-)
+    return space if name not in MOVES and given == shape else Space.OTHER
 
 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:

@@ -1,5 +1,7 @@
 """Element-wise chains and moves, by 128 bits: an invocation computes neighbouring elements and writes them together.
 
+A reduction may be among them, such as that of the outer dimensions of a matrix: neighbours go over it together.
+
 What neighbours read is neighbouring, too, unless a transpose or the like comes between: it is loaded by 128 bits
 (``codegen/lanes.py``). What is left at the end of the result is written word by word.
 """
@@ -16,17 +18,22 @@ from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index
 from ..codegen.kernel import Kernel
 from ..codegen.lanes import Lane
+from ..codegen.reductions import reduced_at
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
+from ..ir.operation import Operation, Value
 from ..ir.sizes import Size
-from ..passes.weights import HEAVY, words_of
-from .strategy import Strategy, elements_cost
+from ..passes.weights import HEAVY, MOVES, words_of
+from .strategy import Strategy, elements_cost, number_of
 
 QUAD: Final = 128
 """Bits of a store."""
 
 MIN_ELEMENTS: Final = 1 << 12
 """Below, a kernel takes no time to run, and a larger one takes longer to compile."""
+
+MIN_INVOCATIONS: Final = 64
+"""Fewer of them keep no device busy."""
 
 MAX_WORDS: Final = 1 << 14
 """Words of an invocation's code, about."""
@@ -53,18 +60,19 @@ class Neighbours(Strategy):
         """As many elements as an access takes of the narrowest type, where the code is not long."""
         (first, *_) = region.results
         count = first.tensor.count
-        if isinstance(count, Size) or count < MIN_ELEMENTS:
+        sizes = [value.tensor.count for value in (*region.block.arguments, first)]
+        if isinstance(count, Size) or max(number_of(size) for size in sizes) < MIN_ELEMENTS:
             return
         words = sum(words_of(operation) for operation in region.block.operations)
         given = [value for value in region.block.arguments if value.tensor.count == count]
         bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
         for workgroup in WORKGROUPS.get(region.target.family, WORKGROUPS["default"]):
             for elements in (access_bits(region.target) // bits, QUAD // bits):
-                if words * elements <= MAX_WORDS:
+                if words * elements <= MAX_WORDS and count >= MIN_INVOCATIONS * elements:
                     yield elements_cost(region) / (4 * elements), cls(elements, workgroup)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the results have one shape of known lengths, whose elements nothing loops for."""
+        """Whether the results have one shape of known lengths, for which at most a reduction loops."""
         results = region.results
         if region.is_update or len({shape_of(value) for value in results}) != 1 or not self.elements:
             return False
@@ -75,7 +83,7 @@ class Neighbours(Strategy):
             and count >= self.elements
             and (count % self.elements == 0 or len({storage_bits(scalar_of(value)) for value in results}) == 1)
             and all(self.elements * storage_bits(scalar_of(value)) % QUAD == 0 for value in results)
-            and not any(each.name.removeprefix("stablehlo.") in HEAVY for each in region.block.operations)
+            and _loops_together(region)
         )
 
     def emit(self, region: KernelRegion) -> Kernel:
@@ -85,6 +93,7 @@ class Neighbours(Strategy):
         builder, results = shader.builder, region.results
         shape, count = shape_of(results[0]), results[0].tensor.count
         assert isinstance(count, int)
+        reduction = region.only({"reduce"})
         units, rest = divmod(count, self.elements)
         lanes = max(max(32 // storage_bits(scalar_of(value)), 1) for value in results)
         invocations = units + -(-rest // lanes)
@@ -96,6 +105,9 @@ class Neighbours(Strategy):
             if last is not None:
                 numbers = [(each < last).select(each, builder.word(last)) for each in numbers]
             indices = [Index(builder, shape, linear=number) for number in numbers]
+            if reduction is not None:
+                for index, given in zip(indices, reduced_at(shader.frame, reduction, indices), strict=True):
+                    shader.frame.keep(reduction.results[0], index, given)
             found = [[(index, shader.frame.at(value, index)) for value in results] for index in indices]
             for number, _ in enumerate(results):
                 shader.store(number, [each[number] for each in found])
@@ -110,3 +122,28 @@ class Neighbours(Strategy):
         if rest:
             builder.when((invocation >= units) & (invocation < invocations), write_rest)
         return shader.finish((self.workgroup, 1, 1), groups)
+
+
+def _loops_together(region: KernelRegion) -> bool:
+    """Whether nothing loops, or one reduction whose results are read only where those of the region are written."""
+    operations = region.block.operations[:-1]
+    heavy = [each for each in operations if _name(each) in HEAVY]
+    if not heavy:
+        return True
+    if (
+        len(heavy) > 1
+        or heavy[0].name != "stablehlo.reduce"
+        or any(each.regions for each in operations if each not in heavy)
+    ):
+        return False
+    shape = shape_of(region.results[0])
+    here, elsewhere = set(region.results), set[Value]()
+    for operation in reversed(operations):
+        is_here = here.issuperset(operation.results) and operation not in heavy and _name(operation) not in MOVES
+        for value in operation.operands:
+            (here if is_here and shape_of(value) == shape else elsewhere).add(value)
+    return here.issuperset(heavy[0].results) and not elsewhere.intersection(heavy[0].results)
+
+
+def _name(operation: Operation) -> str:
+    return operation.name.removeprefix("stablehlo.")

@@ -24,13 +24,16 @@ from ...ir.types import F32, I1, I64, ScalarType, TensorType
 from ..canonical.legacy import over_tensors
 from ..identities import identity_of, joined_by
 from ..rewrite import rewrite_named
-from ..rows import MAX_ALONE, fills_device
+from ..rows import MAX_ALONE, fills_device, is_enough, rows_over
 from ..weights import iterations_of
 
 Values = Sequence[Value]
 
 RUN: Final = 256
 """Elements that an invocation reduces where there are more than ``MAX_ALONE``."""
+
+ROW: Final = 4096
+"""Elements of the innermost dimensions that a workgroup reduces, where there are few rows, and longer ones."""
 
 MAX_PRODUCTS: Final = 16_384
 """Products that an invocation sums, half as many where there are more."""
@@ -88,7 +91,10 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     most = most_reduced(body.block)
     # What depends on the call is one dimension in the end, of runs.
     while is_at_least(_reduced_count(values[0], axes), most + 1) is not False and not _are_runs(values, axes):
-        values, axes = _reduced_runs(builder, body, values, neutral, axes, min(RUN, most))
+        rows = None if most < MAX_ALONE else rows_over(tensor_of(values[0]).lengths, axes)
+        if rows is not None and is_enough(rows):
+            break
+        values, axes = _reduced_runs(builder, body, values, neutral, axes, min(RUN, most) if rows is None else ROW)
     return _reduce_over(builder, body, values, starts, axes)
 
 
@@ -120,10 +126,19 @@ def _reduced_runs(
     size = most // run
     if size > 1:
         axis = rest[-1]
+        size = _even(shape[axis], size)
         values = [in_parts(builder, value, axis, size, start) for value, start in zip(values, neutral, strict=True)]
         inner = [axis + 1, *(each + 1 for each in inner)]
     found = _reduce_over(builder, body, values, neutral, inner)
     return found, [axis - sum(each < axis for each in inner) for axis in rest]
+
+
+def _even(length: Dim, most: int) -> int:
+    """A size of parts that fills a length as well as one of a quarter of the most or above can."""
+    if isinstance(length, Size):
+        return most
+    divisors = (size for size in range(most, most // 4, -1) if length % size == 0)
+    return next(divisors, -(-length // -(-length // most)))
 
 
 def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Value) -> Value:

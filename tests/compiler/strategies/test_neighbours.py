@@ -75,6 +75,23 @@ CASES = {
     ),
     "a slice": alone("slice %a [1:9:2, 3:19]", "4x16xf32", "9x20xf32"),
     "every third": alone("slice %a [0:9, 0:60:3]", "9x20xf32", "9x60xf32"),
+    **{
+        f"sums of {kept}": function(
+            f"%a: tensor<{given}>",
+            result,
+            f"""%s = stablehlo.constant dense<{2 if "i" in result else 2.0}> : tensor<{result.split("x")[-1]}>
+            %0 = stablehlo.reduce(%a init: %s) applies stablehlo.add across dimensions = {axes} :
+              (tensor<{given}>, tensor<{result.split("x")[-1]}>) -> tensor<{result}>
+            %r = stablehlo.negate %0 : tensor<{result}>""",
+        )
+        for kept, given, result, axes in (
+            ("columns", "70x36xf32", "36xf32", [0]),
+            ("few columns", "300x10xf32", "10xf32", [0]),
+            ("the outer and the inner", "5x9x24xi32", "5x24xi32", [1]),
+            ("columns of bytes", "9x80xi8", "80xi8", [0]),
+            ("columns of halves", "140x40xf16", "40xf16", [0]),
+        )
+    },
     "quotients of numbers of places": function(
         "%a: tensor<40xi32>",
         "40xi32",

@@ -22,6 +22,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, limit in (("MAX_ALONE", 8), ("RUN", 4), ("MAX_PRODUCTS", 8), ("MAX_WINDOW_WORK", 0)):
         monkeypatch.setattr(split, name, limit)
     monkeypatch.setattr(split, "fills_device", lambda operation: False)
+    monkeypatch.setattr(split, "is_enough", lambda rows: rows.length <= 4)
+    monkeypatch.setattr(split, "ROW", 4)
 
 
 def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operation]:
