@@ -14,7 +14,7 @@ from support.regions import EMULATED, by_definition, function_of, run_kernel
 import pumice
 from pumice.compiler.codegen.region import KernelRegion
 from pumice.compiler.ir.operation import Operation
-from pumice.compiler.strategies.choice import candidates_of, compile_region
+from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.strategies.contraction_tile import ContractionTile
 from pumice.compiler.strategies.elements import Elements
 from pumice.compiler.strategies.strategy import Strategy
@@ -148,8 +148,3 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
         for each in strategies
     ]
     assert len(set(found)) == 1
-
-
-def test_small_regions_are_left_to_the_element_generator() -> None:
-    block = function_of(CASES["edges"]).regions[0].block
-    assert candidates_of(KernelRegion(block, "main", LAVAPIPE)) == [Elements()]

@@ -1,0 +1,79 @@
+"""Which strategy computes a region: the cheapest, or what the attribute of its function says at any stage."""
+
+from __future__ import annotations
+
+import pytest
+from support.regions import function_of
+
+from pumice.compiler.codegen.region import KernelRegion
+from pumice.compiler.codegen.target import Target
+from pumice.compiler.ir.source import CompileError
+from pumice.compiler.pipeline import compile_text
+from pumice.compiler.stages import GraphFile, ModuleFile, Program
+from pumice.compiler.strategies.choice import STRATEGIES, candidates_of, strategy_of
+from pumice.compiler.strategies.contraction_tile import ContractionTile
+from pumice.compiler.strategies.elements import Elements
+
+MATMUL = """
+func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+"""
+EXPORTED = "iree.executable.export"
+SIZE = '"LocalSize", 4, 2, 1'
+TILE = (
+    'iree.executable.strategy = {name = "contraction_tile", rows = 2 : i64, columns = 4 : i64, across = 4 : i64, '
+    "down = 2 : i64, depth = 4 : i64, shuffled = 0 : i64}"
+)
+
+
+def at_stage(text: str, stage: str) -> str:
+    """A program's text at a stage."""
+    found = {}
+
+    def reached(name: str, program: Program | GraphFile | ModuleFile) -> None:
+        found[name] = program.text(False)
+
+    compile_text(text, "program.mlir", Target(), reached=reached)
+    return found[stage]
+
+
+@pytest.mark.parametrize("stage", ["hl_seq", "ll_seq"])
+def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
+    text = at_stage(MATMUL, stage)
+    fixed = text.replace(EXPORTED, f"{TILE}, {EXPORTED}", 1)
+    assert TILE in at_stage(fixed, "ll_seq")
+    assert [SIZE in at_stage(each, "targets") for each in (fixed, text)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("contraction_tile", "contraction_tail", "expects a strategy with all its numbers, got"),
+        ("rows = 2 : i64, ", "", "expects a strategy with all its numbers, got"),
+        ("depth = 4", "depth = -4", "expects a strategy with all its numbers, got"),
+        ("rows = 2 : i64", "rows = true", "expects a strategy with all its numbers, got"),
+        ("rows = 2", "rows = 65", r"ContractionTile\(rows=65.* does not apply to the region; leave the attribute out"),
+        ("across = 4", "across = 4000", "does not apply to the region"),
+    ],
+)
+def test_wrong_strategies_are_refused_with_their_place(old: str, new: str, message: str) -> None:
+    text = at_stage(MATMUL, "ll_seq").replace(EXPORTED, f"{TILE}, {EXPORTED}", 1)
+    with pytest.raises(CompileError, match=message) as caught:
+        compile_text(text.replace(old, new, 1), "stage.mlir", Target())
+    assert caught.value.message.startswith(f"stage.mlir:{caught.value.line}:") and caught.value.message.endswith("^")
+
+
+def test_strategies_are_read_as_they_are_written() -> None:
+    tile = ContractionTile(2, 4, 4, 2, 4, 0)
+    assert strategy_of(tile.attribute()) == tile and strategy_of(Elements().attribute()) == Elements()
+    assert len({each.NAME for each in STRATEGIES}) == len(STRATEGIES)
+
+
+def test_small_regions_are_left_to_the_element_generator() -> None:
+    block = function_of(MATMUL.replace("64x64", "16x16")).regions[0].block
+    assert candidates_of(KernelRegion(block, "main", Target())) == [Elements()]
+    chosen = candidates_of(KernelRegion(function_of(MATMUL).regions[0].block, "main", Target()))[0]
+    assert isinstance(chosen, ContractionTile)
