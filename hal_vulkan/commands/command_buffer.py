@@ -51,7 +51,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
         ready_epoch: of the device, when it was last found that it may be submitted any number of times; -1 while it may
             not. Until the device's epoch changes queues need not ask again.
-        generation: goes up when it is recorded by ``record_dispatch``.
+        generation: goes up before it is recorded by ``record_dispatch``, which may be while others submit it.
     """
 
     device: LogicalDevice

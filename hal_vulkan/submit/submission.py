@@ -72,7 +72,7 @@ class SubmissionQueue(RetiringQueue):
         """
         if len(command_buffers) == 1 and not waits:
             if not signals and bindings is None:
-                number = self._submit_plain(command_buffers[0])
+                number = self.resubmit(command_buffers[0], command_buffers[0].generation)
             elif len(signals) == 1:
                 number = self._submit_one(command_buffers[0], signals, bindings)
             else:
@@ -87,11 +87,14 @@ class SubmissionQueue(RetiringQueue):
         self._hold(command_buffers, waits, signals, bindings)
         return 0
 
-    def _submit_plain(self, commands: CommandBuffer) -> int:
-        """``_submit_now`` for calls of kernels: one command buffer that was submitted here before, and no signals.
+    def resubmit(self, commands: CommandBuffer, generation: int) -> int:
+        """``submit`` for calls of kernels: one command buffer that was submitted here before, no waits, no signals.
 
-        Returns 0 if anything is unusual. (Measured in benchmarks/submit_wait.py, as ``_submit_one``: after a wait the
-        caches are cold and each Python operation costs several times its usual time; so these paths are written out.)
+        Returns 0, and has done nothing, if anything is unusual: it was recorded since it had this ``generation``, or
+        something was closed. ``submit`` takes it then. Whoever records it need not be kept off: here it is noted as in
+        use, and there its generation goes up, before anything else is done with it. (Measured in
+        benchmarks/submit_wait.py, as ``_submit_one``: after a wait the caches are cold and each Python operation costs
+        several times its usual time; so these paths are written out.)
         """
         device, stream = self.device, self.stream
         used: Used = ()
@@ -101,11 +104,13 @@ class SubmissionQueue(RetiringQueue):
                 # First: what other threads close from now on is kept for this submission.
                 self.preparing = number = self._submitted + 1
                 try:
-                    if commands.ready_epoch != device.close_epoch:
+                    # No thread comes between plain statements: from the checks to the note of the number.
+                    if commands.ready_epoch != device.close_epoch or commands.generation != generation:
                         return 0
                     recording = commands._recording
                     if recording is None or recording.queue is not self or recording.reports:
                         return 0
+                    recording.number = number
                     native = self._plain
                     if recording is not native.last_recording:
                         native.command_handles[0] = recording.native.handle
@@ -113,7 +118,6 @@ class SubmissionQueue(RetiringQueue):
                     native.signal_values[0] = number
                     used = ((commands, recording),)
                     inflight = self._inflight
-                    recording.number = number
                     inflight.append((number, used, (), False))
                     # To the end of the native call: see _submit_one.
                     self._submitted = stream.scheduled = number

@@ -51,6 +51,7 @@ class ArrayDevice(Closing):
         mark_lock: held while arrays note fences and images payloads.
         kept: what rooms keep with the device, by its class; closed with it.
         verdicts: on work that nobody has found to be good; see verdict.py.
+        stream: the semaphore of the compute queue, whose payloads mark the end of work.
     """
 
     def __init__(self, hal_device: HalDevice) -> None:
@@ -61,7 +62,7 @@ class ArrayDevice(Closing):
         self.mark_lock = threading.Lock()
         self.kept: dict[type, Closing] = {}
         self.verdicts = Verdicts(hal_device)
-        self._stream = hal_device.compute_queue.stream
+        self.stream = hal_device.compute_queue.stream
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
 
     @property
@@ -94,37 +95,37 @@ class ArrayDevice(Closing):
         check_timeout(timeout)
         if payload is None:
             payload = self.submitted
-        elif isinstance(payload, bool) or not isinstance(payload, int) or not 0 <= payload <= self._stream.scheduled:
+        elif isinstance(payload, bool) or not isinstance(payload, int) or not 0 <= payload <= self.stream.scheduled:
             raise InvalidArgumentError(
-                f"payload is what submit() returned, an int of at most {self._stream.scheduled}; got {payload!r}"
+                f"payload is what submit() returned, an int of at most {self.stream.scheduled}; got {payload!r}"
             )
         with waits(wait):
-            self._stream.wait(payload, timeout)
+            self.stream.wait(payload, timeout)
         self.verdicts.check_all(payload)
 
     def finish(self, payload: int, timeout: float | None = None) -> None:
         """Blocks until work up to ``payload`` is done, and raises what shaders reported of it. For the runtime."""
-        self._stream.wait(payload, timeout)
+        self.stream.wait(payload, timeout)
         if self.verdicts:
             self.verdicts.check(payload)
 
     def reach(self, payload: int) -> None:
         """Blocks until work up to ``payload`` is done, whatever shaders reported. For the runtime."""
-        self._stream.wait(payload)
+        self.stream.wait(payload)
 
     @property
     def reached(self) -> int:
         """A payload that is known to be reached. For the runtime."""
-        return self._stream.reached
+        return self.stream.reached
 
     @property
     def submitted(self) -> int:
         """The payload of the last submission. For the runtime."""
-        return self._stream.scheduled
+        return self.stream.scheduled
 
     def has_reached(self, payload: int) -> bool:
         """Whether work up to ``payload`` is done. For the runtime."""
-        return self._stream.has_reached(payload)
+        return self.stream.has_reached(payload)
 
     # -- memory --------------------------------------------------------------------------------------
 

@@ -207,11 +207,10 @@ class Kernel(Closing):
                 hal = self._hal
                 if hal.dropped:
                     hal.close_dropped()
-                with self._lock:
-                    # The epoch is that of an open device, in this process, whose arrays are open.
-                    is_same = known.epoch == hal.close_epoch and known.generation == known.commands.generation
-                    payload = self._queue.submit(known.batch) if is_same else 0
-                if is_same:
+                # The epoch is that of an open device, in this process, whose arrays are open.
+                is_open = known.epoch == hal.close_epoch
+                payload = self._queue.resubmit(known.commands, known.generation) if is_open else 0
+                if payload:
                     device = self.device
                     if device.verdicts:
                         hold_arrays(device.verdicts, self.parameters, arrays, None, payload, device.reached)  # type: ignore[arg-type]

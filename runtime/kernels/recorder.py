@@ -49,6 +49,7 @@ class DispatchRecorder:
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or not by_size
         # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
         self._pushes = pipeline.push_template is not None
+        self._push_bytes = pipeline.interface.push_constant_bytes
         self._counts: dict[int, Counts] = {}
         self.count = 0
         self.recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
@@ -89,14 +90,14 @@ class DispatchRecorder:
         if pipeline.is_closed:
             raise ClosedError(f"kernel {self._name} was closed")
         counts = self.counts(arrays, groups, parameters)
-        self.check_push(push)
+        if len(push) != self._push_bytes:
+            self.check_push(push)
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
-        buffers = cast("list[Resource | None]", [array.buffer for array in arrays])
         sets: SetPins = ()
         ranges += pipeline.tail
         infos = ranges if self._pushes else None
         if infos is None:
-            sets = pipeline.pin_sets(buffers, ranges)
+            sets = pipeline.pin_sets(cast("list[Resource | None]", [array.buffer for array in arrays]), ranges)
         self.count += 1
         commands = recordings.evict() or self._device.vulkan.create_command_buffer(name=self._name)
         try:
@@ -158,9 +159,10 @@ class DispatchRecorder:
 
     def check_push(self, push: bytes) -> None:
         """Raises for push constants of a wrong size."""
-        size = self._pipeline.interface.push_constant_bytes
-        if len(push) != size:
-            raise InvalidArgumentError(f"{self._name} takes {size} bytes of push constants, got {len(push)}")
+        if len(push) != self._push_bytes:
+            raise InvalidArgumentError(
+                f"{self._name} takes {self._push_bytes} bytes of push constants, got {len(push)}"
+            )
 
     def close(self) -> None:
         """Closes the recordings; idempotent."""

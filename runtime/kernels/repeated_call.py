@@ -24,17 +24,15 @@ class RepeatedCall:
 
     Attributes:
         commands: of the call; the recorder's.
-        batch: the commands as queues take them.
         generation: of the commands, when they were recorded for these arrays.
         epoch: of the device, when the arrays were last found open.
         is_whole: whether none of the arrays is a view of another.
     """
 
-    __slots__ = ("batch", "commands", "epoch", "generation", "is_whole")
+    __slots__ = ("commands", "epoch", "generation", "is_whole")
 
     def __init__(self, commands: CommandBuffer, epoch: int, arrays: Sequence[DeviceArray]) -> None:
         self.commands = commands
-        self.batch = (commands,)
         self.generation = commands.generation
         self.epoch = epoch
         self.is_whole = all(array._base is None for array in arrays)
