@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .device_targets import devices_target
 from .input_files import PROGRAM_SUFFIXES, is_module, read_stdin
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
     """
     # Here: other programs start sooner without.
     from ..compiler.module_cache import compile_file
+    from .device_targets import devices_target
 
     return compile_file(path, target=devices_target(devices))
 
@@ -45,6 +45,7 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
         return data
     from ..compiler.module_cache import compile_once
     from ..compiler.origin import Origin
+    from .device_targets import devices_target
 
     return compile_once(data, "<stdin>", Origin(), devices_target(devices))
 

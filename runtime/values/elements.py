@@ -6,7 +6,6 @@ import itertools
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
@@ -107,6 +106,8 @@ def _single(token: str) -> np.float32:
     if (edge + float(other)) / 2 != value or not _DECIMAL.fullmatch(token):
         return rounded
     # A binary64 midway between two binary32: the decimal's digits decide.
+    from decimal import Decimal  # here: hardly any value is such a one
+
     exact, tie = Decimal(token), Decimal(value)
     if exact == tie:
         return rounded
