@@ -35,6 +35,8 @@ from .namespace import COLD, RESUME
 
 FUEL: Final = 1 << 20  # about as many additions; see operations.py
 HOST_STACK: Final = 1 << 18  # bytes that calls in machine code may take; threads have at least twice as much
+_SHORT: Final = 500  # fuel: with less it is quicker to go on in Python than to enter and to leave
+_MAX_DELAY: Final = 1 << 20  # instructions
 _CONTEXT_WORDS: Final = 8
 _MAX_SPARE: Final = 4
 _NULL: Final = (0, 0, 0, (1 << IS_BUFFER) - 1)
@@ -63,6 +65,7 @@ class TieredFunction(LeftFunction, Protocol):
     def state(self) -> TieredState: ...
     def translated(self, entry: int) -> Callable[..., object]: ...
     def set_limit(self, limit: int) -> None: ...
+    def delay(self, count: int) -> None: ...
 
 
 class _Memory:
@@ -85,6 +88,7 @@ class MachineTier:
     def __init__(self, function: TieredFunction) -> None:
         self.function = function
         self._is_hopeless = False
+        self._delay = 0
         self._code: MachineCode | None = None
         self._unit: Unit | None = None
         self._spare: list[_Memory] = []
@@ -174,12 +178,15 @@ class MachineTier:
             words[context_words.BUDGET] = self._host_stack
             words[context_words.ROOM] = 0 if frame is None else frame.room
             deadline = deadlines.get(threading.get_ident(), math.inf)
+            begun, spent = entry, 0
             while True:
                 words[context_words.FUEL] = FUEL
                 slots = references.slots([self.function.state.refs[one] for one in self._unit.references])
                 words[context_words.TABLE], words[context_words.REFERENCES] = references.table(), slots.buffer_info()[0]
                 depth = call(memory.context, memory.frame, entry)
+                spent += FUEL - words[context_words.FUEL]
                 if depth == 0:
+                    self._judge(begun, spent)
                     return _results(memory, layout, references)
                 # The watchdog would have to wait for the interpreter lock.
                 if words[context_words.FUEL] < 0 and time.monotonic() >= deadline:
@@ -188,6 +195,7 @@ class MachineTier:
                 if depth > 1 or not where & OUT_OF_FUEL:
                     break
                 entry = where & (OUT_OF_FUEL - 1)
+            self._judge(begun, spent)
             frames, is_hot = self._left(memory, depth, references)
         finally:
             if len(self._spare) < _MAX_SPARE:
@@ -196,6 +204,14 @@ class MachineTier:
             return continue_frames(frames, is_hot, replaced)
         frame.arguments = tuple(frames)
         return RESUME
+
+    def _judge(self, begun: int, spent: int) -> None:
+        """After a run: where there is too little to do each time, loops are entered less and less often."""
+        if spent >= _SHORT:
+            self._delay = 0
+        elif begun and Settings.hot:
+            self._delay = min(max(2 * self._delay, _SHORT), _MAX_DELAY)
+            self.function.delay(self._delay)
 
     def _left(self, memory: _Memory, depth: int, references: References) -> tuple[list[Left], bool]:
         """The frames that were left, the outermost first, and whether the innermost ran out of fuel."""

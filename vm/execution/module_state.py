@@ -82,7 +82,7 @@ class ContextFunction:
         start: the Python function for entry 0, once ``code`` made it.
     """
 
-    __slots__ = ("_entries", "_heat", "_limit", "_tier", "ordinal", "start", "state", "translation")
+    __slots__ = ("_due", "_entries", "_heat", "_limit", "_tier", "ordinal", "start", "state", "translation")
 
     def __init__(self, state: ModuleState, ordinal: int) -> None:
         self.state = state
@@ -91,6 +91,7 @@ class ContextFunction:
         self._entries: dict[int, Callable[..., object]] = {}
         self._tier: MachineTier | None = None
         self._heat = 0
+        self._due = Settings.hot
         self._limit = ASK if Settings.hot else 0
         self.start: Callable[..., object] | None = None
 
@@ -140,7 +141,11 @@ class ContextFunction:
             the results of the call, or RESUME; COLD where translated code has to go on.
         """
         self._heat += count
-        return COLD if self._heat < Settings.hot else self.tier.continue_at(frame, entry, registers)
+        return COLD if self._heat < self._due else self.tier.continue_at(frame, entry, registers)
+
+    def delay(self, count: int) -> None:
+        """Leaves no call to machine code for so many instructions."""
+        self._due = self._heat + count
 
     def set_limit(self, limit: int) -> None:
         """Changes after how many instructions of a call its code asks for machine code."""

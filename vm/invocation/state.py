@@ -201,7 +201,7 @@ def begin(
         # The wait for its turn is on top of the function, which gets its arguments from it.
         stack = state._stack = Stack(context.max_stack_depth)
         if function.bytecode is not None:
-            stack.frames.append(Frame(function.bytecode))
+            stack.frames.append(Frame(function.bytecode, stack.max_depth - 1))
         stack.push_wait(function.full_name, Wait((ticket,), resume=admitted))
         state._phase = SUSPENDED
         return StatusCode.DEFERRED

@@ -6,9 +6,11 @@ import gc
 import os
 import re
 import signal
+import sys
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -110,6 +112,31 @@ vm.func @allocate_and_fill(%i0:1: i64) -> (i32, !vm.buffer) {
   %i3 = vm.call @fill(%r0, %i0:1)
   vm.return %i3, %r0
 }
+vm.export @allocate_often
+vm.func @allocate_often(%i0: i32) -> (i32) {
+^bb0:
+  %i1 = vm.const.i32 1
+  %i2 = vm.const.i32 20
+  %i3 = vm.const.i32 0
+  %i4 = vm.const.i32 0
+  %i10:11 = vm.const.i64 4
+  vm.br ^bb1()
+^bb1:
+  %r0 = vm.buffer.alloc %i10:11, %i1
+  %i5 = vm.const.i32 0
+  vm.br ^bb2()
+^bb2:
+  %i4 = vm.add.i32 %i4, %i1
+  %i5 = vm.add.i32 %i5, %i1
+  %i6 = vm.cmp.lt.i32.s %i5, %i2
+  vm.cond_br %i6, ^bb2(), ^bb3()
+^bb3:
+  %i3 = vm.add.i32 %i3, %i1
+  %i6 = vm.cmp.lt.i32.s %i3, %i0
+  vm.cond_br %i6, ^bb1(), ^bb4()
+^bb4:
+  vm.return %i4
+}
 vm.export @for_ever
 vm.func @for_ever(%i0: i32) -> (i32) {
 ^bb0:
@@ -193,6 +220,24 @@ def test_a_loop_behind_what_machine_code_has_not(module: BytecodeModule) -> None
         assert isinstance(buffer, VmBuffer) and list(buffer.as_memoryview().cast("i")) == [7] * 1000
 
 
+def test_loops_with_little_to_do_are_entered_rarely(module: BytecodeModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("llvmlite", reason="the second tier needs the `jit` extra")
+    assert compiler(wait=True) is not None
+    runs = 0
+    run = machine_tier.MachineTier._run
+
+    def counted(self: machine_tier.MachineTier, *values: object, **options: bool) -> object:
+        nonlocal runs
+        runs += 1
+        return run(self, *values, **options)
+
+    monkeypatch.setattr(machine_tier.MachineTier, "_run", counted)
+    with Context([module]) as context:
+        assert context.invoke(context.lookup("m.allocate_often"), (5000,)) == 100_000
+        assert has_machine_code(context, "m.allocate_often")
+    assert 2 <= runs <= 30
+
+
 # --------------------------------------------------------------------------------------------------- failing
 
 
@@ -274,6 +319,26 @@ def test_other_threads_run_meanwhile(module: BytecodeModule) -> None:
             context.invoke(context.lookup("m.for_ever"), (1,), timeout=0.3)
         thread.join()
     assert turns >= 3
+
+
+def test_threads_of_one_context_share_machine_code(module: BytecodeModule) -> None:
+    def work() -> None:
+        for _ in range(3):
+            buffer = VmBuffer.allocate(4 * 2000)
+            assert context.invoke(context.lookup("m.fill"), (buffer, 2000)) == 14000
+            assert set(buffer.as_memoryview().cast("i")) == {7}
+            assert context.invoke(context.lookup("m.fibonacci"), (12,)) == 144
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(5):
+            fresh = BytecodeModule(module.definition)
+            with forced(fuel=1000), Context([fresh], concurrent=True) as context, ThreadPoolExecutor(5) as pool:
+                for done in [pool.submit(work) for _ in range(5)]:
+                    done.result()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_buffers_are_dropped_after_a_run(module: BytecodeModule) -> None:
