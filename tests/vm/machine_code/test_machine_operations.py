@@ -59,7 +59,7 @@ def _program() -> str:
 def _arguments(mnemonic: str) -> list[tuple[float, ...]]:
     banks = [field.bank for field in _OPERATIONS[mnemonic].fields if not field.is_written]
     found = list(itertools.product(*(VALUES[bank or ""] for bank in banks)))
-    return found if len(found) <= 300 else random.Random(mnemonic).sample(found, 300)
+    return found if len(found) <= 150 else random.Random(mnemonic).sample(found, 150)
 
 
 def _bits(mnemonic: str, value: float) -> object:

@@ -157,9 +157,8 @@ def _calls(path: Path) -> list[str]:
     return re.findall(r"^vm\.func @(\w+)\(\)", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@pytest.mark.parametrize("fuel", [machine_tier.FUEL, 3])
 @pytest.mark.parametrize("path", ASSEMBLY, ids=lambda path: path.stem)
-def test_the_assembly_tests_end_alike(path: Path, fuel: int) -> None:
+def test_the_assembly_tests_end_alike(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     module = BytecodeModule(assemble(text))
     names = [name for name in _calls(path) if name in module.exports]
@@ -167,13 +166,14 @@ def test_the_assembly_tests_end_alike(path: Path, fuel: int) -> None:
     for name in names:
         with kept_off():
             expected = outcome(module, f"{module.name}.{name}")
-        with forced(fuel=fuel):
+        with forced(fuel=3):
             assert outcome(module, f"{module.name}.{name}") == expected, name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fuel, host_stack", [(machine_tier.FUEL, machine_tier.HOST_STACK), (40, 4000)])
-@pytest.mark.parametrize("graph", ["structured", "random"])
+@pytest.mark.parametrize(
+    "graph, fuel, host_stack", [("structured", machine_tier.FUEL, machine_tier.HOST_STACK), ("random", 40, 4000)]
+)
 @pytest.mark.parametrize("slots", ["typed", "reused", "mixed"])
 def test_random_programs_end_alike(slots: str, graph: str, fuel: int, host_stack: int) -> None:
     shape = random_programs.Shape(slots=slots, graph=graph, size=14, yields=fuel == 40, functions=4)
