@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
+from support.profiles import PROFILE_NAMES, recorded_profile
 from support.regions import EMULATED, function_of
 
+from pumice.compiler.codegen.device_target import FAMILY_NAMES, target_of
 from pumice.compiler.codegen.region import KernelRegion
-from pumice.compiler.strategies.choice import candidates_of, strategy_from
+from pumice.compiler.strategies.choice import candidates_of, compile_region, strategy_from, tuned_strategy
+from pumice.compiler.strategies.elements import Elements
 from pumice.compiler.strategies.shape_class import class_of
+from pumice.compiler.strategies.shipped import SHIPPED
 
 
 def matmul(m: int, n: int, k: int, type: str = "f32", contracting: str = "[1] x [0]", then: str = "tanh") -> str:
@@ -60,3 +67,25 @@ def test_every_candidate_is_read_from_its_text() -> None:
     found = candidates_of(region(matmul(128, 128, 128)))
     assert len(found) > 1
     assert [strategy_from(each.text()) for each in found] == found
+
+
+def test_what_is_shipped_is_taken() -> None:
+    for family, entries in SHIPPED.items():
+        assert family in FAMILY_NAMES
+        for pattern, text in entries:
+            assert strategy_from(text) is not None and "[" not in pattern
+    cpu = target_of(recorded_profile("lavapipe_mesa_22_3_6"))
+    rows_of_eight = replace(region(matmul(8, 512, 128)), target=cpu)
+    assert str(tuned_strategy(rows_of_eight)) == str(strategy_from(SHIPPED["cpu"][0][1]))
+    found = Elements()
+    tuned = replace(cpu, tuned=((class_of(rows_of_eight), found.text()),))
+    assert tuned_strategy(replace(rows_of_eight, target=tuned)) == found  # what was found on the device comes first
+    assert tuned_strategy(replace(rows_of_eight, target=EMULATED)) is None
+
+
+@pytest.mark.parametrize("name", PROFILE_NAMES)
+@pytest.mark.parametrize("type", ["f32", "f16"])
+def test_contractions_compile_for_every_recorded_device(name: str, type: str) -> None:
+    target = target_of(recorded_profile(name))
+    compiled = compile_region(region(matmul(128, 128, 128, type)).block, "main", target)
+    assert math.prod(compiled.workgroup_size) <= target.max_workgroup_invocations
