@@ -195,6 +195,7 @@ _ADD: Final = {"u": Op.IAdd, "s": Op.IAdd, "f": Op.FAdd}
 _SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
 _MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
 _MASK: Final = 0xFFFFFFFF
+_ADDING: Final = frozenset({Op.IAdd, Op.ISub, Op.IMul, Op.UMod})
 _POINTER: Final = Kind("pointer", 32)
 _ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
 
@@ -277,12 +278,14 @@ class Builder:
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """An instruction of two operands, computed here where they are known; sums with numbers add these up."""
-        if kind == U32 and opcode in (Op.IAdd, Op.ISub, Op.IMul, Op.UMod):
+        if kind != U32 or opcode not in _ADDING:
+            return self._binary(opcode, kind, left, right)
+        if left.value is not None or right.value is not None or left.distance or right.distance:
             shifted = self._shifted(opcode, left, right)
             if shifted is not None:
                 return shifted
         found = self._binary(opcode, kind, left, right)
-        if kind == U32 and found.value is None and found not in (left, right):
+        if found.value is None and found is not left and found is not right:
             if opcode == Op.IMul:
                 found.multiple = min(left.multiple * right.multiple, 1 << 32)
             elif opcode in (Op.IAdd, Op.ISub):

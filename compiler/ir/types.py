@@ -147,16 +147,20 @@ class ShapedType(Type):
         encoding: text of the encoding attribute, empty where there is none.
     """
 
-    __slots__ = ("element", "encoding", "shape")
+    __slots__ = ("_count", "_lengths", "element", "encoding", "shape")
     keyword = ""
     shape: tuple[Dim | None, ...]
     element: Type
     encoding: str
+    _count: Dim | None
+    _lengths: tuple[Dim, ...]
 
     def __new__(cls, shape: Sequence[Dim | None], element: Type, encoding: str = "") -> Self:
         self, is_new = cls._of(tuple(shape), element, encoding)
         if is_new:
             self.shape, self.element, self.encoding = tuple(shape), element, encoding
+            # Passes ask for these all the time.
+            self._lengths, self._count = tuple(length for length in shape if length is not None), None
             dims = "".join("?x" if length is None else f"{length}x" for length in shape)
             self._text = f"{cls.keyword}<{dims}{element}{', ' + encoding if encoding else ''}>"
         return self
@@ -178,15 +182,16 @@ class ShapedType(Type):
         Raises:
             ValueError: a length is not known.
         """
-        found = tuple(length for length in self.shape if length is not None)
-        if len(found) != len(self.shape):
+        if len(self._lengths) != len(self.shape):
             raise ValueError(f"{self} has lengths that are not known")
-        return found
+        return self._lengths
 
     @property
     def count(self) -> Dim:
         """Number of elements; the shape has to be free of ``?``."""
-        return product(self.lengths)
+        if self._count is None:
+            self._count = product(self.lengths)
+        return self._count
 
     @property
     def scalar(self) -> ScalarType:
