@@ -22,8 +22,18 @@ from pumice.status import (
     NotFoundError,
     PumiceError,
 )
-from pumice.vm import REFUSE, AsyncioLoop, Context, Event, NativeModule, Wait
+from pumice.vm import REFUSE, AsyncioLoop, BytecodeModule, Context, Event, NativeModule, Wait
+from pumice.vm.assembly.assembler import assemble
 from pumice.vm.invocation.awaited import AwaitedInvocation
+
+LOOP = """
+vm.module @program
+vm.export @loop
+vm.func @loop() -> () {
+^bb0:
+  vm.br ^bb0
+}
+"""
 
 
 class Quick(Event):
@@ -234,6 +244,56 @@ def test_what_is_suspended_is_released_before_abort_returns() -> None:
         with pytest.raises(CancelledError, match="enough"):
             await task
         context.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("seconds", [None, 30.0])
+def test_abort_against_ready(seconds: float | None) -> None:
+    """Whatever comes first, in whichever thread: one end, and nothing left."""
+
+    async def main() -> None:
+        ends: list[str] = []
+        for step in range(100):
+            source = Quick(seconds)
+            context = context_of(source)
+            invocation = awaited(context, "wait", 0)
+            task = asyncio.ensure_future(invocation)
+            await asyncio.sleep(0)
+            error = CancelledError("enough")
+            racers = [
+                threading.Thread(target=source.set),
+                threading.Thread(target=invocation.abort, args=(error,)),
+            ]
+            for racer in racers if step % 2 else reversed(racers):
+                racer.start()
+            try:
+                assert await task == (0,)
+                ends.append("ready")
+            except CancelledError:
+                ends.append("aborted")
+            for racer in racers:
+                racer.join()
+            assert is_empty(context) and not source.has_listeners
+            context.close()
+        assert len(ends) == 100
+
+    asyncio.run(main())
+
+
+def test_a_step_is_interrupted_by_abort() -> None:
+    async def main() -> None:
+        module = BytecodeModule(assemble(LOOP))
+        context = Context([module], concurrent=True)
+        invocation = AwaitedInvocation(AsyncioLoop(), context, context.lookup("program.loop"), tuple)
+        timer = threading.Timer(0.05, invocation.abort, (CancelledError("enough"),))
+        timer.start()
+        with pytest.raises(CancelledError, match="enough"):
+            await invocation
+        timer.join()
+        assert is_empty(context)
+        context.close()
+        module.close()
 
     asyncio.run(main())
 
