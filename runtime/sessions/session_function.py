@@ -379,7 +379,7 @@ class SessionFunction(BoundFunction):
             if context.is_closed:
                 raise ClosedError(f"cannot call {self.name}: this session was closed")
             mode = None if wait is None else checked_wait_mode(wait)
-            values = functools.partial(self._bind_all, arguments, named)
+            values = self._bind_all(arguments, named)
             outputs = await AwaitedInvocation(loop, context, self._function, values, policy, timeout, mode)
             return self._convert(outputs)
         return await self.submit(

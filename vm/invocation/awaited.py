@@ -7,7 +7,7 @@ In the thread of an asyncio loop that is the cheapest way to run one: no callbac
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,7 @@ class AwaitedInvocation:
     Cancelling the task aborts it and releases what it holds.
 
     Args:
-        values: makes the VM's values when the invocation begins.
+        values: the VM's.
         timeout: seconds for everything; ``None`` is no limit.
         wait: how it waits for devices; ``None`` is as they were opened.
     """
@@ -63,7 +63,7 @@ class AwaitedInvocation:
         loop: AsyncioLoop,
         context: Context,
         function: Function,
-        values: Callable[[], tuple[Any, ...]],
+        values: tuple[Any, ...],
         policy: InvocationPolicy | None = None,
         timeout: float | None = None,
         wait: WaitMode | None = None,
@@ -98,16 +98,15 @@ class AwaitedInvocation:
             else:
                 policy = checked_policy(policy, FIFO, concurrent=gate.concurrent)
                 self._held = ticket = gate.admission.enter(policy)
-            arguments = values()
             if ticket is not None and not ticket.is_settled:
                 suspended = True
                 turn = WaitFrame(Wait((ticket,), resume=_nothing))
-                yield from self._perform(turn, deadline, mode)
+                yield from self._perform(turn, deadline, mode, False)
                 if deadline is not None and monotonic() >= deadline:
                     raise Interrupted
                 if turn.error is not None:
                     raise turn.error
-            self._stepped = stack = context.stack_for(function, arguments)
+            self._stepped = stack = context.stack_for(function, values)
             while True:
                 if self._ending is not None:
                     raise self._ending.again()
@@ -129,8 +128,17 @@ class AwaitedInvocation:
                 if self._ending is None:
                     frame = stack.wait_frame
                     yield  # the loop's other callbacks first: the work may be done by then
-                    if not (frame is None or frame.done or self._is_ready(frame, mode)):
-                        yield from self._perform(frame, deadline, mode)
+                    if frame is not None and not frame.done:
+                        quick = mode != "block" and can_defer(frame)
+                        if quick:
+                            give_way()  # the driver's thread may be waiting for this core
+                            try:
+                                if frame.sources[0].query():
+                                    frame.complete()
+                            except PumiceError as error:
+                                frame.complete(error)
+                        if not frame.done:
+                            yield from self._perform(frame, deadline, mode, quick)
                 self._stack = None
                 if deadline is not None and monotonic() >= deadline:
                     raise Interrupted
@@ -159,22 +167,11 @@ class AwaitedInvocation:
             yield  # the event loop's other tasks have their turn
         return outputs
 
-    def _is_ready(self, frame: WaitFrame, mode: WaitMode | None) -> bool:
-        """Whether a wait is over, if that is quick to tell."""
-        if mode == "block" or not can_defer(frame):
-            return False
-        give_way()  # the driver's thread may be waiting for this core
-        try:
-            if not frame.sources[0].query():
-                return False
-            frame.complete()
-        except PumiceError as error:
-            frame.complete(error)
-        return True
-
-    def _perform(self, frame: WaitFrame, deadline: float | None, mode: WaitMode | None) -> Generator[Any, Any, None]:
-        """Performs a wait: looks at its source between the event loop's other callbacks, and then arms it."""
-        if mode != "block" and can_defer(frame):
+    def _perform(
+        self, frame: WaitFrame, deadline: float | None, mode: WaitMode | None, quick: bool
+    ) -> Generator[Any, Any, None]:
+        """Performs a wait: looks at a quick source between the event loop's other callbacks, and then arms it."""
+        if quick:
             try:
                 if (yield from look_for(frame.sources[0], mode, deadline, self._has_ended)):
                     frame.complete()

@@ -91,7 +91,7 @@ def context_of(*sources: Any, concurrent: bool = True) -> Context:
 
 def awaited(context: Context, name: str, *values: int, **options: Any) -> AwaitedInvocation:
     function = context.lookup(f"m.{name}")
-    return AwaitedInvocation(options.pop("loop", None) or AsyncioLoop(), context, function, lambda: values, **options)
+    return AwaitedInvocation(options.pop("loop", None) or AsyncioLoop(), context, function, values, **options)
 
 
 def is_empty(context: Context) -> bool:
@@ -285,7 +285,7 @@ def test_a_step_is_interrupted_by_abort() -> None:
     async def main() -> None:
         module = BytecodeModule(assemble(LOOP))
         context = Context([module], concurrent=True)
-        invocation = AwaitedInvocation(AsyncioLoop(), context, context.lookup("program.loop"), tuple)
+        invocation = AwaitedInvocation(AsyncioLoop(), context, context.lookup("program.loop"), ())
         timer = threading.Timer(0.05, invocation.abort, (CancelledError("enough"),))
         timer.start()
         with pytest.raises(CancelledError, match="enough"):
