@@ -212,7 +212,7 @@ class _Parser:
             if self._peek() != "]":
                 text = self._tokens[self._at][0].rstrip("uU")
                 length = int(text, 0) if text[:1].isdigit() and (text.isdigit() or text[:2] in ("0x", "0X")) else 0
-                self._at += 1
+                self._skip()
             self._expect("]")
             found.append(length)
         return tuple(found)
@@ -232,7 +232,7 @@ class _Parser:
                             value = int(text.rstrip("uU"))
                         elif key in ("set", "binding"):
                             raise self._error(start, f"expected the number of the {key}, got {shown(text)}")
-                        self._at += 1
+                        self._skip()
                     found[key] = value
                     self._accept(",")
             elif self._peek() in _QUALIFIERS:
@@ -242,6 +242,10 @@ class _Parser:
 
     def _peek(self) -> str:
         return self._tokens[self._at][0]
+
+    def _skip(self) -> None:
+        """Passes over a token of any kind, but not over the end."""
+        self._at += self._at < len(self._tokens) - 1
 
     def _accept(self, text: str) -> bool:
         if self._peek() != text:
