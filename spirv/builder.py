@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final, TypeAlias
 
-from .declarations import BOOL, SUBGROUP, U32, Declarations, Kind, bits_of
+from .declarations import BOOL, SUBGROUP, U32, U64, Declarations, Kind, bits_of
 from .folding import Operands, folded
 from .grammar import BuiltIn, Decoration, Op, StorageClass
 from .words import encode
@@ -392,18 +392,22 @@ class Builder:
         return self.emit(Op.Load, U32, self._place(StorageClass.StorageBuffer, buffer, self.word(0), index))
 
     def load_ahead(self, buffer: int, first: Id, width: int) -> None:
-        """Loads 2 or 4 neighbouring words of a buffer at once, whose loads cost nothing from here on.
+        """Loads 2, 4 or 8 neighbouring words of a buffer at once, whose loads cost nothing from here on.
 
         Args:
             buffer: that is read.
             first: index of the first, a multiple of their number.
             width: how many.
         """
-        self.loaded.add(buffer)
-        kind = Kind("u", 32, width)
-        vector = self.emit(Op.Load, kind, self._place_of(kind, buffer, self.quotient(first, width)))
+        pair = Kind("u", 32, 2)
+        kind = Kind("u", 64, width // 2) if width > 4 else Kind("u", 32, width)
+        vector = self.load_vector(kind, buffer, self.quotient(first, width))
         for position in range(width):
-            word = self.emit(Op.CompositeExtract, U32, vector, position)
+            if width > 4:
+                both = self.emit(Op.CompositeExtract, U64, vector, position // 2).bits(pair)
+                word = self.emit(Op.CompositeExtract, U32, both, position % 2)
+            else:
+                word = self.emit(Op.CompositeExtract, U32, vector, position)
             self.keep(("loaded", buffer, (first + position).number), word)
 
     def _place_of(self, kind: Kind, buffer: int, index: Id) -> Id:

@@ -208,8 +208,8 @@ class Frame:
         argument = self._owner(value)._arguments[value]
         return self.load(argument, scalar_of(value), index.linear) if isinstance(argument, int) else argument
 
-    def load_ahead(self, value: Value, indices: Sequence[Index]) -> None:
-        """Loads what a value needs at some places by up to 128 bits, where it lies side by side in buffers."""
+    def load_ahead(self, value: Value, indices: Sequence[Index], widest: int = 4) -> None:
+        """Loads what a value needs at some places, where it lies side by side in buffers, by up to so many words."""
         builder = self.builder
         pending = [(value, index) for index in indices]
         found: dict[tuple[int, int], dict[int, Id]] = {}
@@ -232,7 +232,7 @@ class Frame:
                 if word.value is None:
                     found.setdefault((buffer, word.start.number), {})[word.distance] = word
         for (buffer, _), words_there in found.items():
-            for width in (4, 2):
+            for width in (each for each in (8, 4, 2) if each <= widest):
                 for offset, word in list(words_there.items()):
                     neighbours = range(offset, offset + width)
                     if word.multiple % width == 0 and all(each in words_there for each in neighbours):

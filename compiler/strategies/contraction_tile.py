@@ -16,7 +16,7 @@ from ..codegen.contractions import Products, products_of, result_of, summed
 from ..codegen.elements import Frame, scalar_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
-from ..codegen.region import KernelRegion, Shader
+from ..codegen.region import KernelRegion, Shader, access_bits
 from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..ir.operation import Operation
@@ -202,7 +202,8 @@ def _factors(
             [[products.place(side, row[column].parts, inner(at)) for at in range(count)] for column in columns]
             for row in rows
         ]
-        frame.load_ahead(operand, [index for row in places for column in row for _, index in column])
+        indices = [index for row in places for column in row for _, index in column]
+        frame.load_ahead(operand, indices, access_bits(frame.scalars.target) // 32)
         shared = [[[products.factor(side, *place) for place in column] for column in row] for row in places]
     return [
         [

@@ -12,6 +12,7 @@ import pytest
 from support.regions import EMULATED, by_definition, function_of, run_kernel
 
 import pumice
+from pumice.compiler.codegen.device_target import target_of
 from pumice.compiler.codegen.region import KernelRegion
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.strategies.choice import compile_region
@@ -148,3 +149,20 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
         for each in strategies
     ]
     assert len(set(found)) == 1
+
+
+@pytest.mark.vulkan
+def test_loads_of_256_bits_give_the_same(gpu: pumice.Device) -> None:
+    text = contraction("512x256xf32", "256x1xf32", "512x1xf32", PLAIN)
+    block = function_of(text).regions[0].block
+    codes = [compile_region(block, "main", target).code for target in (target_of(gpu.profile), EMULATED)]
+    assert [b"input0_by_8" in code for code in codes] == [True, False]
+    modules = pumice.compile(text, device=gpu.profile), pumice.compile(text)
+    arguments = arguments_of(function_of(text))
+    found = []
+    for module in modules:
+        with pumice.Session(gpu) as session:
+            session.load(module)
+            found.append(np.asarray(session.call("module.main", *arguments)))
+    assert found[0].tobytes() == found[1].tobytes()
+    np.testing.assert_allclose(found[0], arguments[0] @ arguments[1] + arguments[2], rtol=1e-4, atol=1e-4)
