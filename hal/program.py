@@ -38,8 +38,8 @@ class ProgramAllocator:
     """The memory of one VM context on one device.
 
     Attributes:
-        timeline, number, payload: the last submission of the context: its semaphore, its number on the queue and its
-            payload. Set by whoever submits.
+        timeline, number, payload: the last submission of the context that signalled its semaphore: this, its number on
+            the queue and its payload. Set by whoever submits.
         is_closed: whether it keeps nothing.
     """
 

@@ -41,6 +41,18 @@ class Submits(Protocol):
             ClosedError: something used was closed.
         """
 
+    def resubmit(self, commands: Any, generation: int, bindings: Sequence[Any] | None = None) -> int:
+        """``submit`` of one command buffer that waits for nothing and signals ``stream`` alone, with fewer checks.
+
+        Args:
+            commands: without ``bindings`` they were submitted here before.
+            generation: of the commands when they were; any number with ``bindings``.
+            bindings: as for ``submit``.
+
+        Returns:
+            The submission's number; 0, and nothing was done, if ``submit`` has to take it, as it always may.
+        """
+
 
 class Queue(Submits, Protocol):
     """A queue.

@@ -98,6 +98,10 @@ class Queue:
         self.release()
         return submission.number
 
+    def resubmit(self, commands: CommandBuffer, generation: int, bindings: Sequence[Any] | None = None) -> int:
+        """Leaves it to ``submit``."""
+        return 0
+
     def release(self) -> None:
         """Runs what was held back and can run now, and drops what cannot any more. The caller holds no lock."""
         due: Due = []

@@ -1,9 +1,11 @@
 """Device contexts: what a VM context keeps for one device. A device table has those of all its devices.
 
-That is a timeline, an allocator, and the queue. Each submission signals the next payload of the timeline, so fences
-cost no semaphores, and payloads are reached in the order of submission. Work whose waits are not scheduled yet would
-break that order: it signals a semaphore of its fence. Waits for the timeline itself are left out: command buffers of
-one queue run in order with full barriers between them (docs/design/hal.md).
+That is a timeline, an allocator, and the queue. The usual submission, a command buffer with a binding table that waits
+for nothing, signals the stream of the queue alone, and its fence is bound to that. Others signal the next payload of
+the timeline, so fences cost no semaphores, and payloads are reached in the order of submission: those that wait for
+other semaphores, whose failures are theirs, and those whose shaders report. Work whose waits are not scheduled yet
+would break that order: it signals a semaphore of its fence. Waits for the timeline and the stream are left out:
+command buffers of one queue run in order with full barriers between them (docs/design/hal.md).
 
 Thread rule: any thread; submissions of one context to one device are serialized.
 """
@@ -50,7 +52,7 @@ class DeviceContext:
         queue: all work is submitted to it.
         timed: the queue that times, while a profile runs.
         allocator: what ``!hal.allocator`` refers to.
-        timeline: signalled by each submission.
+        timeline: signalled by submissions that signal more than the queue's stream.
         peers: the device contexts of all the VM context's devices, if it has several.
     """
 
@@ -98,8 +100,9 @@ class DeviceContext:
     ) -> None:
         timeline = self.timeline
         waits: Points = ()
-        if self.device.dropped:
-            self.device.close_dropped()
+        device = self.device
+        if device.dropped:
+            device.close_dropped()
         if timeline.failure is not None:
             timeline = self._renew_timeline()
         if wait is not None and not (type(wait) is HalFence and wait.bound == () and wait.failure is None):
@@ -118,6 +121,13 @@ class DeviceContext:
         if target is not None and (type(target) is not HalFence or target.bound is not None):
             self._submit_apart(command_buffers, waits, target, table)
             return
+        if table is not None and not waits and len(command_buffers) == 1:
+            number = self.queue.resubmit(command_buffers[0], 0, table)
+            if number:
+                points: Points = ((device.compute_queue.stream, number),)
+                if target is not None and not target.bind(points):
+                    signal_after(Fence(points), target)  # its timepoints were asked for meanwhile
+                return
         with self._lock:
             payload = timeline.scheduled + 1
             points = ((timeline, payload),)
@@ -167,8 +177,9 @@ class DeviceContext:
     def _waits(self, wait: AnyFence) -> tuple[Points, bool]:
         """What the queue has to wait for, and whether it can: it cannot wait for semaphores of other devices."""
         waits = []
+        stream = self.device.compute_queue.stream
         for semaphore, value in points_of(wait):
-            if semaphore is self.timeline or semaphore.reached >= value:
+            if semaphore is self.timeline or semaphore is stream or semaphore.reached >= value:
                 continue
             if semaphore.device is not self.device:
                 return (), False

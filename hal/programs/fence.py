@@ -3,7 +3,7 @@ something is.
 
 A ``HalFence`` starts *unbound*: a plain object, no semaphore. It is bound once,
 
-- to the payload that a submission signals on its context's timeline,
+- to the payload that a submission signals on the queue's stream or on its context's timeline,
 - to the payloads of another fence, by operations that wait for one fence, need no device and signal the other,
 - to nothing, when it is signalled from the host or by an operation that waits for nothing, or
 - to a semaphore of its own, when its timepoints are asked for before (it is *materialised*); the operation that is to

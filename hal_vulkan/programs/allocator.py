@@ -128,6 +128,7 @@ class ProgramAllocator(AnyAllocator):
         self.returned: deque[ProgramBuffer] = deque()
         self.is_closed = False
         self._queue = queue
+        self._stream = queue.stream
         self._lock = threading.Lock()
         # By kind what the device no longer uses, by address; and what it may still use, in the order of submissions.
         self._pools: dict[Kind, tuple[list[Ready], deque[Used]]] = {}
@@ -168,7 +169,7 @@ class ProgramAllocator(AnyAllocator):
             if pool is None:
                 return None
             ready, used = pool
-            while used and (self.timeline.reached >= used[0][1] or self._queue.completed >= used[0][0]):
+            while used and (self._stream.reached >= used[0][0] or self.timeline.reached >= used[0][1]):
                 buffer = used.popleft()[2]
                 insort(ready, (buffer.block_serial << 48 | buffer.offset, buffer))
             if not ready:

@@ -11,7 +11,7 @@ Whatever interrupts a submission, Ctrl-C or another thread, all of it is noted o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, PumiceError
 from ..commands.command_buffer import CommandBuffer
@@ -87,14 +87,15 @@ class SubmissionQueue(RetiringQueue):
         self._hold(command_buffers, waits, signals, bindings)
         return 0
 
-    def resubmit(self, commands: CommandBuffer, generation: int) -> int:
-        """``submit`` for calls of kernels: one command buffer that was submitted here before, no waits, no signals.
+    def resubmit(self, commands: CommandBuffer, generation: int, bindings: Sequence[Any] | None = None) -> int:
+        """``submit`` for calls of kernels and programs: one command buffer, no waits, no signals.
 
-        Returns 0, and has done nothing, if anything is unusual: it was recorded since it had this ``generation``, or
-        something was closed. ``submit`` takes it then. Whoever records it need not be kept off: here it is noted as in
-        use, and there its generation goes up, before anything else is done with it. (Measured in
-        benchmarks/submit_wait.py, as ``_submit_one``: after a wait the caches are cold and each Python operation costs
-        several times its usual time; so these paths are written out.)
+        Without ``bindings`` it was submitted here before. Returns 0, and has done nothing, if anything is unusual: it
+        was recorded since it had this ``generation``, something was closed, or its shaders report. ``submit`` takes it
+        then. Whoever records it need not be kept off: here it is noted as in use, and there its generation goes up,
+        before anything else is done with it. (Measured in benchmarks/submit_wait.py and call_latency.py, as
+        ``_submit_one``: after a wait the caches are cold and each Python operation costs several times its usual time;
+        so these paths are written out.)
         """
         device, stream = self.device, self.stream
         used: Used = ()
@@ -105,11 +106,22 @@ class SubmissionQueue(RetiringQueue):
                 self.preparing = number = self._submitted + 1
                 try:
                     # No thread comes between plain statements: from the checks to the note of the number.
-                    if commands.ready_epoch != device.close_epoch or commands.generation != generation:
-                        return 0
-                    recording = commands._recording
-                    if recording is None or recording.queue is not self or recording.reports:
-                        return 0
+                    recording: Recording | None
+                    if bindings is None:
+                        if commands.ready_epoch != device.close_epoch or commands.generation != generation:
+                            return 0
+                        recording = commands._recording
+                        if recording is None or recording.queue is not self or recording.reports:
+                            return 0
+                    else:
+                        if device.lost is not None or device.is_closed:
+                            return 0
+                        if commands.one_shot or commands.device is not device or commands.family != self.family:
+                            return 0
+                        recording = commands.prepare(bindings)
+                        if recording.reports:
+                            return 0
+                        recording.queue = self
                     recording.number = number
                     native = self._plain
                     if recording is not native.last_recording:

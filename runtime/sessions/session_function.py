@@ -104,7 +104,7 @@ class SessionFunction(BoundFunction):
             PermissionDeniedError: an array of ``out`` is in memory that may only be read.
             PumiceError: the program's failure, with its location. What it had written to ``out`` stays there.
         """
-        if isinstance(wait, str):
+        if wait is not None and isinstance(wait, str):
             with waits(wait):
                 return self(*arguments, out=out, donate=donate, timeout=timeout, wait=None, signal=signal, **named)
         target = self._target

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support.peer import compile_module
 
 import pumice
+from pumice.hal_vulkan.submit.submission import SubmissionQueue
 from pumice.spirv import repair as repairs
 from pumice.spirv.grammar import Op
 from pumice.spirv.instrument.editor import Editor, opcode_of
@@ -74,3 +76,22 @@ def test_executables_of_the_peer(monkeypatch: pytest.MonkeyPatch, abi: str) -> N
         r"bytes at the device address 0x\w+, which no buffer has" if abi == "bda" else r"element \d+ of .*, which has"
     )
     check(compile_module(PROGRAM, *flags, name="sanitized_add.mlir"), monkeypatch, what)
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_calls_signal_the_stream_alone_unless_shaders_report(monkeypatch: pytest.MonkeyPatch, sanitize: bool) -> None:
+    signals: list[int] = []
+    submit = SubmissionQueue.submit
+
+    def counted(self: SubmissionQueue, *arguments: Any, **named: Any) -> int:
+        signals.append(len(named["signals"]))
+        return submit(self, *arguments, **named)
+
+    x = np.arange(100, dtype=np.float32)
+    with pumice.Session(sanitize=sanitize) as session:
+        array = session.device.asarray(x)
+        session.load(pumice.compile(PROGRAM))
+        monkeypatch.setattr(SubmissionQueue, "submit", counted)
+        for _ in range(3):
+            np.testing.assert_array_equal(session.lookup("module.add")(array, array).numpy(), x + x)
+    assert signals == ([1, 1, 1] if sanitize else [])
