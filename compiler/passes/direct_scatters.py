@@ -37,10 +37,21 @@ def is_direct(operation: Operation) -> bool:
     element = value.tensor.scalar
     if element.bits < 32 or _looks(operation) <= MAX_LOOKS:
         return False
-    if operation.flag("unique_indices") or operation.flag(IN_ORDER):
+    if operation.flag("unique_indices") or (operation.flag(IN_ORDER) and _are_rows(operation)):
         return True
     joined = joined_by(operation.regions[0].block)
     return element.kind in ("int", "uint") and joined in (ATOMIC if element.bits == 32 else ATOMIC_IN_HALVES)
+
+
+def _are_rows(operation: Operation) -> bool:
+    """Whether elements at different places of their updates never meet: no update is moved along its own dimensions."""
+    numbers = operation.attributes["scatter_dimension_numbers"]
+    assert isinstance(numbers, StructAttr)
+    apart = {*numbers.ints("inserted_window_dims"), *numbers.ints("input_batching_dims")}
+    kept = [axis for axis in range(operation.operands[0].tensor.rank) if axis not in apart]
+    lengths = zip(kept, numbers.ints("update_window_dims"), strict=True)
+    shape, mapped = type_shape(operation.operands[-1].tensor), numbers.ints("scatter_dims_to_operand_dims")
+    return all(shape[update] == 1 for axis, update in lengths if axis in mapped)
 
 
 def _looks(operation: Operation) -> int:

@@ -23,6 +23,7 @@ from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
 from ..ir.operation import Operation, Value
 from ..ir.sizes import Size
+from ..passes.rows import rows_of
 from ..passes.weights import HEAVY, MOVES, words_of
 from .strategy import Strategy, elements_cost, number_of
 
@@ -66,10 +67,13 @@ class Neighbours(Strategy):
         words = sum(words_of(operation) for operation in region.block.operations)
         given = [value for value in region.block.arguments if value.tensor.count == count]
         bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
+        reduction = region.only({"reduce"})
+        # What neighbours reduce of innermost dimensions does not lie side by side.
+        is_apart = reduction is not None and rows_of(reduction) is not None
         for workgroup in WORKGROUPS.get(region.target.family, WORKGROUPS["default"]):
             for elements in (access_bits(region.target) // bits, QUAD // bits):
                 if words * elements <= MAX_WORDS and count >= MIN_INVOCATIONS * elements:
-                    yield elements_cost(region) / (4 * elements), cls(elements, workgroup)
+                    yield elements_cost(region) / (4 * (1 if is_apart else elements)), cls(elements, workgroup)
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the results have one shape of known lengths, for which at most a reduction loops."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...spirv.builder import Id
-from ..codegen.contractions import Products, depth_of, summed
+from ..codegen.contractions import MAX_IN_ORDER, Products, depth_of, summed
 from ..codegen.conversions import convert
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
@@ -146,13 +146,17 @@ def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
 
 
 def is_shareable(grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int) -> bool:
-    """Whether rows and columns have an operand each, and all invocations load as many whole quads of its factors."""
+    """Whether rows and columns have an operand each, and all invocations load as many whole quads of its factors.
+
+    Runs of products that are summed in order are of whole parts, so that only the last part of all may be shorter.
+    """
     neighbours = 32 * _QUAD // storage_bits(element)
     rows, columns = grid.operands
     return (
         len(rows) == len(columns) == 1
         and rows != columns
         and depth % neighbours == 0
+        and MAX_IN_ORDER % depth == 0
         and all(side % neighbours == 0 and side * depth % (neighbours * invocations) == 0 for side in sides)
     )
 

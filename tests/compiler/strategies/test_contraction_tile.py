@@ -110,6 +110,13 @@ def test_what_a_strategy_takes(strategy: Strategy) -> None:
     assert refused == STRATEGIES[strategy]
 
 
+@pytest.mark.parametrize(("depth", "is_taken"), [(16, True), (48, False), (256, False)])
+def test_runs_of_sums_are_whole_parts(depth: int, is_taken: bool) -> None:
+    block = function_of(contraction("35x300xf32", "300x37xf32", "35x37xf32", PLAIN)).regions[0].block
+    target = dataclasses.replace(LAVAPIPE, shared_memory=1 << 20)
+    assert WorkgroupTile(2, 4, 4, 8, depth).takes(KernelRegion(block, "main", target)) == is_taken
+
+
 def arguments_of(function: Operation) -> list[Array]:
     random = np.random.default_rng(0)
     types = [value.tensor for value in function.regions[0].block.arguments]

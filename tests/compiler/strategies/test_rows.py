@@ -172,6 +172,13 @@ def test_a_softmax_is_one_dispatch(rows: int) -> None:
     assert isinstance(candidates_of(kernel)[0], Rows)
 
 
+@pytest.mark.parametrize("element", ["i8", "f16", "f32"])
+def test_many_rows_are_not_left_to_neighbours(element: str) -> None:
+    cpu = replace(EMULATED, family="cpu", int64=True, subgroup_size=8, subgroup_operations=("shuffle",))
+    block = function_of(reduction("maximum", f"65536x4096x{element}", "0")).regions[0].block
+    assert isinstance(candidates_of(KernelRegion(block, "main", cpu))[0], Rows)
+
+
 @pytest.mark.parametrize("columns", [65, 99])
 def test_rows_that_fill_no_words_are_dispatches_of_their_own(columns: int) -> None:
     # An element of two bytes may share its word with the next row's.

@@ -284,3 +284,16 @@ def test_long_rows_are_updated_in_order(opened: pumice.Device, type: str) -> Non
         session.load(pumice.compile(text, device=opened.profile))
         found = session.call("module.main", before, places, values).numpy()
     np.testing.assert_array_equal(found, by_definition(function, (before, places, values))[0])
+
+
+@pytest.mark.vulkan
+def test_long_windows_that_overlap_are_not_taken_by_rows(opened: pumice.Device) -> None:
+    rng = np.random.default_rng(0)
+    numbers = "update_window_dims = [1], scatter_dims_to_operand_dims = [0], index_vector_dim = 1"
+    text = scatter("300x", "60x1xi32", "60x128x", numbers, body_of("subtract reversed"))
+    places = rng.integers(-9, 200, (60, 1)).astype(np.int32)
+    before, values = (rng.integers(0, 99, each).astype(np.int32) for each in (300, (60, 128)))
+    with pumice.Session(device=opened) as session:
+        session.load(pumice.compile(text, device=opened.profile))
+        found = session.call("module.main", before, places, values).numpy()
+    np.testing.assert_array_equal(found, by_definition(function_of(text), (before, places, values))[0])
