@@ -13,7 +13,12 @@ from typing import Final
 from .grammar import BuiltIn, Decoration, GroupOperation, Op
 from .words import read_binary
 
-_SHUFFLES: Final = (Op.GroupNonUniformShuffleXor, Op.GroupNonUniformShuffleUp, Op.GroupNonUniformShuffleDown)
+_SHUFFLES: Final = (
+    Op.GroupNonUniformShuffle,
+    Op.GroupNonUniformShuffleXor,
+    Op.GroupNonUniformShuffleUp,
+    Op.GroupNonUniformShuffleDown,
+)
 _ARITHMETIC: Final = range(Op.GroupNonUniformIAdd, Op.GroupNonUniformLogicalXor + 1)
 _SUBGROUP_BUILTINS: Final = (BuiltIn.SubgroupSize, BuiltIn.NumSubgroups, BuiltIn.SubgroupId)
 _MIN_OF_TARGETS: Final = 16

@@ -21,6 +21,7 @@ from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..ir.operation import Operation
 from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
+from .joining import subgroup_of
 from .strategy import LOAD, Strategy, number_of
 
 _MIN_RUN: Final = 16
@@ -56,8 +57,8 @@ class ContractionTile(Strategy):
         across: invocations of a workgroup along the columns.
         down: invocations of a workgroup along the rows.
         depth: products of a step, which are code of their own.
-        shuffled: 1 where the invocations across a workgroup are a subgroup, each of which loads a part of what all
-            need; else 0.
+        shuffled: 1 where the invocations of a workgroup are a subgroup, each of which loads a part of what all need;
+            else 0.
     """
 
     rows: int
@@ -97,7 +98,8 @@ class ContractionTile(Strategy):
     def takes(self, region: KernelRegion) -> bool:
         """Whether the only loop is a contraction of real numbers whose tile fits into the result."""
         hero, target = contraction_in(region), region.target
-        is_subgroup = self.across == target.subgroup_size and "shuffle" in target.subgroup_operations
+        # On a device with larger subgroups, those across are still the first of one.
+        is_subgroup = self.across == subgroup_of(target) > 1 and self.down == 1
         return (
             hero is not None
             and fits(region, hero, Sides(self.rows, self.columns))

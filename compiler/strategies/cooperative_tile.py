@@ -21,6 +21,7 @@ from ..codegen.target import CooperativeMatrix, Target
 from ..ir.operation import Operation
 from ..ir.types import ScalarType
 from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
+from .joining import WHOLE_SUBGROUPS
 from .shared_factors import SharedFactors, is_shareable, pipelined, shared_bytes
 from .strategy import LOAD, Strategy
 
@@ -105,6 +106,7 @@ class CooperativeTile(Strategy):
         return (
             self._matrix(hero, target) is not None
             and "basic" in target.subgroup_operations
+            and target.family in WHOLE_SUBGROUPS
             and invocations <= target.max_workgroup_invocations
             and tile == sides
             and grid.invocations == invocations

@@ -41,6 +41,8 @@ void main() {
         ("subgroupClusteredAdd(x, 4)", 64, 4),
         ("subgroupShuffleXor(x, 1)", 64, 2),
         ("subgroupShuffleXor(subgroupShuffleXor(x, 8), 16)", 64, 32),
+        ("subgroupShuffle(x, 7)", 64, 8),
+        ("subgroupShuffle(x, uint(data[1]))", 64, 1),
         ("subgroupShuffleUp(x, 4)", 64, 8),
         ("subgroupShuffleDown(x, 32) + subgroupAdd(x)", 64, 64),
         ("subgroupShuffleXor(x, uint(data[1]))", 64, 1),

@@ -78,14 +78,14 @@ CASES = {
     "grouped": convolution("1x5x6x8", "3x3x4x6", "1x5x6x6", "pad = [[1, 1], [1, 1]]", 2),
     "1x1": convolution("1x5x6x300", "1x1x300x12", "1x5x6x12", "pad = [[0, 0], [0, 0]]"),
 }
-LAVAPIPE = dataclasses.replace(EMULATED, subgroup_size=8, subgroup_operations=("shuffle",))
+LAVAPIPE = dataclasses.replace(EMULATED, family="cpu", subgroup_size=8, subgroup_operations=("shuffle",))
 VECTORS = {"a column", "a row"}
 SHARING = {"depthwise", "grouped"}
 STRATEGIES: dict[Strategy, set[str]] = {
     ContractionTile(4, 4, 8, 8, 4, 0): {*VECTORS, "halves, odd"},
     ContractionTile(1, 4, 16, 1, 7, 0): {"halves, odd"},
     ContractionTile(3, 8, 2, 4, 1, 0): {*VECTORS, "halves, odd", "3x3", "grouped"},
-    ContractionTile(4, 4, 8, 2, 8, 1): {*VECTORS, "halves, odd"},
+    ContractionTile(4, 4, 8, 1, 8, 1): {*VECTORS, "halves, odd"},
     ContractionTile(1, 1, 8, 1, 12, 1): {"halves, odd", "halves"},
     WorkgroupTile(2, 4, 4, 8, 16): {
         *VECTORS,
@@ -115,6 +115,13 @@ def test_runs_of_sums_are_whole_parts(depth: int, is_taken: bool) -> None:
     block = function_of(contraction("35x300xf32", "300x37xf32", "35x37xf32", PLAIN)).regions[0].block
     target = dataclasses.replace(LAVAPIPE, shared_memory=1 << 20)
     assert WorkgroupTile(2, 4, 4, 8, depth).takes(KernelRegion(block, "main", target)) == is_taken
+
+
+@pytest.mark.parametrize(("family", "is_taken"), [("cpu", True), ("nvidia", True), ("intel", False), ("arm", False)])
+def test_factors_are_shuffled_only_in_whole_subgroups(family: str, is_taken: bool) -> None:
+    block = function_of(CASES["edges"]).regions[0].block
+    target = dataclasses.replace(LAVAPIPE, family=family)
+    assert ContractionTile(4, 4, 8, 1, 8, 1).takes(KernelRegion(block, "main", target)) == is_taken
 
 
 def arguments_of(function: Operation) -> list[Array]:

@@ -166,7 +166,7 @@ def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.Monk
     function = function_of(contraction(left, right, "20x24xf16", numbers))
     block = function.regions[0].block
     matrix = CooperativeMatrix(8, 8, 8, "f16", "f16", "f32", "f32")
-    target = dataclasses.replace(Target(), cooperative_matrices=(matrix,), subgroup_operations=("basic",))
+    target = Target(family="nvidia", cooperative_matrices=(matrix,), subgroup_operations=("basic",))
     tile = CooperativeTile(8, 8, 8, 1, 2, 2, 1, 16)
     random = np.random.default_rng(0)
     arguments = [
