@@ -2,7 +2,7 @@
 
 Imports: runtime.arrays, runtime.images, hal_vulkan, spirv, status.
 Read: shader_source, block, parameter, image_parameter, runtime_array, parameters, arguments, push, names, pointers,
-specialization, recorder, verdicts, kernel.
+specialization, descriptors, recorder, verdicts, results, block_dtypes, kernel.
 """
 
 from typing import TYPE_CHECKING

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -22,17 +22,15 @@ from ...hal_vulkan import (
 )
 from ...hal_vulkan.commands.pipeline import log_unwatched
 from ...hal_vulkan.commands.resources import Resource
-from ...spirv.block_dtype import block_dtype, element_dtype, member_names, only_array
+from ...spirv.block_dtype import member_names
 from ...spirv.block_names import Layouts, with_names
-from ...status import InvalidArgumentError, NotFoundError, shown
+from ...status import InvalidArgumentError
 from ...waiting import WaitMode, waits
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
-from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
 from ..images.bound import ABSENT, Bound
-from ..images.host_image import HostImage
 from .arguments import (
     Counts,
     Groups,
@@ -42,20 +40,18 @@ from .arguments import (
     prepare_arguments,
     targets_of,
 )
+from .block_dtypes import dtype_of_block
+from .descriptors import KernelDescriptors
 from .names import Named, Names
-from .parameter import BufferParameter, KernelArgument, Parameter, Prepared, ResultArray
+from .parameter import KernelArgument
 from .parameters import parameters_of
 from .pointers import Pointers
 from .push import Defaults, Push, PushConstants, PushValue
 from .recorder import DispatchRecorder
 from .repeated_call import RepeatedCalls, serial_of
-from .runtime_array import RuntimeArrayParameter, take_apart
+from .results import OF_HOST, KernelResult, mark_placed, marked, results_of
 from .specialization import specialization_by_id
 from .verdicts import hold, hold_arrays
-
-KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
-
-_OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 
 
 class PreparedDispatch(NamedTuple):
@@ -126,14 +122,7 @@ class Kernel(Closing):
             constants = member_names(entry.push_constants.members) if entry.push_constants else ()
             self._names = Names(self.parameters, tuple(constants), self.name)
             self._device_types = frozenset(one for p in self.parameters for one in p.device_types)
-            self._partial = self.pipeline.interface.partial
-            self._only_buffers = not self._partial and all(type(p) is BufferParameter for p in self.parameters)
-            sizes = {(i, b): count for i, key in enumerate(self.pipeline.interface.set_layouts) for b, _, count in key}
-            self._array_sizes = {
-                p.index: sizes[p.binding.set, p.binding.binding]
-                for p in self.parameters
-                if isinstance(p, RuntimeArrayParameter)
-            }
+            self._descriptors = KernelDescriptors(device, self.pipeline, self.parameters, self.name)
             self._pointers = Pointers(device, self.reflection, entry, self.name, push_defaults)
             self._has_pointers = self._pointers.present
             self._written = tuple(p.index for p in self.parameters if p.written)
@@ -150,7 +139,7 @@ class Kernel(Closing):
         self._lock = threading.Lock()
         self._staging = StagingPool(device)
         self._recorder = DispatchRecorder(
-            device, self.pipeline, self.parameters, self.name, only_buffers=self._only_buffers
+            device, self.pipeline, self.parameters, self.name, only_buffers=self._descriptors.only_buffers
         )
 
     # -- calls ---------------------------------------------------------------------------------------
@@ -224,7 +213,7 @@ class Kernel(Closing):
                         if target._ready < payload:  # type: ignore[union-attr]
                             target._ready = payload  # type: ignore[union-attr]
                         return target  # type: ignore[return-value]
-                    return self._marked(arrays, payload)  # type: ignore[arg-type]
+                    return marked(self.parameters, arrays, payload)  # type: ignore[arg-type]
         if self.device.hal.abandoned:  # a forked child, where a thread that is gone may hold the locks
             self.device.hal.check_usable()
         parameters = self.parameters
@@ -290,20 +279,7 @@ class Kernel(Closing):
         verdicts = self.device.verdicts
         if verdict is not None or verdicts:
             hold_arrays(verdicts, self.parameters, arrays, verdict, payload, self.device.reached)
-        return self._marked(arrays, payload)
-
-    def _marked(self, arrays: Sequence[DeviceArray], payload: int) -> KernelResult:
-        """The results of a call, noted in its arrays."""
-        for array, parameter in zip(arrays, self.parameters, strict=True):
-            root = array if array._base is None else array._base
-            if root._last_use < payload:  # see DeviceArray.mark
-                root._last_use = payload
-            if parameter.written and root._ready < payload:
-                root._ready = payload
-        written = self._written
-        if len(written) == 1:
-            return arrays[written[0]]
-        return tuple(arrays[i] for i in written) or None
+        return marked(self.parameters, arrays, payload)
 
     # -- any arguments -------------------------------------------------------------------------------
 
@@ -317,19 +293,18 @@ class Kernel(Closing):
         timings: list[DispatchTiming] | None = None,
     ) -> KernelResult:
         """Checks the arguments, moves those of the host to the device, runs, and brings the results back."""
-        parameters: Sequence[Parameter] = self.parameters
-        only_buffers = self._only_buffers
-        if self._array_sizes:
-            parameters, arrays = take_apart(parameters, arrays, self._array_sizes, self.name)
+        descriptors = self._descriptors
+        only_buffers = descriptors.only_buffers
+        parameters, arrays = descriptors.take_apart(arrays)
         values, fit = prepare_arguments(parameters, arrays, self.name)
         if not fit:
             if groups is None and values and not any(value.nbytes for value in values):
-                return _shaped(
-                    parameters, [np.empty(v.shape, v.dtype) if isinstance(v, _OF_HOST) else v for v in values]
+                return results_of(
+                    parameters, [np.empty(v.shape, v.dtype) if isinstance(v, OF_HOST) else v for v in values]
                 )
             for parameter, value in zip(parameters, values, strict=True):
                 if value is ABSENT:
-                    self._check_absent(parameter)
+                    descriptors.check_absent(parameter)
                 else:
                     parameter.check(value, self.name)
         outs = () if out is None else targets_of(out, self.name)
@@ -347,7 +322,7 @@ class Kernel(Closing):
             bound: Sequence[DeviceArray | Bound] = placed  # type: ignore[assignment]  # arrays, if there are only buffers
             declarations = parameters
             if not only_buffers:
-                bound, declarations = self._bound(parameters, placed, values)
+                bound, declarations = descriptors.bound(parameters, placed, values)
             if timings is None:
                 with self._lock:
                     verdict = None if self._report is None else self._report.next_verdict()
@@ -357,7 +332,7 @@ class Kernel(Closing):
                 if verdict is not None or self.device.verdicts:
                     hold(self.device.verdicts, parameters, values, verdict, payload, self.device.reached)
                 if not to_host:
-                    _mark(parameters, placed, values, payload)
+                    mark_placed(parameters, placed, values, payload)
                 transfer.finish()
                 if to_host and payload in self.device.verdicts:
                     self.device.finish(payload)
@@ -369,39 +344,11 @@ class Kernel(Closing):
                         if verdict is not None:
                             verdict.payload = payload
                     hold(self.device.verdicts, parameters, values, verdict, payload, self.device.reached)
-                    _mark(parameters, placed, values, payload)
+                    mark_placed(parameters, placed, values, payload)
                     transfer.finish()
                     self.device.finish(payload)
                     timings.extend(commands.timings())
-        return _shaped(parameters, transfer.results)
-
-    def _check_absent(self, parameter: Parameter) -> None:
-        """Raises where an array of bindings must have all of its elements."""
-        if (parameter.binding.set, parameter.binding.binding) not in self._partial:
-            raise InvalidArgumentError(
-                f"{self.name}: {parameter.label} got None; {self.device.name} has no arrays of bindings with gaps "
-                "(descriptorBindingPartiallyBound)"
-            )
-
-    def _bound(
-        self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
-    ) -> tuple[list[DeviceArray | Bound], Sequence[Parameter]]:
-        """What the pipeline binds, one a descriptor, and the parameter of each; arrays end in absent ones."""
-        absent = Bound(self.device, ABSENT, None, (), 0)
-        bound = [
-            absent if one is ABSENT else parameter.bind(one, value, self.device, self.name)
-            for parameter, one, value in zip(parameters, placed, values, strict=True)
-        ]
-        if not self._array_sizes:
-            return bound, parameters
-        all_bound: list[DeviceArray | Bound] = []
-        declarations: list[Parameter] = []
-        for parameter in self.parameters:
-            mine = [one for one, of in zip(bound, parameters, strict=True) if of.index == parameter.index]
-            mine += [absent] * (self._array_sizes.get(parameter.index, len(mine)) - len(mine))
-            all_bound += mine
-            declarations += [parameter] * len(mine)
-        return all_bound, declarations
+        return results_of(parameters, transfer.results)
 
     def prepare(
         self,
@@ -418,18 +365,16 @@ class Kernel(Closing):
         given: Sequence[KernelArgument] = arrays
         if len(arrays) != len(self.parameters):
             given, named = self._names.place(arrays, None, named)
-        parameters: Sequence[Parameter] = self.parameters
-        if self._array_sizes:
-            parameters, given = take_apart(parameters, given, self._array_sizes, self.name)
+        parameters, given = self._descriptors.take_apart(given)
         values, fit = prepare_arguments(parameters, given, self.name)
         for value, parameter in zip(values, parameters, strict=True):
-            if isinstance(value, _OF_HOST) or (isinstance(value, DeviceArray) and value.device is not self.device):
+            if isinstance(value, OF_HOST) or (isinstance(value, DeviceArray) and value.device is not self.device):
                 raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
             if value is ABSENT:
-                self._check_absent(parameter)
+                self._descriptors.check_absent(parameter)
             elif not fit:
                 parameter.check(value, self.name)
-        bound, declarations = self._bound(parameters, cast("list[Placed]", values), values)
+        bound, declarations = self._descriptors.bound(parameters, cast("list[Placed]", values), values)
         counts = self._recorder.counts(bound, None if groups is None else given_counts(groups, self.name), declarations)
         if self._has_pointers:
             self._pointers.collect(None, given, push, named)
@@ -482,21 +427,7 @@ class Kernel(Closing):
             InvalidArgumentError: ``length`` is missing, or there is nothing that it could be the length of.
             UnimplementedError: NumPy has no such dtype.
         """
-        blocks = self._names.blocks(name) or tuple(b for b in self.reflection.pointees if b.name == name)
-        block = next((b for b in blocks if name in (b.name, b.structure)), None)
-        if block is None or not block.members:
-            pointed = ", ".join(b.name for b in self.reflection.pointees)
-            shown_blocks = [b for parameter in self.parameters for b in parameter.binding.blocks if b.members]
-            known = [word for one in shown_blocks for word in (one.name, one.structure) if word]
-            raise NotFoundError(
-                f"{self.name} has no block {shown(name)}; it has: {', '.join(dict.fromkeys(known)) or 'none'}"
-                + (f"; and pointers to: {pointed}" if pointed else "")
-            )
-        if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 0):
-            raise InvalidArgumentError(f"length is a number of elements, got {shown(length)}")
-        if only_array(block.members) is not None and length is None:
-            return element_dtype(block)
-        return block_dtype(block, length)
+        return dtype_of_block(name, length, self._names, self.parameters, self.reflection, self.name)
 
     def close(self) -> None:
         """Unloads the kernel once work under way has finished; idempotent."""
@@ -513,19 +444,3 @@ class Kernel(Closing):
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}: {declared(self.parameters)}; local size {self.pipeline.local_size}>"
-
-
-def _mark(parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared], payload: int) -> None:
-    """Notes the work that uses arguments on the device, and those that they are copies of."""
-    for parameter, one, value in zip(parameters, placed, values, strict=True):
-        one.mark(payload, written=parameter.written)
-        if value is not one and not isinstance(value, _OF_HOST):
-            value.mark(payload, written=parameter.written)
-
-
-def _shaped(parameters: Sequence[Parameter], results: Sequence[object]) -> KernelResult:
-    written: list[ResultArray] = []
-    for parameter, result in zip(parameters, results, strict=True):
-        if parameter.written and result is not None:
-            written.append(result)  # type: ignore[arg-type]  # what a written parameter brings back is one
-    return written[0] if len(written) == 1 else tuple(written) or None

@@ -1,0 +1,72 @@
+"""Descriptors of a kernel's calls: arrays of bindings taken apart, and what is bound for each descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...hal_vulkan import ComputePipeline
+from ...status import InvalidArgumentError
+from ..arrays.array import DeviceArray
+from ..arrays.array_device import ArrayDevice
+from ..arrays.transfer import Placed
+from ..images.bound import ABSENT, Bound
+from .parameter import BufferParameter, KernelArgument, Parameter, Prepared
+from .runtime_array import RuntimeArrayParameter, take_apart
+
+
+class KernelDescriptors:
+    """The descriptors of a kernel.
+
+    Attributes:
+        only_buffers: whether each parameter is a buffer for one descriptor.
+        array_sizes: descriptors of the run-time sized arrays of bindings, by the index of their parameter.
+    """
+
+    def __init__(
+        self, device: ArrayDevice, pipeline: ComputePipeline, parameters: Sequence[Parameter], kernel: str
+    ) -> None:
+        """``kernel`` is the kernel's name, for messages."""
+        self._device = device
+        self._parameters = parameters
+        self._kernel = kernel
+        interface = pipeline.interface
+        self._partial = interface.partial
+        self.only_buffers = not self._partial and all(type(p) is BufferParameter for p in parameters)
+        sizes = {(i, b): count for i, key in enumerate(interface.set_layouts) for b, _, count in key}
+        self.array_sizes = {
+            p.index: sizes[p.binding.set, p.binding.binding] for p in parameters if isinstance(p, RuntimeArrayParameter)
+        }
+
+    def take_apart(self, arrays: Sequence[KernelArgument]) -> tuple[Sequence[Parameter], Sequence[KernelArgument]]:
+        """Parameters and arguments, one a descriptor that the call gives."""
+        if not self.array_sizes:
+            return self._parameters, arrays
+        return take_apart(self._parameters, arrays, self.array_sizes, self._kernel)
+
+    def check_absent(self, parameter: Parameter) -> None:
+        """Raises where an array of bindings must have all of its elements."""
+        if (parameter.binding.set, parameter.binding.binding) not in self._partial:
+            raise InvalidArgumentError(
+                f"{self._kernel}: {parameter.label} got None; {self._device.name} has no arrays of bindings with gaps "
+                "(descriptorBindingPartiallyBound)"
+            )
+
+    def bound(
+        self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
+    ) -> tuple[list[DeviceArray | Bound], Sequence[Parameter]]:
+        """What the pipeline binds, one a descriptor, and the parameter of each; arrays end in absent ones."""
+        absent = Bound(self._device, ABSENT, None, (), 0)
+        bound = [
+            absent if one is ABSENT else parameter.bind(one, value, self._device, self._kernel)
+            for parameter, one, value in zip(parameters, placed, values, strict=True)
+        ]
+        if not self.array_sizes:
+            return bound, parameters
+        all_bound: list[DeviceArray | Bound] = []
+        declarations: list[Parameter] = []
+        for parameter in self._parameters:
+            mine = [one for one, of in zip(bound, parameters, strict=True) if of.index == parameter.index]
+            mine += [absent] * (self.array_sizes.get(parameter.index, len(mine)) - len(mine))
+            all_bound += mine
+            declarations += [parameter] * len(mine)
+        return all_bound, declarations
