@@ -7,12 +7,14 @@ Nothing blocks.
 
 from __future__ import annotations
 
-import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Generator
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
+from .notification import Callback
 from .status import FailedPreconditionError, PumiceError
 from .waiting import Look, WaitMode, give_way
 
@@ -61,6 +63,110 @@ def look_for(
     return False
 
 
+_LONGEST_GATHERED: Final = 0.005  # seconds; about as long as a thread that computes keeps the interpreter
+
+
+class _Mailbox:
+    """Outcomes that other threads have for coroutines of one asyncio loop.
+
+    A thread that gathers what it tells may begin something long before it wakes the loop. Where several coroutines are
+    told by such threads, the loop looks by itself every few milliseconds; a single one is told at once.
+    """
+
+    __slots__ = ("_due", "_is_called", "_is_watched", "_watching")
+
+    def __init__(self) -> None:
+        self._watching = 0  # coroutines
+        self._is_watched = False  # whether ``_look`` is scheduled
+        self._due: deque[tuple[Callback, PumiceError | None]] = deque()
+        self._is_called = False  # whether ``_deliver`` is scheduled
+
+    def post(
+        self, loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None, late: bool = False
+    ) -> None:
+        self._due.append((callback, error))
+        boxes = gathered.boxes
+        if late and boxes is not None and self._watching > 1:  # see ``_look``, which reads it before ``_due``
+            boxes[self] = loop
+        else:
+            self.wake(loop)
+
+    def wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._is_called:  # ``_deliver`` comes after this
+            return
+        self._is_called = True
+        try:
+            loop.call_soon_threadsafe(self._deliver, loop)
+        except RuntimeError:  # the loop was closed, and its coroutines with it
+            self._due.clear()
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Has the loop look now and then, from here to ``unwatch``."""
+        self._watching += 1
+        if self._watching > 1 and not self._is_watched:
+            self._is_watched = True
+            loop.call_later(_LONGEST_GATHERED, self._look, loop)
+
+    def unwatch(self) -> None:
+        self._watching -= 1
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_watched = self._watching > 1
+        if self._is_watched:
+            loop.call_later(_LONGEST_GATHERED, self._look, loop)
+        if self._due:
+            self._deliver(loop)
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_called = False
+        due = self._due
+        try:
+            while due:
+                callback, error = due.popleft()
+                callback(error)
+        finally:
+            if due:  # an interrupt
+                self._is_called = True
+                loop.call_soon(self._deliver, loop)
+
+
+class _Gathered(threading.local):
+    """What this thread has told, in mailboxes whose loop it has yet to wake; ``None`` where it wakes at once."""
+
+    boxes: dict[_Mailbox, asyncio.AbstractEventLoop] | None = None
+
+
+gathered: Final = _Gathered()
+
+
+def gather_wakes() -> None:
+    """Has this thread wake asyncio loops in ``wake_told`` only, for sources with ``told_late``."""
+    gathered.boxes = {}
+
+
+def wake_told() -> None:
+    """Wakes the loops that this thread has told something."""
+    boxes = gathered.boxes
+    while boxes:
+        box, loop = boxes.popitem()
+        box.wake(loop)
+
+
+_mailboxes: Final[WeakKeyDictionary[Any, _Mailbox]] = WeakKeyDictionary()
+
+
+def _mailbox_of(loop: asyncio.AbstractEventLoop) -> _Mailbox:
+    return _mailboxes.get(loop) or _mailboxes.setdefault(loop, _Mailbox())
+
+
+def tell(loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None) -> None:
+    """Has an asyncio loop call back, from another thread; nothing is called if it is closed.
+
+    A wake-up of the loop costs more than what is told, so those who are told before it is awake share one.
+    """
+    _mailbox_of(loop).post(loop, callback, error)
+
+
 def await_source(source: Any) -> Generator[Any, Any, None]:
     """The ``__await__`` of every wait source.
 
@@ -97,13 +203,18 @@ def await_source(source: Any) -> Generator[Any, Any, None]:
     def callback(error: PumiceError | None) -> None:
         if running_loop() is loop:
             settle(error)
-            return
-        with contextlib.suppress(RuntimeError):  # the loop was closed, and its coroutines with it
-            loop.call_soon_threadsafe(settle, error)
+        else:
+            box.post(loop, settle, error, is_told_late)
 
+    box, is_told_late = _mailbox_of(loop), getattr(type(source), "told_late", False)
     notification = source.notify(callback)
+    if is_told_late:
+        box.watch(loop)
     try:
         yield from future
     except BaseException:
         notification.cancel()
         raise
+    finally:
+        if is_told_late:
+            box.unwatch()

@@ -51,7 +51,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
 
     device: LogicalDevice
 
-    MAX_RECORDINGS = 64  # so many calls in flight find their commands recorded
+    MAX_RECORDINGS = 256  # eight calls in flight meet 120 combinations of a result and a transient
 
     def __init__(
         self,

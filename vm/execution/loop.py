@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
+from ...awaiting import gather_wakes, wake_told
 from ...closing import Closing
 from ...status import AbortedError, PumiceError
 from ...waiting import WaitMode, waits
@@ -266,13 +267,16 @@ class ThreadLoop(Loop):
 
 def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: deque[DeferredWait]) -> None:
     # Holds no reference to the loop, so that dropping the loop ends the thread.
+    gather_wakes()
     since = 0
     while True:
-        if deferred and (callbacks.empty() or since >= _MAX_BEFORE_DEFERRED):
+        if since >= _MAX_BEFORE_DEFERRED or callbacks.empty():
             since = 0
-            with contextlib.suppress(BaseException):  # see below
-                look_at(deferred)
-            if callbacks.empty():
+            if deferred:
+                with contextlib.suppress(BaseException):  # see below
+                    look_at(deferred)
+            wake_told()
+            if deferred and callbacks.empty():
                 continue
         callback = callbacks.get()
         since += 1
@@ -283,6 +287,7 @@ def _serve(callbacks: queue.SimpleQueue[Callable[[], None] | None], deferred: de
             callback()
         del callback
     _drain(callbacks)
+    wake_told()
 
 
 def _drain(callbacks: queue.SimpleQueue[Callable[[], None] | None]) -> None:

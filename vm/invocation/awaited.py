@@ -11,7 +11,7 @@ from collections.abc import Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from ...awaiting import look_for
+from ...awaiting import look_for, tell
 from ...status import PumiceError
 from ...waiting import WaitMode, give_way
 from ..execution.admission import Ticket
@@ -189,8 +189,8 @@ class AwaitedInvocation:
         def callback(error: PumiceError | None) -> None:
             if self._loop.runs_here():
                 wake(error)
-            elif not loop.is_closed():
-                loop.call_soon_threadsafe(wake, error)
+            else:
+                tell(loop, wake, error)
 
         armed = arm_frame(frame, deadline, callback)
         try:

@@ -36,6 +36,8 @@ class Invocation(Latch):
 
     __slots__ = ("_convert", "_observer", "_on_end", "_run", "error", "outputs")
 
+    told_late = True  # by a thread that gathers what it tells (awaiting.py)
+
     def __init__(self) -> None:
         super().__init__()
         self._run: AsyncInvocation | None = None

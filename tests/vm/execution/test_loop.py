@@ -1209,3 +1209,50 @@ def test_a_loop_of_ones_own_has_to_post() -> None:
 
     with pytest.raises(TypeError, match="_post"):
         Unfinished()  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_an_outcome_does_not_wait_for_the_next_step_of_its_thread(others: bool) -> None:
+    module, ended = NativeModule("m"), threading.Event()
+    module.function("quick", "0v_i")(lambda: 3)
+    module.function("long", "0v_i")(lambda: int(ended.wait(10)))
+    context = Context([module], concurrent=True)
+
+    async def main() -> None:
+        with ThreadLoop() as loop:
+            held = threading.Event()
+            loop.call(lambda _: held.wait())
+            quick, long = (
+                Invocation.create(context, context.lookup(f"m.{one}"), loop=loop) for one in ("quick", "long")
+            )
+            asyncio.get_running_loop().call_soon(held.set)
+            waiting = asyncio.gather(long) if others else None
+            assert await quick == (3,)  # the thread is in ``long`` now
+            assert not long.done()
+            ended.set()
+            assert await (waiting or long) == ([(1,)] if others else (1,))
+
+    asyncio.run(main())
+    context.close()
+
+
+def test_one_wake_up_tells_many_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = NativeModule("m")
+    module.function("quick", "0v_i")(lambda: 3)
+    context = Context([module], concurrent=True)
+    wakes: list[object] = []
+
+    async def main() -> None:
+        with ThreadLoop() as loop:
+            running, held = asyncio.get_running_loop(), threading.Event()
+            soon = running.call_soon_threadsafe
+            monkeypatch.setattr(running, "call_soon_threadsafe", lambda *args: (wakes.append(args), soon(*args)))
+            loop.call(lambda _: held.wait())
+            calls = [Invocation.create(context, context.lookup("m.quick"), loop=loop) for _ in range(20)]
+            running.call_later(0.001, held.set)
+            assert await asyncio.gather(*calls) == [(3,)] * 20
+            monkeypatch.undo()
+
+    asyncio.run(main())
+    assert len(wakes) < 10
+    context.close()
