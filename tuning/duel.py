@@ -20,6 +20,7 @@ from ..compiler.codegen.region import KernelRegion
 from ..compiler.ir.types import ShapedType
 from ..records import dataclass
 from ..runtime.device import Device
+from ..spirv.reflect import reflect
 from ..study.definition.point import Point
 from ..study.definition.sample import Sample
 from ..study.definition.settings import Sampling
@@ -76,9 +77,10 @@ class Contestant(Closing):
         """
         source = folder / f"{random.randbytes(8).hex()}.spv"
         source.write_bytes(kernel.code)
+        wide = _wide_bindings(kernel)
         bound = [
-            described
-            for described, binding in zip(bindings, kernel.bindings, strict=True)
+            _in_pairs(described) if number in wide else described
+            for number, (described, binding) in enumerate(zip(bindings, kernel.bindings, strict=True))
             if binding.is_read or binding.is_written
         ]
         assert isinstance(kernel.workgroup_count, tuple)
@@ -100,7 +102,7 @@ class Contestant(Closing):
         """What the kernel computes, in words."""
         workload = self._run.workload
         assert isinstance(workload, KernelWorkload)
-        return workload.results()[-self._count :]
+        return tuple(values.view(np.int32) for values in workload.results()[-self._count :])
 
     def take_block(self) -> None:
         """Measures a call."""
@@ -194,10 +196,27 @@ def bindings_of(region: KernelRegion, kernel: Kernel, folder: Path) -> list[Mapp
         words = binding.size // 4
         if number < len(region.block.arguments):
             values = _words(region.block.arguments[number].tensor, words, rng)
-            np.save(folder / f"{number}.npy", values)
-        init = f"@{number}.npy" if number < len(region.block.arguments) else "zeros"
+            (folder / f"{number}.bin").write_bytes(values.data)
+        init = f"@{number}.bin" if number < len(region.block.arguments) else "zeros"
         described.append({"shape": [words], "dtype": "i32", "init": init})
     return described
+
+
+def _wide_bindings(kernel: Kernel) -> set[int]:
+    """Bindings that a kernel declares as integers of 64 bits only: it loads them by pairs of words."""
+    entry = reflect(kernel.code).entry_point(kernel.entry_point)
+    elements = {binding.binding: [block.element for block in binding.blocks] for binding in entry.bindings}
+    return {
+        number
+        for number, found in elements.items()
+        if all(element is not None and element.dtype is not None and element.dtype.itemsize == 8 for element in found)
+    }
+
+
+def _in_pairs(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same bytes as integers of 64 bits."""
+    (words,) = described["shape"]
+    return {**described, "shape": [words // 2], "dtype": "i64"}
 
 
 def _words(type: ShapedType, count: int, rng: np.random.Generator) -> Words:

@@ -104,6 +104,21 @@ def test_no_time_is_nothing_measured(region: TunableRegion, tmp_path: Path) -> N
     assert not (tmp_path / "x.json").exists()
 
 
+def test_kernels_that_load_more_than_words_are_measured(tmp_path: Path) -> None:
+    text = """
+func.func @main(%a: tensor<512x512xf32>) -> tensor<512xf32> {
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%a init: %none) applies stablehlo.add across dimensions = [1]
+    : (tensor<512x512xf32>, tensor<f32>) -> tensor<512xf32>
+  return %0 : tensor<512xf32>
+}
+"""
+    (found,) = tunable_regions(text.encode(), "x.mlir", target_of(PROFILE), Origin())
+    few = replace(found, candidates=(*found.candidates[:2], Elements()))
+    done = tune([few], "vulkan", TuningDatabase.open(PROFILE, tmp_path / "x.json"))
+    assert (done.regions, done.measured, done.refused) == (1, 2, ())
+
+
 @dataclass(frozen=True, slots=True)
 class OtherResult(Strategy):
     """Computes the region without its last operation but one."""
