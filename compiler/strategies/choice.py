@@ -37,6 +37,9 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
 )
 """All strategies; the last takes every region."""
 
+_NUMBERS: Final = 1 << 16
+"""A strategy's numbers are less than this."""
+
 
 def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
     """What may compute a region, with estimated costs, the cheapest first."""
@@ -99,6 +102,16 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
     return _made(str(attribute.get("name")), numbers) if len(numbers) + 1 == len(attribute) else None
 
 
+def wanted_of(attribute: Attribute) -> str:
+    """What was expected in place of an attribute that describes no strategy."""
+    name = attribute.get("name") if isinstance(attribute, Mapping) else None
+    named = next((each for each in STRATEGIES if each.NAME == name), None)
+    if named is None:
+        return f"a strategy with one of the names {', '.join(each.NAME for each in STRATEGIES)}"
+    numbers = ", ".join(named.names()) or "none"
+    return f"the strategy {named.NAME} with all its numbers, each from 0 to {_NUMBERS - 1:,}: {numbers}"
+
+
 def strategy_from(text: str) -> Strategy | None:
     """The strategy that ``Strategy.text`` describes, or None: what tuning keeps may be from another release."""
     name, _, numbers = text.partition(" ")
@@ -125,4 +138,4 @@ def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:
     named = {each.NAME: each for each in STRATEGIES}.get(name)
     if named is None or set(numbers) != set(named.names()):
         return None
-    return named(**numbers) if all(0 <= number < 1 << 16 for number in numbers.values()) else None
+    return named(**numbers) if all(0 <= number < _NUMBERS for number in numbers.values()) else None

@@ -10,7 +10,7 @@ from ...ir.operation import Operation
 from ...ir.sizes import upper_bound
 from ...ir.source import SourceText
 from ...ir.types import TensorType, Type
-from ...strategies.choice import strategy_of
+from ...strategies.choice import strategy_of, wanted_of
 from ...targets import reference, vulkan
 from ..dispatch.outline import UNSPECIFIED, buffer_type
 from .stage_rules import Entry, body_of, function_type_of, hold, in_place, infer_types, operations_of, size_of
@@ -89,7 +89,7 @@ class _Checker:
         hold(_kernel_operation, block.operations[:-1], self._source)
         fixed = function.attributes.get("iree.executable.strategy")
         if fixed is not None and strategy_of(fixed) is None:
-            raise OperationError(f"a strategy with all its numbers, got {attribute_text(fixed)}")
+            raise OperationError(f"{wanted_of(fixed)}; got {attribute_text(fixed)}")
         entry = Entry(types, [size_of(each) for each in types], len(stores))
         self._enter(f"{symbol}::@{function.attributes['sym_name']}", entry)
 

@@ -28,6 +28,11 @@ TILE = (
     "down = 2 : i64, depth = 4 : i64, shuffled = 0 : i64}"
 )
 
+_NUMBERS = (
+    "expects the strategy contraction_tile with all its numbers, each from 0 to 65,535: "
+    "rows, columns, across, down, depth, shuffled; got"
+)
+
 
 def at_stage(text: str, stage: str) -> str:
     """A program's text at a stage."""
@@ -51,10 +56,14 @@ def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("contraction_tile", "contraction_tail", "expects a strategy with all its numbers, got"),
-        ("rows = 2 : i64, ", "", "expects a strategy with all its numbers, got"),
-        ("depth = 4", "depth = -4", "expects a strategy with all its numbers, got"),
-        ("rows = 2 : i64", "rows = true", "expects a strategy with all its numbers, got"),
+        (
+            "contraction_tile",
+            "contraction_tail",
+            r"a strategy with one of the names contraction_tile, .*elements; got \{name",
+        ),
+        ("rows = 2 : i64, ", "", _NUMBERS),
+        ("depth = 4", "depth = -4", _NUMBERS),
+        ("rows = 2 : i64", "rows = true", _NUMBERS),
         ("rows = 2", "rows = 65", r"ContractionTile\(rows=65.* does not apply to the region; leave the attribute out"),
         ("across = 4", "across = 4000", "does not apply to the region"),
     ],
