@@ -253,7 +253,7 @@ def main(
         raise click.UsageError(f"no case has one of these words; there are {', '.join(CASES)}")
     stay_on_core(cpu)
     _MODULES.mkdir(parents=True, exist_ok=True)
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    console = Console(markup=False, width=None if sys.stdout.isatty() else 150)
     with pumice.open_device(uri) as device:
         profile, title = device.profile, device.name
     with worker("peaks", names[0], Path("peaks"), uri) as process:

@@ -149,7 +149,7 @@ def main(iterations: int, rounds: int, wanted: str, cpu: int | None, check: bool
             )
             if side == "pumice" and found > 1.0:
                 slower.append(name)
-    console = Console()
+    console = Console(markup=False)
     console.print(table)
     if "peer" not in sides:
         console.print("IREE's runtime is not installed (pip install -e '.[peer]'): no ratios", style="yellow")

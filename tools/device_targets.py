@@ -21,8 +21,8 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
     """What is known of a device; None for the reference device.
 
     Args:
-        uri: of a device, which is not opened, or the path of a profile, a JSON object as ``pumice devices --json`` has
-            it; ``None`` as for ``pumice.open_device``.
+        uri: of a device, which is not opened, or the path of a profile, as ``pumice devices --json`` has it; ``None``
+            as for ``pumice.open_device``.
 
     Raises:
         UsageError: it is no URI.
@@ -76,6 +76,11 @@ def _recorded(path: Path) -> DeviceProfile:
         record = json.loads(read_file(path))
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{path}: expected a device's profile as JSON: {error}") from None
+    if isinstance(record, list):
+        # All that `pumice devices --json` prints.
+        if len(record) != 1:
+            raise InvalidArgumentError(f"{path}: expected one device, got a list of {len(record)}: keep one of them")
+        (record,) = record
     try:
         return DeviceProfile.from_json(record.get("profile", record) if isinstance(record, dict) else record)
     except InvalidArgumentError as error:

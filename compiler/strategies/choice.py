@@ -105,7 +105,7 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
 def wanted_of(attribute: Attribute) -> str:
     """What was expected in place of an attribute that describes no strategy."""
     name = attribute.get("name") if isinstance(attribute, Mapping) else None
-    named = next((each for each in STRATEGIES if each.NAME == name), None)
+    named = next((each for each in STRATEGIES if name == each.NAME), None)
     if named is None:
         return f"a strategy with one of the names {', '.join(each.NAME for each in STRATEGIES)}"
     numbers = ", ".join(named.names()) or "none"

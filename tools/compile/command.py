@@ -99,6 +99,7 @@ def compile_(
     from ...compiler.stages import STAGES
     from ...files import writing_errors
     from ...status import PumiceError
+    from ...terminal import printable
     from ..device_targets import device_target
     from ..errors import usage, usage_error
     from ..input_files import read_file, read_stdin
@@ -132,6 +133,8 @@ def compile_(
     if tune:
         made_for = tuned(data, name, origin, convention, device, tuning, tune_time)
     else:
+        if tuning is not None and not tuning.exists():
+            note(f"note: --tuning: there is no file {printable(str(tuning))} yet, so nothing was found for any device")
         made_for = Target() if device is None and tuning is None else device_target(device, tuning)
     if target is not None:
         with usage("--target"):

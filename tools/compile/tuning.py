@@ -66,6 +66,8 @@ def tuned(
         note(f"left out: {printable(line)}")
     left = f", {done.left} not done after {limit:g} s: the same command goes on" if done.left else ""
     note(f"tuned {done.regions} kinds of kernels on {printable(profile.name)}, {done.measured} measurements{left}")
+    if not done.regions and not done.left:
+        note("each kernel of this program can be computed in one way only, or its lengths depend on the call")
     return target
 
 

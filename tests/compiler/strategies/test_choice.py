@@ -28,6 +28,7 @@ TILE = (
     "down = 2 : i64, depth = 4 : i64, shuffled = 0 : i64}"
 )
 
+_NAMES = r"expects a strategy with one of the names contraction_tile, .*elements; got \{name"
 _NUMBERS = (
     "expects the strategy contraction_tile with all its numbers, each from 0 to 65,535: "
     "rows, columns, across, down, depth, shuffled; got"
@@ -59,7 +60,7 @@ def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
         (
             "contraction_tile",
             "contraction_tail",
-            r"a strategy with one of the names contraction_tile, .*elements; got \{name",
+            _NAMES,
         ),
         ("rows = 2 : i64, ", "", _NUMBERS),
         ("depth = 4", "depth = -4", _NUMBERS),

@@ -186,7 +186,7 @@ def test_a_file_that_is_not_there_and_one_that_cannot_be_written(program: Path, 
 def test_a_module_for_a_device(program: Path, tmp_path: Path) -> None:
     profile = Path(__file__).parents[2] / "data" / "profiles" / "nvidia_rtx_4060.json"
     listed = tmp_path / "listed.json"  # as `pumice devices --json` nests it
-    listed.write_text(f'{{"index": 0, "profile": {profile.read_text()}}}')
+    listed.write_text(f'[{{"index": 0, "profile": {profile.read_text()}}}]')
     made = []
     for path in (profile, listed):
         assert run(program, "--device", path, "-o", tmp_path / "mul.vmfb").exit_code == 0
@@ -199,7 +199,12 @@ def test_a_module_for_a_device(program: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("record", "message"),
-    [("{", "expected a device's profile as JSON"), ("[1]", "an object"), ('{"name": "x"}', "which are missing")],
+    [
+        ("{", "expected a device's profile as JSON"),
+        ("[1]", "an object"),
+        ("[{}, {}]", "got a list of 2"),
+        ('{"name": "x"}', "which are missing"),
+    ],
 )
 def test_a_profile_that_is_none(program: Path, tmp_path: Path, record: str, message: str) -> None:
     (tmp_path / "device.json").write_text(record)
@@ -221,11 +226,13 @@ func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf3
 }
 """
     )
-    tuning = ["--device=lavapipe", "--tuning", tmp_path / "tuning.json", "-o", tmp_path / "mul.vmfb"]
+    tuning: list[str | Path] = ["--device=lavapipe", "--tuning", tmp_path / "tuning.json", "-o", tmp_path / "mul.vmfb"]
     done = run(program, "--tune", "--tune-time=0.05", *tuning)
     assert done.exit_code == 0 and done.stderr.startswith("tuned "), done.stderr
     assert (tmp_path / "mul.vmfb").exists() and "lavapipe" not in done.stdout
     assert run(program, *tuning).exit_code == 0
+    done = run(program, "--tuning", tmp_path / "typo.json", "-o", tmp_path / "mul.vmfb")
+    assert done.exit_code == 0 and "there is no file" in done.stderr and "typo.json" in done.stderr
 
 
 @pytest.mark.parametrize(
