@@ -264,12 +264,15 @@ class Builder:
         return self._emit(opcode, self._declared.type(kind), kind, *operands)
 
     def _emit(self, opcode: int, type: int, kind: Kind, *operands: Id | int) -> Id:
-        numbers = [operand.number if isinstance(operand, Id) else operand for operand in operands]
-        key = (opcode, type, *numbers)
-        found = self.known(key)
-        if found is None:
+        key = (opcode, type, *[operand.number if isinstance(operand, Id) else operand for operand in operands])
+        # As ``known``, without a call: most of the time of a kernel's text is spent here.
+        for scope in reversed(self._scopes):
+            found = scope.get(key)
+            if found is not None:
+                break
+        else:
             found = Id(self, self._declared.fresh(), kind)
-            self._body += encode(opcode, type, found.number, *numbers)
+            self._body += (opcode | len(key) + 1 << 16, type, found.number, *key[2:])
             if opcode in _ROUNDED and not self.contracts:
                 self._declared.decorate(found.number, Decoration.NoContraction)
             self._scopes[-1][key] = found
@@ -278,7 +281,7 @@ class Builder:
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """An instruction of two operands, computed here where they are known; sums with numbers add these up."""
-        if kind != U32 or opcode not in _ADDING:
+        if opcode not in _ADDING or kind != U32 or (left.value is not None and right.value is not None):
             return self._binary(opcode, kind, left, right)
         if left.value is not None or right.value is not None or left.distance or right.distance:
             shifted = self._shifted(opcode, left, right)
@@ -336,6 +339,8 @@ class Builder:
         return number // divisor
 
     def _binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        if left.value is None and right.value is None:
+            return self._emit(opcode, self._declared.type(kind), kind, left, right)
         found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
         if isinstance(found, int):
             return self.constant_bits(kind, found)

@@ -7,7 +7,7 @@ need no recursion here, however long.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -41,6 +41,15 @@ def scalar_of(value: Value) -> ScalarType:
 IndexMap: TypeAlias = Callable[[Operation, Index], Index]
 ElementWise: TypeAlias = Callable[[Scalars, Operation, Sequence[Scalar]], Scalar]
 Structure: TypeAlias = "Callable[[Frame, Operation, Index], Sequence[Scalar]]"
+_Subject: TypeAlias = tuple[int, Operation | Block | Value]
+_Key: TypeAlias = tuple[_Subject, Hashable]
+"""What is computed together, with the number of its frame, and the key of a place."""
+_Place: TypeAlias = tuple[Value, Index, _Key]
+
+
+def _scalar_of_value(found: Sequence[Scalar], value: Value, key: _Key) -> Scalar:
+    """The scalar of a value among those that are kept under a key."""
+    return found[0] if key[0][1] is value else found[value.index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +100,7 @@ class Frame:
         self._parent = parent
         self._arguments = dict(zip(block.arguments, arguments, strict=True))
         self._number = work.frames
+        self._subjects: dict[Value, _Subject] = {}
         work.frames += 1
         self.scalars = work.scalars
         self.builder = work.scalars.builder
@@ -107,21 +117,26 @@ class Frame:
 
     def at(self, value: Value, index: Index) -> Scalar:
         """The scalar of a value at an index."""
-        pending = [(value, index)]
-        while pending:
-            of, place = pending[-1]
-            if self._known(of, place) is not None:
-                pending.pop()
-                continue
-            needs = [need for need in self._needs(of, place) if self._known(*need) is None]
-            if needs:
-                pending.extend(reversed(needs))
-                continue
-            self._compute(of, place)
-            pending.pop()
-        found = self._known(value, index)
+        known = self.builder.known
+        key = self._key(value, index)
+        found = known(key)
+        if found is None:
+            pending: list[tuple[_Place, list[_Place] | None]] = [((value, index, key), None)]
+            while pending:
+                place, needs = pending.pop()
+                if needs is None:
+                    if known(place[2]) is not None:
+                        continue
+                    needs = [(*need, self._key(*need)) for need in self._needs(place[0], place[1])]
+                    missing = [need for need in needs if known(need[2]) is None]
+                    if missing:
+                        pending.append((place, needs))
+                        pending.extend((need, None) for need in reversed(missing))
+                        continue
+                self._compute(place, needs)
+            found = known(key)
         assert found is not None
-        return found
+        return _scalar_of_value(found, value, key)
 
     def keep(self, value: Value, index: Index, scalars: Sequence[Scalar]) -> None:
         """Says what an operation gives at an index: one scalar for each result of a structure, else one."""
@@ -146,21 +161,17 @@ class Frame:
             frame = frame._parent
         return frame
 
-    def _key(self, value: Value, index: Index) -> tuple[object, ...]:
-        return self._owner(value)._number, value.owner if self._is_structure(value) else value, index.key
-
-    def _is_structure(self, value: Value) -> bool:
-        """Whether all results of the operation that defines it are computed together."""
-        owner = value.owner
-        return (
-            isinstance(owner, Operation) and owner.name.removeprefix("stablehlo.") in self._work.definitions.structures
-        )
-
-    def _known(self, value: Value, index: Index) -> Scalar | None:
-        found: Sequence[Scalar] | None = self.builder.known(self._key(value, index))
-        if found is None:
-            return None
-        return found[value.index] if self._is_structure(value) else found[0]
+    def _key(self, value: Value, index: Index) -> _Key:
+        subject = self._subjects.get(value)
+        if subject is None:
+            owner = value.owner
+            is_structure = (
+                isinstance(owner, Operation)
+                and owner.name.removeprefix("stablehlo.") in self._work.definitions.structures
+            )
+            # All results of a structure are computed together.
+            subject = self._subjects[value] = self._owner(value)._number, owner if is_structure else value
+        return subject, index.key
 
     def _needs(self, value: Value, index: Index) -> list[tuple[Value, Index]]:
         """What an element-wise operation or an index map takes."""
@@ -176,21 +187,18 @@ class Frame:
         index_map = self._work.definitions.maps.get(name)
         return [] if index_map is None else [(operation.operands[0], index_map(operation, index))]
 
-    def _compute(self, value: Value, index: Index) -> None:
+    def _compute(self, place: _Place, needs: Sequence[_Place]) -> None:
+        value, index, key = place
         operation = value.owner
-        key = self._key(value, index)
         if isinstance(operation, Block):
             self.builder.keep(key, [self._argument(value, index)])
             return
         if self.builder.size > MAX_WORDS:
             raise NeedsSplitError(operation, f"the kernel has more than {MAX_WORDS} words; {_ALONE}")
-        frame = self._owner(value)
-        needs = frame._needs(value, index)
         name = operation.name.removeprefix("stablehlo.")
         definitions = self._work.definitions
         if needs or name in definitions.element_wise:
-            operands = [frame._known(*need) for need in needs]
-            given = [operand for operand in operands if operand is not None]
+            given = [_scalar_of_value(self.builder.known(need[2]), need[0], need[2]) for need in needs]
             if name in definitions.element_wise:
                 given = [definitions.element_wise[name](self.scalars, operation, given)]
             self.builder.keep(key, given)
@@ -201,7 +209,7 @@ class Frame:
         if self._work.depth >= _MAX_DEPTH:
             raise NeedsSplitError(operation, f"nested more than {_MAX_DEPTH} levels deep; {_ALONE}")
         self._work.depth += 1
-        self.builder.keep(key, list(structure(frame, operation, index)))
+        self.builder.keep(key, list(structure(self._owner(value), operation, index)))
         self._work.depth -= 1
 
     def _argument(self, value: Value, index: Index) -> Scalar:
@@ -215,7 +223,7 @@ class Frame:
         found: dict[tuple[int, int], dict[int, Id]] = {}
         while pending:
             of, place = pending.pop()
-            if self._known(of, place) is not None:
+            if builder.known(self._key(of, place)) is not None:
                 continue
             frame = self._owner(of)
             if not isinstance(of.owner, Block):

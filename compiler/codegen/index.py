@@ -22,7 +22,7 @@ class Index:
         linear: number in row-major order.
     """
 
-    __slots__ = ("_linear", "_parts", "builder", "shape")
+    __slots__ = ("_key", "_linear", "_parts", "builder", "shape")
 
     def __init__(
         self, builder: KernelBuilder, shape: Sequence[Dim], parts: Sequence[Id] | None = None, linear: Id | None = None
@@ -31,13 +31,14 @@ class Index:
         self.shape = tuple(shape)
         self._parts = builder_parts = None if parts is None else tuple(parts)
         self._linear = linear if builder_parts != () else builder.word(0)
+        self._key: Hashable = None
 
     @property
     def key(self) -> Hashable:
         """Equal for what is known to be the same place."""
-        if self._linear is not None:
-            return self._linear.key
-        return tuple(part.key for part in self.parts)
+        if self._key is None:
+            self._key = tuple([part.key for part in self.parts]) if self._linear is None else self._linear.key
+        return self._key
 
     @property
     def parts(self) -> tuple[Id, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim
@@ -192,5 +192,7 @@ def _bits(type: ScalarType) -> int:
 
 def _known(value: Value) -> tuple[int, ...] | None:
     lengths: tuple[Dim, ...] = value.tensor.lengths
-    found = tuple(length for length in lengths if isinstance(length, int))
-    return found if len(found) == len(lengths) else None
+    for length in lengths:
+        if not isinstance(length, int):
+            return None
+    return cast("tuple[int, ...]", lengths)
