@@ -438,6 +438,29 @@ func.func @main(%a0: {given}) -> {type} {{
     return Case(text, (((1, side, side, channels), "f32"),), ANY, 0, pooled)
 
 
+def _cumulative_sums(shape: Shape, axis: int, element: str = "f32") -> Case:
+    given = _type(shape, element)
+    sizes = ", ".join(str(length if each == axis else 1) for each, length in enumerate(shape))
+    padding = [[length - 1 if each == axis else 0, 0] for each, length in enumerate(shape)]
+    text = f"""
+func.func @main(%a0: {given}) -> {given} {{
+  %zero = stablehlo.constant dense<0.0> : tensor<{element}>
+  %0 = "stablehlo.reduce_window"(%a0, %zero) ({{
+  ^bb0(%x: tensor<{element}>, %y: tensor<{element}>):
+    %1 = stablehlo.add %x, %y : tensor<{element}>
+    stablehlo.return %1 : tensor<{element}>
+  }}) {{window_dimensions = array<i64: {sizes}>, padding = dense<{padding}> : tensor<{len(shape)}x2xi64>}}
+    : ({given}, tensor<{element}>) -> {given}
+  return %0 : {given}
+}}
+"""
+
+    def values(rng: np.random.Generator, number: int, shape: Shape) -> Array:
+        return rng.integers(-2, 3, shape).astype(np.float16 if element == "f16" else np.float32)
+
+    return Case(text, ((shape, element),), ANY, 0, lambda value: np.cumsum(value, axis, np.float32), values)
+
+
 def _digits() -> Case:
     """Two convolutions, each with the larger of 2 x 2 places, and a layer that gives the shares of ten digits."""
     body = Body(((1, 28, 28, 1), "f32"), ((5, 5, 1, 8), "f32"), ((5, 5, 8, 16), "f32"), ((256, 10), "f32"))
@@ -573,6 +596,10 @@ CASES: dict[str, Case] = {
     "sort 1024x64": _sort((1024, 64)),
     "pooling 3x3 112x64": _pooling(112, 64, 3, 2),
     "pooling 2x2 224x32": _pooling(224, 32, 2, 2),
+    "cumulative sums of rows 2048x2048": _cumulative_sums((2048, 2048), 1),
+    "cumulative sums of rows 2048x2048 f16": _cumulative_sums((2048, 2048), 1, "f16"),
+    "cumulative sums of columns 2048x2048": _cumulative_sums((2048, 2048), 0),
+    "cumulative sums of 1 Mi": _cumulative_sums((1 << 20,), 0),
     "MNIST-like": _digits(),
     "transformer block": _transformer(128, 256, 4, 1024),
     "LSTM 32x8x128": _lstm(32, 8, 128),

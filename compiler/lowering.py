@@ -15,6 +15,7 @@ from .module.emit import emit_module
 from .passes.canonical.canonicalize import canonicalize, inlined
 from .passes.canonical.trip_counts import count_trips
 from .passes.decomposition.decompose import decompose
+from .passes.decomposition.scans import shorten_scans
 from .passes.decomposition.scatters import replace_scatters
 from .passes.decomposition.split import split_loops
 from .passes.dispatch.outline import entry_of, outline
@@ -44,6 +45,7 @@ def _canonical(program: Program, target: Target) -> None:
         canonicalize(function.regions[0].block)
         replace_scatters(function.regions[0].block, target)
         decompose(function.regions[0].block)
+        shorten_scans(function.regions[0].block, target)
         split_loops(function.regions[0].block, target)
         canonicalize(function.regions[0].block)
         count_trips(function.regions[0].block)

@@ -14,8 +14,7 @@ from typing import NamedTuple, cast
 
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim
-from ..ir.types import ScalarType
-from .weights import HEAVY, MOVES, iterations_of
+from .weights import HEAVY, MOVES, bits_of, iterations_of
 
 MAX_LENGTH = 1 << 16
 """Elements of a row."""
@@ -67,7 +66,7 @@ def rows_of(operation: Operation) -> RowShape | None:
     if operation.name != _REDUCE:
         return None
     found = rows_over(operation.operands[0].tensor.lengths, sorted(operation.integers("dimensions")))
-    narrow = {bits for value in operation.results if (bits := _bits(value.tensor.scalar)) < 32}
+    narrow = {bits for value in operation.results if (bits := bits_of(value.tensor.scalar)) < 32}
     return found if found is not None and found.length <= MAX_LENGTH and len(narrow) <= 1 else None
 
 
@@ -183,11 +182,7 @@ def _is_of_rows(value: Value, rows: RowShape) -> bool:
 def _fills_words(value: Value, rows: RowShape) -> bool:
     """Whether a row of a value fills whole words of memory."""
     type = value.tensor.scalar
-    return rows.length * _bits(type) % 32 == 0
-
-
-def _bits(type: ScalarType) -> int:
-    return 8 if type.kind == "bool" or (type.kind == "float" and type.bits < 8) else type.bits
+    return rows.length * bits_of(type) % 32 == 0
 
 
 def _known(value: Value) -> tuple[int, ...] | None:

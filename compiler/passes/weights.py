@@ -83,8 +83,12 @@ def lanes_of(type: ShapedType) -> int:
     element = type.element
     if not isinstance(element, ScalarType):
         return 1
-    bits = 8 if element.kind == "bool" or (element.kind == "float" and element.bits < 8) else element.bits
-    return max(32 // max(bits, 1), 1)
+    return max(32 // max(bits_of(element), 1), 1)
+
+
+def bits_of(type: ScalarType) -> int:
+    """Bits that an element takes in memory."""
+    return 8 if type.kind == "bool" or (type.kind == "float" and type.bits < 8) else type.bits
 
 
 def _element(operation: Operation) -> ScalarType | None:

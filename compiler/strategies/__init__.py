@@ -4,5 +4,5 @@ A strategy computes the elements of one operation, its hero, in its own way, ask
 and keeps the results, so that what comes before and after is fused.
 Imports: compiler.codegen, compiler.ir, what compiler.passes knows of operations, spirv, formats.
 Read: strategy, elements; contraction_grid, contraction_tile, shared_factors, workgroup_tile, cooperative_tile;
-neighbours, joining, rows, merge_sort, scatter_in_order, fourier_rows; choice.
+neighbours, joining, rows, row_scans, column_scans, merge_sort, scatter_in_order, fourier_rows; choice.
 """

@@ -11,12 +11,14 @@ from ..codegen.region import KernelRegion
 from ..codegen.target import NeedsSplitError, Target, compile_error
 from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Block
+from .column_scans import ColumnScans
 from .contraction_tile import ContractionTile
 from .cooperative_tile import CooperativeTile
 from .elements import Elements
 from .fourier_rows import FourierRows
 from .merge_sort import MergeSort
 from .neighbours import Neighbours
+from .row_scans import RowScans
 from .rows import Rows
 from .scatter_in_order import ScatterInOrder
 from .shape_class import class_of
@@ -32,6 +34,8 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     MergeSort,
     ScatterInOrder,
     Rows,
+    RowScans,
+    ColumnScans,
     Neighbours,
     Elements,
 )

@@ -25,6 +25,7 @@ from ..canonical.legacy import over_tensors
 from ..identities import identity_of, joined_by
 from ..rewrite import rewrite_named
 from ..rows import MAX_ALONE, fills_device, is_enough, rows_over
+from ..scans import scan_of
 from ..weights import iterations_of
 
 Values = Sequence[Value]
@@ -126,14 +127,14 @@ def _reduced_runs(
     size = most // run
     if size > 1:
         axis = rest[-1]
-        size = _even(shape[axis], size)
+        size = even_part(shape[axis], size)
         values = [in_parts(builder, value, axis, size, start) for value, start in zip(values, neutral, strict=True)]
         inner = [axis + 1, *(each + 1 for each in inner)]
     found = _reduce_over(builder, body, values, neutral, inner)
     return found, [axis - sum(each < axis for each in inner) for axis in rest]
 
 
-def _even(length: Dim, most: int) -> int:
+def even_part(length: Dim, most: int) -> int:
     """A size of parts that fills a length as well as one of a quarter of the most or above can."""
     if isinstance(length, Size):
         return most
@@ -347,6 +348,8 @@ def _reduce_window(builder: Builder, operation: Operation) -> Values | None:
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     if not all(value.tensor.is_static for value in (*values, operation.results[0])):
+        return None
+    if scan_of(operation) is not None:
         return None
     sizes = operation.integers("window_dimensions")
     work = math.prod((*sizes, *_shape(operation.results[0])))

@@ -23,6 +23,7 @@ from ...ir.types import I32, I64, TensorType, Type
 from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
 from ..rows import RowShape, Space, computed_of_rows, fills_device, is_long, spaces_of, spaces_over
+from ..scans import fills_words, scan_of
 from ..short_transforms import follows_element_by_element
 from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, words_of
 
@@ -119,6 +120,11 @@ class _Cluster:
         """Whether each element of an operation goes to one element of the root."""
         (user, *others) = users
         return not others and user in self.followed and follows_element_by_element(user, operation.results[0])
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether what follows element by element has its elements in the order of the root's."""
+        return all(_name(each) != "transpose" for each in self.followed)
 
     def words_with(self, operation: Operation, places: int) -> int:
         """Words that an operation takes at so many places."""
@@ -262,7 +268,8 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster, of_ro
         return False
     if len(cluster.with_operation(operation)) + 1 > MAX_BINDINGS:
         return False
-    names = {_name(user) for user in using}
+    # A scan reads each element once or twice.
+    names = {_name(user) for user in using if scan_of(user) is None}
     places = cluster.places_of(operation, using)
     if len(places) > MAX_PLACES or cluster.depth_of(operation, using) > MAX_DEPTH:
         return False
@@ -272,6 +279,11 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster, of_ro
         (result, *others) = cluster.operations[0].results
         is_whole = not others and lanes_of(result.tensor) == 1
         return not cluster.has_loop and is_whole and cluster.follows(operation, using)
+    scan = scan_of(operation)
+    if scan is not None:
+        in_order = places == {_ROOT} or (cluster.follows(operation, using) and cluster.is_in_order)
+        fills = all(fills_words(scan, each) for each in cluster.operations[0].results)
+        return in_order and fills and not cluster.has_loop
     space = None
     if name == "reduce" or cluster.has_reduction:
         rows = spaces_of([*cluster.operations, operation])
@@ -291,7 +303,7 @@ def _joins(operation: Operation, using: set[Operation], cluster: _Cluster, of_ro
     if not names & _REPEATS or space is Space.ROWS:
         return True
     # Repeated work is accepted where it is cheap, and where it is little.
-    repeats = any(_name(user) in _REPEATS - {"broadcast_in_dim"} or _grows(user) for user in using)
+    repeats = bool(names & (_REPEATS - {"broadcast_in_dim"})) or any(map(_grows, using))
     return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
 

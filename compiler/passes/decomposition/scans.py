@@ -1,0 +1,138 @@
+"""Long scans in three dispatches: what parts come to, a scan of that, and the parts with what is before each.
+
+No workgroup waits for another, which not every device lets get on meanwhile; that costs a second read of the elements,
+and is the same on every device. Elements stay in order, so that bodies need only be associative.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from ...codegen.target import Target
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, DenseElements, type_shape
+from ...ir.copying import copy_region
+from ...ir.operation import Block, Operation, Region, Value, tensor_of
+from ...ir.types import F32, I64, TensorType
+from ..canonical.legacy import over_tensors
+from ..identities import identity_of, joined_by
+from ..rewrite import rewrite_named
+from ..rows import MAX_LENGTH
+from ..scans import Scan, constant_of, scan_of
+from ..weights import lanes_of
+from .split import even_part, in_parts, sum_body
+
+Values = Sequence[Value]
+
+ROW: Final = 1 << 12
+"""Elements of a row that a few invocations scan in little time."""
+
+MAX_ROW: Final = 1 << 14
+"""Elements of a part of a longer row, at most."""
+
+COLUMN: Final = 1 << 7
+"""Elements of a column that an invocation scans in little time."""
+
+MAX_COLUMN: Final = 1 << 11
+"""Elements of a part of a longer column, at most."""
+
+
+def shorten_scans(block: Block, target: Target) -> None:
+    """Replaces scans that are too long for a kernel or fill no words, in a block and the regions inside."""
+    rewrite_named(block, {"stablehlo.reduce_window": partial(_scan, target)})
+
+
+def _scan(target: Target, builder: Builder, operation: Operation) -> Values | None:
+    scan = scan_of(operation)
+    if scan is None:
+        return None
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    body = operation.regions[0]
+    element = tensor_of(values[0]).scalar
+    narrow = joined_by(body.block) == "add" and element.kind == "float" and element.bits < 32
+    if narrow:
+        number = constant_of(starts[0])
+        assert number is not None
+        body = sum_body(builder, F32)
+        starts = [builder.constant(number, TensorType((), F32))]
+    last, zeros = len(scan.shape) - 1, [0] * len(scan.shape)
+    lanes = max(lanes_of(value.tensor) for value in operation.results)
+    length = scan.shape[last]
+    if length % lanes:
+        high = [-length % lanes if axis == last else 0 for axis in range(last + 1)]
+        fillings = [builder.constant(0, TensorType((), element))] if narrow else _neutral(builder, body, starts)
+        values = [builder.pad(each, one, zeros, high, zeros) for each, one in zip(values, fillings, strict=True)]
+    size = _part_of(scan, target)
+    if size:
+        found = _in_parts(builder, body, values, starts, scan, size)
+    elif narrow or length % lanes:
+        given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, starts, strict=True)]
+        found = _scanned(builder, body, given, starts, scan.axis, scan)
+    else:
+        return None
+    if length % lanes:
+        found = [builder.piece(each, last, 0, length) for each in found]
+    return [builder.convert(each, tensor_of(one).scalar) for each, one in zip(found, operation.results, strict=True)]
+
+
+def _part_of(scan: Scan, target: Target) -> int:
+    """Elements of the parts of a scan that keeps the target busy so only, or is too long; 0 where it stays whole."""
+    most, largest = (ROW, MAX_ROW) if scan.is_of_rows else (COLUMN, MAX_COLUMN)
+    # Each row has as many invocations as a subgroup, each invocation a few columns.
+    count = math.prod(scan.outer) if scan.is_of_rows else math.prod(scan.outer + scan.inner) // 4
+    busy = target.compute_units * 8 * (1 if scan.is_of_rows else max(target.subgroup_size, 8))
+    if scan.length <= most or (count >= busy and scan.length <= MAX_LENGTH // 2):
+        return 0
+    return even_part(scan.length, min(max(most // 2, scan.length * count // busy), largest))
+
+
+def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, scan: Scan, size: int) -> Values:
+    neutral = _neutral(builder, body, starts)
+    axis, length = scan.axis, type_shape(tensor_of(values[0]))[scan.axis]
+
+    def parts_of() -> Values:
+        """The parts; made for each that reads them, they are computed there."""
+        given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, neutral, strict=True)]
+        return [in_parts(builder, each, axis, size, one) for each, one in zip(given, neutral, strict=True)]
+
+    parts = parts_of()
+    shape = type_shape(tensor_of(parts[0]))
+    types = [TensorType((*shape[: axis + 1], *shape[axis + 2 :]), tensor_of(each).scalar) for each in parts]
+    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (axis + 1,))}
+    totals = builder.append("reduce", [*parts, *neutral], types, attributes, [copy_region(body, {})]).results
+    before = _scanned(builder, body, totals, starts, axis, scan._replace(is_exclusive=True))
+    inside = _scanned(builder, body, parts_of(), neutral, axis + 1, scan)
+    kept = [each for each in range(len(shape)) if each != axis + 1]
+    firsts = [builder.broadcast(each, shape, kept) for each in before]
+    pairs = [*inside, *firsts] if scan.is_reverse else [*firsts, *inside]
+    found = over_tensors(builder, body.block, pairs)
+    whole = (*shape[:axis], shape[axis] * size, *shape[axis + 2 :])
+    return [builder.piece(builder.reshape(each, whole), axis, 0, length) for each in found]
+
+
+def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axis: int, scan: Scan) -> Values:
+    """A scan along a dimension, in the direction of another."""
+    shape = type_shape(tensor_of(values[0]))
+    length = shape[axis]
+    far, near = (length, -1) if scan.is_exclusive else (length - 1, 0)
+    padding = [0] * (2 * len(shape))
+    padding[2 * axis : 2 * axis + 2] = (near, far) if scan.is_reverse else (far, near)
+    attributes: dict[str, Attribute] = {
+        "window_dimensions": DenseArray(I64, tuple(length if each == axis else 1 for each in range(len(shape)))),
+        "padding": DenseElements.of(np.reshape(padding, (-1, 2)), TensorType((len(shape), 2), I64)),
+    }
+    types = [tensor_of(each) for each in values]
+    return builder.append("reduce_window", [*values, *starts], types, attributes, [copy_region(body, {})]).results
+
+
+def _neutral(builder: Builder, body: Region, starts: Values) -> Values:
+    """What leaves others as they are: the initial values of bodies of which nothing else is known."""
+    element = tensor_of(starts[0]).scalar
+    identity = identity_of(joined_by(body.block), element)
+    return starts if identity is None else [builder.constant(identity, TensorType((), element))]
