@@ -30,7 +30,7 @@ from vm_programs import LOOPS, PROGRAM
 from pumice.status import DeadlineExceededError
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble
-from pumice.vm.machine_code.compiler import compiler
+from pumice.vm.machine_code.llvm import compiler
 from pumice.vm.machine_code.unit import UnitModule, unit_text
 
 SIDES = {"pumice": "pumice", "translated": "pumice, to Python only", "peer": "IREE", "plain": "plain Python"}

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Protocol
 
 from ..machine_code import function_writer as context_words
-from ..machine_code.compiler import Compiler, MachineCode, compiler, is_broken
 from ..machine_code.function_writer import OUT_OF_FUEL, Unit
 from ..machine_code.layout import Layout, callee_of
+from ..machine_code.llvm import Compiler, MachineCode, compiler, is_broken
 from ..machine_code.operations import IS_BUFFER
 from ..machine_code.settings import ASK_AGAIN, NEVER, Settings
 from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32

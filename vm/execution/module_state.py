@@ -22,8 +22,8 @@ from .watchdog import rebind
 
 # What only programs with machine code need is imported when it is used.
 if TYPE_CHECKING:
-    from ..machine_code.compiler import Compiler, MachineCode
     from ..machine_code.function_writer import Unit
+    from ..machine_code.llvm import Compiler, MachineCode
     from .machine_tier import MachineTier
 
 _MAX_DENSE_REFS: Final = 1 << 16

@@ -13,9 +13,9 @@ from ..translation.analysis import FunctionAnalysis
 from ..translation.basic_block import field_value
 from ..translation.entries import Loops, Warmth
 from ..translation.module_analysis import ModuleAnalysis
-from .compiler import Compiler, MachineCode
 from .function_writer import FunctionWriter, Unit
 from .layout import MAX_BYTES, MAX_INSTRUCTIONS, MAX_TYPES, Layout, callee_of, is_known
+from .llvm import Compiler, MachineCode
 from .operations import SUPPORT
 
 _DECLARED: Final = re.compile(r"call (\S+) (@(?:llvm\.|pumice_)[\w.]+)\(([^)]*)\)")

@@ -21,7 +21,7 @@ from pumice.status import DeadlineExceededError
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution import machine_tier
-from pumice.vm.machine_code.compiler import compiler
+from pumice.vm.machine_code.llvm import compiler
 from pumice.vm.types.buffer import VmBuffer
 
 # extensions.vmasm imports the HAL.
