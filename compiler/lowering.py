@@ -17,6 +17,7 @@ from .passes.canonical.trip_counts import count_trips
 from .passes.decomposition.decompose import decompose
 from .passes.decomposition.scans import shorten_scans
 from .passes.decomposition.scatters import replace_scatters
+from .passes.decomposition.sorts import forget_stages
 from .passes.decomposition.split import split_loops
 from .passes.dispatch.outline import entry_of, outline
 from .passes.dispatch.regions import form_regions
@@ -41,6 +42,7 @@ def _canonical(program: Program, target: Target) -> None:
     if not program.operations:
         raise program.source.error(0, "the program has no public function with a body")
     for function in program.operations:
+        forget_stages(function)
         expand_chlo(function.regions[0].block)
         canonicalize(function.regions[0].block)
         replace_scatters(function.regions[0].block, target)

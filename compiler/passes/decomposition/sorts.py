@@ -35,6 +35,15 @@ MAX_OPERANDS: Final = 5
 _SCALAR = TensorType((), I32)
 
 
+def forget_stages(function: Operation) -> None:
+    """Takes from a program's sorts what says that they are a stage of one, in place: only ``sort`` says so."""
+    for operation in function.walk():
+        if operation.name == "stablehlo.sort":
+            operation.attributes = {
+                name: value for name, value in operation.attributes.items() if name not in ("block", "runs")
+            }
+
+
 def sort(builder: Builder, operation: Operation) -> Values | None:
     """The sorted operands; equal elements stay in order."""
     if "block" in operation.attributes:
