@@ -4,23 +4,22 @@ Calling sequence: ``Builder`` → buffers, then expressions by operators and met
 ``loop`` → ``finish``.
 
 An instruction that was written before with the same operands, in a block that dominates, is not written again; integers
-and booleans that are known are computed here. Every instruction is pure but ``store``, ``atomic`` and ``load_again``:
-other loads are of buffers that the shader does not write, or of constants.
+and booleans that are known are computed here. Every instruction is pure but what ``written`` and ``write`` add, such as
+atomic instructions and stores: other loads are of buffers that the shader does not write, or of constants.
+
+Shared memory of a workgroup is in ``shared_memory``, matrices of a subgroup in ``matrices``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from .declarations import BOOL, SUBGROUP, U32, U64, Declarations, Kind, bits_of
+from .expression import Id, power_of_two_in
 from .folding import Operands, folded
 from .grammar import BuiltIn, Decoration, Op, StorageClass
 from .words import encode
-
-# GLSL.std.450, "Binary Form".
-_EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
-_FIND_UMSB: Final = 75
 
 # Scopes, and memory semantics of atomic instructions.
 _DEVICE: Final = 1
@@ -29,171 +28,6 @@ _WORKGROUP: Final = 2
 _SHARED_IN_ORDER: Final = 0x108  # AcquireRelease | WorkgroupMemory
 
 
-class Id:
-    """An expression: a result id with its type.
-
-    Operators follow Python; of integers, ``<``, ``>>``, ``//`` and ``%`` are unsigned. Numbers as operands are
-    constants of the other operand's type.
-
-    Attributes:
-        number: the result id.
-        kind: its type.
-        value: what it is, if that is known: an integer, or 0 or 1 of a boolean.
-        start: the expression that it is more than by ``distance``, modulo 2**32; itself where none is known.
-        distance: a number.
-        multiple: a power of two that it is a multiple of.
-    """
-
-    __slots__ = ("builder", "distance", "kind", "multiple", "number", "start", "value")
-
-    def __init__(self, builder: Builder, number: int, kind: Kind, value: int | None = None) -> None:
-        self.builder = builder
-        self.number = number
-        self.kind = kind
-        self.value = value
-        self.start = self
-        self.distance = 0
-        self.multiple = 1 if value is None else power_of_two_in(value)
-
-    @property
-    def key(self) -> Hashable:
-        """Equal for expressions that are known to be the same."""
-        return self.number
-
-    def __bool__(self) -> bool:
-        raise TypeError("an expression has no truth value before the shader runs")
-
-    def _binary(self, other: Operand, opcodes: dict[str, int], kind: Kind | None = None, swap: bool = False) -> Id:
-        right = other if isinstance(other, Id) else self.builder.constant(self.kind, other)
-        left, right = (right, self) if swap else (self, right)
-        return self.builder.binary(opcodes[self.kind.letter], self.kind if kind is None else kind, left, right)
-
-    def __add__(self, other: Operand) -> Id:
-        return self._binary(other, _ADD)
-
-    def __radd__(self, other: Operand) -> Id:
-        return self._binary(other, _ADD, swap=True)
-
-    def __sub__(self, other: Operand) -> Id:
-        return self._binary(other, _SUBTRACT)
-
-    def __rsub__(self, other: Operand) -> Id:
-        return self._binary(other, _SUBTRACT, swap=True)
-
-    def __mul__(self, other: Operand) -> Id:
-        return self._binary(other, _MULTIPLY)
-
-    def __rmul__(self, other: Operand) -> Id:
-        return self._binary(other, _MULTIPLY, swap=True)
-
-    def __truediv__(self, other: Operand) -> Id:
-        return self._binary(other, {"f": Op.FDiv})
-
-    def __rtruediv__(self, other: Operand) -> Id:
-        return self._binary(other, {"f": Op.FDiv}, swap=True)
-
-    def __floordiv__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.UDiv})
-
-    def __mod__(self, other: Operand) -> Id:
-        if other == 1:
-            return self.builder.constant(self.kind, 0)
-        return self._binary(other, {"u": Op.UMod})
-
-    def __and__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
-
-    def __or__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.BitwiseOr, "b": Op.LogicalOr})
-
-    def __xor__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
-
-    def __lshift__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ShiftLeftLogical})
-
-    def __rshift__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ShiftRightLogical})
-
-    def shifted_signed(self, other: Operand) -> Id:
-        """Shifted to the right with copies of the sign."""
-        return self._binary(other, {"u": Op.ShiftRightArithmetic})
-
-    def __invert__(self) -> Id:
-        if self.kind.letter == "b":
-            if self.value is not None:
-                return self.builder.boolean(not self.value)
-            return self.builder.emit(Op.LogicalNot, BOOL, self)
-        return self.builder.emit(Op.Not, self.kind, self)
-
-    def __neg__(self) -> Id:
-        return self.builder.emit(Op.FNegate if self.kind.letter == "f" else Op.SNegate, self.kind, self)
-
-    def __lt__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL)
-
-    def __le__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL)
-
-    def __gt__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL, swap=True)
-
-    def __ge__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL, swap=True)
-
-    def below(self, other: Operand) -> Id:
-        """Whether it is less, both as signed integers."""
-        return self._binary(other, {"u": Op.SLessThan}, BOOL)
-
-    def equals(self, other: Operand) -> Id:
-        """Whether both are equal; NaN equals nothing."""
-        return self._binary(other, {"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
-
-    def differs(self, other: Operand) -> Id:
-        """Whether they are not equal; NaN differs from everything."""
-        return self._binary(other, {"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
-
-    def select(self, then: Operand, otherwise: Operand) -> Id:
-        """``then`` where this boolean holds; one of the two at least is an expression."""
-        if not isinstance(then, Id):
-            assert isinstance(otherwise, Id)
-            then = self.builder.constant(otherwise.kind, then)
-        if not isinstance(otherwise, Id):
-            otherwise = self.builder.constant(then.kind, otherwise)
-        if self.value is not None:
-            return then if self.value else otherwise
-        if then.number == otherwise.number:
-            return then
-        found = self.builder.emit(Op.Select, then.kind, self, then, otherwise)
-        found.multiple = min(then.multiple, otherwise.multiple)
-        return found
-
-    def bits(self, kind: Kind) -> Id:
-        """The same bits as another type."""
-        return self if kind == self.kind else self.builder.emit(Op.Bitcast, kind, self)
-
-    def convert(self, opcode: int, kind: Kind) -> Id:
-        """A conversion instruction's result."""
-        return self if kind == self.kind else self.builder.emit(opcode, kind, self)
-
-    def function(self, name: str) -> Id:
-        """``round_even``, ``trunc``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
-        return self.builder.extended(_EXTENDED[name], self.kind, self)
-
-    def highest_bit(self) -> Id:
-        """Position of the highest bit that is set in 32, all ones if there is none."""
-        return self.builder.extended(_FIND_UMSB, U32, self)
-
-
-def power_of_two_in(value: int) -> int:
-    """The largest power of two that a number is a multiple of, 2**32 at most."""
-    return min(value & -value, 1 << 32) if value else 1 << 32
-
-
-Operand: TypeAlias = Id | int | float | bool
-_ADD: Final = {"u": Op.IAdd, "s": Op.IAdd, "f": Op.FAdd}
-_SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
-_MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
 _MASK: Final = 0xFFFFFFFF
 _ADDING: Final = frozenset({Op.IAdd, Op.ISub, Op.IMul, Op.UMod})
 _POINTER: Final = Kind("pointer", 32)
@@ -204,17 +38,18 @@ class Builder:
     """A module with one compute shader, written from the first instruction to the last.
 
     Attributes:
+        declarations: what the module declares ahead of the function.
         size: words of instructions so far.
         contracts: whether sums of products may be fused from here on.
         loaded: the buffers that are read.
     """
 
     def __init__(self) -> None:
-        self._declared = Declarations()
+        self.declarations = Declarations()
         self._body: list[int] = []
         self._constants: dict[tuple[Kind, int], Id] = {}
         self._scopes: list[dict[Hashable, Any]] = [{}]
-        self._first_label = self._label = self._declared.fresh()
+        self._first_label = self._label = self.declarations.fresh()
         self.contracts = False
         self.loaded: set[int] = set()
 
@@ -233,7 +68,7 @@ class Builder:
         """A constant of these bits."""
         found = self._constants.get((kind, bits))
         if found is None:
-            number = self._declared.constant(kind, bits)
+            number = self.declarations.constant(kind, bits)
             found = self._constants[(kind, bits)] = Id(self, number, kind, None if kind.letter == "f" else bits)
         return found
 
@@ -261,7 +96,7 @@ class Builder:
 
     def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
         """The result of an instruction, written unless it is known; numbers among the operands are literals."""
-        return self._emit(opcode, self._declared.type(kind), kind, *operands)
+        return self._emit(opcode, self.declarations.type(kind), kind, *operands)
 
     def _emit(self, opcode: int, type: int, kind: Kind, *operands: Id | int) -> Id:
         key = (opcode, type, *[operand.number if isinstance(operand, Id) else operand for operand in operands])
@@ -271,13 +106,24 @@ class Builder:
             if found is not None:
                 break
         else:
-            found = Id(self, self._declared.fresh(), kind)
+            found = Id(self, self.declarations.fresh(), kind)
             self._body += (opcode | len(key) + 1 << 16, type, found.number, *key[2:])
             if opcode in _ROUNDED and not self.contracts:
-                self._declared.decorate(found.number, Decoration.NoContraction)
+                self.declarations.decorate(found.number, Decoration.NoContraction)
             self._scopes[-1][key] = found
         assert isinstance(found, Id)
         return found
+
+    def written(self, opcode: int, kind: Kind, *operands: Id) -> Id:
+        """The result of an instruction that is written each time, since it is not the same each time."""
+        found = Id(self, self.declarations.fresh(), kind)
+        numbers = (operand.number for operand in operands)
+        self._body += encode(opcode, self.declarations.type(kind), found.number, *numbers)
+        return found
+
+    def write(self, opcode: int, *operands: Id) -> None:
+        """An instruction without a result."""
+        self._body += encode(opcode, *(operand.number for operand in operands))
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """An instruction of two operands, computed here where they are known; sums with numbers add these up."""
@@ -340,7 +186,7 @@ class Builder:
 
     def _binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         if left.value is None and right.value is None:
-            return self._emit(opcode, self._declared.type(kind), kind, left, right)
+            return self._emit(opcode, self.declarations.type(kind), kind, left, right)
         found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
         if isinstance(found, int):
             return self.constant_bits(kind, found)
@@ -350,20 +196,20 @@ class Builder:
 
     def shuffled(self, value: Id, lane: Id) -> Id:
         """What another invocation of the subgroup, all of which are here, has for a value."""
-        self._declared.require("GroupNonUniformShuffle")
+        self.declarations.require("GroupNonUniformShuffle")
         return self.emit(Op.GroupNonUniformShuffle, value.kind, self.word(SUBGROUP), value, lane)
 
     def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
         """The result of an instruction of GLSL.std.450."""
-        return self.emit(Op.ExtInst, kind, self._declared.extended, instruction, *operands)
+        return self.emit(Op.ExtInst, kind, self.declarations.extended, instruction, *operands)
 
     def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
         """Low and high word of an extended product, or sum and carry: instructions that give a structure of two."""
-        structure = self._declared.type_of(Op.TypeStruct, self._declared.type(U32), self._declared.type(U32))
+        structure = self.declarations.type_of(Op.TypeStruct, self.declarations.type(U32), self.declarations.type(U32))
         key = (opcode, left.number, right.number)
         number = self.known(key)
         if number is None:
-            number = self._declared.fresh()
+            number = self.declarations.fresh()
             self._body += encode(opcode, structure, number, left.number, right.number)
             self.keep(key, number)
         return self.emit(Op.CompositeExtract, U32, number, 0), self.emit(Op.CompositeExtract, U32, number, 1)
@@ -373,10 +219,11 @@ class Builder:
     def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
         """A storage buffer of words in set 0, read or written; what is shared may be the memory of another."""
         access = Decoration.NonReadable if is_written else Decoration.NonWritable
-        return self._declared.buffer(binding, name, Decoration.Aliased if is_shared else access)
+        return self.declarations.buffer(binding, name, Decoration.Aliased if is_shared else access)
 
-    def _place(self, storage: int, variable: int, *indices: Id) -> Id:
-        pointer = self._declared.pointer(storage, self._declared.type(U32))
+    def place(self, storage: int, kind: Kind, variable: int, *indices: Id) -> Id:
+        """A pointer to a part of a variable."""
+        pointer = self.declarations.pointer(storage, self.declarations.type(kind))
         return self._emit(Op.AccessChain, pointer, _POINTER, variable, *indices)
 
     def parameter(self, number: int, count: int) -> Id:
@@ -384,7 +231,7 @@ class Builder:
         return self.emit(
             Op.Load,
             U32,
-            self._place(StorageClass.PushConstant, self._declared.push_constants(count), self.word(number)),
+            self.place(StorageClass.PushConstant, U32, self.declarations.push_constants(count), self.word(number)),
         )
 
     def load(self, buffer: int, index: Id) -> Id:
@@ -394,7 +241,7 @@ class Builder:
         if known is not None:
             assert isinstance(known, Id)
             return known
-        return self.emit(Op.Load, U32, self._place(StorageClass.StorageBuffer, buffer, self.word(0), index))
+        return self.emit(Op.Load, U32, self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index))
 
     def load_ahead(self, buffer: int, first: Id, width: int) -> None:
         """Loads 2, 4 or 8 neighbouring words of a buffer at once, whose loads cost nothing from here on.
@@ -416,14 +263,12 @@ class Builder:
             self.keep(("loaded", buffer, (first + position).number), word)
 
     def _place_of(self, kind: Kind, buffer: int, index: Id) -> Id:
-        variable, zero = self._declared.view(buffer, kind), self.word(0)
-        pointer = self._declared.pointer(StorageClass.StorageBuffer, self._declared.type(kind))
-        return self._emit(Op.AccessChain, pointer, _POINTER, variable, zero, index)
+        return self.place(StorageClass.StorageBuffer, kind, self.declarations.view(buffer, kind), self.word(0), index)
 
     def store(self, buffer: int, index: Id, value: Id) -> None:
         """Writes a word of a buffer."""
-        place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
-        self._body += encode(Op.Store, place.number, value.number)
+        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        self.write(Op.Store, place, value)
 
     def store_wide(self, buffer: int, first: Id, values: Sequence[Id]) -> None:
         """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their number."""
@@ -432,23 +277,17 @@ class Builder:
     def _store_vector(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
         kind = Kind("u", 32, len(values))
         vector = self.emit(Op.CompositeConstruct, kind, *values)
-        self._body += encode(Op.Store, self._place_of(kind, buffer, index).number, vector.number)
+        self.write(Op.Store, self._place_of(kind, buffer, index), vector)
 
     def atomic(self, opcode: int, buffer: int, index: Id, value: Id) -> Id:
         """A word of a buffer as it was before an atomic instruction such as ``AtomicIAdd`` changed it by a value."""
-        place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
-        found = Id(self, self._declared.fresh(), U32)
-        scope, order = self.word(_DEVICE), self.word(_RELAXED)
-        operands = (place.number, scope.number, order.number, value.number)
-        self._body += encode(opcode, self._declared.type(U32), found.number, *operands)
-        return found
+        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        return self.written(opcode, U32, place, self.word(_DEVICE), self.word(_RELAXED), value)
 
     def load_again(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that the shader writes, as this invocation left it."""
-        place = self._place(StorageClass.StorageBuffer, buffer, self.word(0), index)
-        found = Id(self, self._declared.fresh(), U32)
-        self._body += encode(Op.Load, self._declared.type(U32), found.number, place.number)
-        return found
+        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        return self.written(Op.Load, U32, place)
 
     def load_vector(self, kind: Kind, buffer: int, index: Id) -> Id:
         """A vector of words, or of pairs of words, of a buffer that is read, by its number among such vectors."""
@@ -459,92 +298,17 @@ class Builder:
         """Writes four neighbouring words of a buffer, by the number of the four."""
         self._store_vector(buffer, index, values)
 
-    # -- matrices of a subgroup ------------------------------------------------------------------------
-
-    def matrix(self, component: Kind, rows: int, columns: int, use: int) -> Kind:
-        """The type of matrices that a subgroup has together (``VK_KHR_cooperative_matrix``); use 0, 1 or 2 of a b c."""
-        return self._declared.matrix(component, rows, columns, use)
-
-    def zero_matrix(self, kind: Kind) -> Id:
-        """A matrix of zeros."""
-        return self.emit(Op.CompositeConstruct, kind, self.constant(kind._replace(width=1), 0))
-
-    def load_matrix(self, kind: Kind, array: int, first: Id, pitch: int, is_column_major: bool) -> Id:
-        """A matrix from shared fours of words; ``first`` and ``pitch``, from a row or column to the next, in words."""
-        found = Id(self, self._declared.fresh(), kind)
-        operands = (self._shared_place(array, first, 4), self.word(is_column_major), self.word(pitch // 4))
-        numbers = (each.number for each in operands)
-        self._body += encode(Op.CooperativeMatrixLoadKHR, self._declared.type(kind), found.number, *numbers)
-        return found
-
-    def store_matrix(self, matrix: Id, array: int, first: Id, pitch: int) -> None:
-        """Writes a matrix to shared fours of words, row by row."""
-        operands = (self._shared_place(array, first, 4), matrix, self.word(0), self.word(pitch // 4))
-        self._body += encode(Op.CooperativeMatrixStoreKHR, *(each.number for each in operands))
-
-    def multiplied(self, left: Id, right: Id, total: Id) -> Id:
-        """A sum of matrices with a product of two."""
-        letters = [each.kind.letter == "s" for each in (left, right, total, total)]
-        signs = sum(bit << number for number, bit in enumerate(letters))
-        return self.emit(Op.CooperativeMatrixMulAddKHR, total.kind, left, right, total, *([signs] if signs else []))
-
     # -- other invocations of the workgroup ------------------------------------------------------------
-
-    def shared(self, words: int) -> int:
-        """The memory of a workgroup: so many words."""
-        return self._declared.shared(words)
-
-    def load_shared(self, memory: int, index: Id) -> Id:
-        """A word of a workgroup's memory, as it is now."""
-        found = Id(self, self._declared.fresh(), U32)
-        place = self._place_shared(memory, index)
-        self._body += encode(Op.Load, self._declared.type(U32), found.number, place.number)
-        return found
-
-    def store_shared(self, memory: int, index: Id, value: Id) -> None:
-        """Writes a word of a workgroup's memory."""
-        self._body += encode(Op.Store, self._place_shared(memory, index).number, value.number)
-
-    def _place_shared(self, memory: int, index: Id) -> Id:
-        pointer = self._declared.pointer(StorageClass.Workgroup, self._declared.type(U32))
-        return self._emit(Op.AccessChain, pointer, _POINTER, memory, index)
-
-    def shared_quads(self, words: int) -> int:
-        """An array of so many words, a multiple of four, that the invocations of a workgroup share."""
-        return self._declared.shared_quads(words // 4)
-
-    def read_shared(self, array: int, index: Id, width: int) -> list[Id]:
-        """1 or 4 neighbouring words of a shared array, the index a multiple of their number; read each time."""
-        kind = Kind("u", 32, width)
-        found = Id(self, self._declared.fresh(), kind)
-        place = self._shared_place(array, index, width)
-        self._body += encode(Op.Load, self._declared.type(kind), found.number, place.number)
-        return [found] if width == 1 else [self.emit(Op.CompositeExtract, U32, found, each) for each in range(width)]
-
-    def write_shared(self, array: int, index: Id, values: Sequence[Id]) -> None:
-        """Writes 1 or 4 neighbouring words of a shared array, the index a multiple of their number."""
-        kind = Kind("u", 32, len(values))
-        value = values[0] if len(values) == 1 else self.emit(Op.CompositeConstruct, kind, *values)
-        self._body += encode(Op.Store, self._shared_place(array, index, len(values)).number, value.number)
-
-    def _shared_place(self, array: int, index: Id, width: int) -> Id:
-        pointer = self._declared.pointer(StorageClass.Workgroup, self._declared.type(Kind("u", 32, width)))
-        inner = () if width == 4 else (index % 4,)
-        return self._emit(Op.AccessChain, pointer, _POINTER, array, self.quotient(index, 4), *inner)
 
     def barrier(self) -> None:
         """Waits for all invocations of the workgroup, whose writes to its memory are seen afterwards."""
-        scope, order = self.word(_WORKGROUP), self.word(_SHARED_IN_ORDER)
-        self._body += encode(Op.ControlBarrier, scope.number, scope.number, order.number)
+        scope = self.word(_WORKGROUP)
+        self.write(Op.ControlBarrier, scope, scope, self.word(_SHARED_IN_ORDER))
 
     def exchanged(self, value: Id, distance: int) -> Id:
         """The value of the invocation of the subgroup whose number differs in the bits of a distance."""
-        self._declared.require("GroupNonUniformShuffle")
-        scope = self.word(SUBGROUP)
-        found = Id(self, self._declared.fresh(), value.kind)
-        operands = (scope.number, value.number, self.word(distance).number)
-        self._body += encode(Op.GroupNonUniformShuffleXor, self._declared.type(value.kind), found.number, *operands)
-        return found
+        self.declarations.require("GroupNonUniformShuffle")
+        return self.written(Op.GroupNonUniformShuffleXor, value.kind, self.word(SUBGROUP), value, self.word(distance))
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
         """A word of a constant table; zero for one without words, which is in code that does not run."""
@@ -554,17 +318,17 @@ class Builder:
             return self.word(table[index.value])
         if len(set(table)) == 1:
             return self.word(table[0])
-        return self.emit(Op.Load, U32, self._place(StorageClass.Private, self._declared.table(table), index))
+        return self.emit(Op.Load, U32, self.place(StorageClass.Private, U32, self.declarations.table(table), index))
 
     def subgroup(self) -> Id:
         """The number of the subgroup in its workgroup."""
-        self._declared.require("GroupNonUniform")
-        return self.emit(Op.Load, U32, self._declared.input(U32, BuiltIn.SubgroupId))
+        self.declarations.require("GroupNonUniform")
+        return self.emit(Op.Load, U32, self.declarations.input(U32, BuiltIn.SubgroupId))
 
     def built_in(self, name: str) -> tuple[Id, Id, Id]:
         """The three components of ``WorkgroupId``, ``LocalInvocationId``, …"""
         vector = Kind("u", 32, 3)
-        loaded = self.emit(Op.Load, vector, self._declared.input(vector, getattr(BuiltIn, name)))
+        loaded = self.emit(Op.Load, vector, self.declarations.input(vector, getattr(BuiltIn, name)))
         x, y, z = (self.emit(Op.CompositeExtract, U32, loaded, index) for index in range(3))
         return x, y, z
 
@@ -580,7 +344,7 @@ class Builder:
         """What one of two functions gives, each run in a block of its own."""
         if condition.value is not None:
             return list(then() if condition.value else otherwise())
-        first, second, merge = self._declared.fresh(), self._declared.fresh(), self._declared.fresh()
+        first, second, merge = self.declarations.fresh(), self.declarations.fresh(), self.declarations.fresh()
         self._body += encode(Op.SelectionMerge, merge, 0)
         self._body += encode(Op.BranchConditional, condition.number, first, second)
         sides: list[tuple[Sequence[Id], int]] = []
@@ -598,8 +362,8 @@ class Builder:
             if a.number == b.number:
                 found.append(a)
                 continue
-            found.append(Id(self, self._declared.fresh(), a.kind))
-            phi = (self._declared.type(a.kind), found[-1].number, a.number, left_label, b.number, right_label)
+            found.append(Id(self, self.declarations.fresh(), a.kind))
+            phi = (self.declarations.type(a.kind), found[-1].number, a.number, left_label, b.number, right_label)
             self._body += encode(Op.Phi, *phi)
         return found
 
@@ -614,15 +378,16 @@ class Builder:
 
     def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
         """Values that ``step`` changes, once at least, and again as long as the condition that it gives holds."""
-        header, body, latch, merge = (self._declared.fresh() for _ in range(4))
+        header, body, latch, merge = (self.declarations.fresh() for _ in range(4))
         before = self._label
         self._body += encode(Op.Branch, header)
         self._block(header)
-        values = [Id(self, self._declared.fresh(), start.kind) for start in starts]
+        values = [Id(self, self.declarations.fresh(), start.kind) for start in starts]
         back_edges = []
         for value, start in zip(values, starts, strict=True):
             back_edges.append(len(self._body) + 5)
-            self._body += encode(Op.Phi, self._declared.type(value.kind), value.number, start.number, before, 0, latch)
+            type = self.declarations.type(value.kind)
+            self._body += encode(Op.Phi, type, value.number, start.number, before, 0, latch)
         self._body += encode(Op.LoopMerge, merge, latch, 0)
         self._body += encode(Op.Branch, body)
         self._block(body)
@@ -641,4 +406,4 @@ class Builder:
 
     def finish(self, name: str, workgroup_size: tuple[int, int, int]) -> bytes:
         """The module, with an entry point of this name."""
-        return self._declared.module(name, workgroup_size, self._first_label, self._body)
+        return self.declarations.module(name, workgroup_size, self._first_label, self._body)

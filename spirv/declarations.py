@@ -177,12 +177,6 @@ class Declarations:
         self._names += encode(Op.Name, found, *string_words(name))
         return found
 
-    def shared_quads(self, quads: int) -> int:
-        """The variable of an array of four words each that a workgroup shares; another one each time."""
-        element = self.type(Kind("u", 32, 4))
-        type = self.type_of(Op.TypeArray, element, self.constant(U32, quads))
-        return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
-
     def push_constants(self, count: int) -> int:
         """The variable of push constants: a structure of so many words."""
         found = self._known.get(("push constants",))
@@ -208,9 +202,9 @@ class Declarations:
             found = self._known[key] = self._variable(pointer, StorageClass.Private, composite)
         return found
 
-    def shared(self, words: int) -> int:
-        """The variable of a workgroup's memory: so many words."""
-        type = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, words))
+    def shared(self, element: Kind, count: int) -> int:
+        """The variable of an array that a workgroup shares; another one each time."""
+        type = self.type_of(Op.TypeArray, self.type(element), self.constant(U32, count))
         return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
 
     def input(self, kind: Kind, built_in: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from . import exponentials, trigonometry
 from .floats import FloatPair, Floats
 from .scalars import Complex

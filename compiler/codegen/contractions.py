@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size, is_at_least, product, quotient

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F32, F64, U32, U64
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..ir.types import ScalarType
 from .integers import extended, low_word

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim, Size, is_at_least
 from ..ir.types import ScalarType

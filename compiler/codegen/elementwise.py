@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..ir.attributes import EnumAttr
 from ..ir.operation import Operation
 from ..ir.types import ScalarType

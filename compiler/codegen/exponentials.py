@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F32
+from ...spirv.expression import Id
 from .floats import FloatPair, Floats, logarithm_of_two
 
 _LN2: Final = logarithm_of_two()

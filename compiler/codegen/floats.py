@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F32, U32, Kind
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from .scalars import Scalars
 

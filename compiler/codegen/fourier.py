@@ -6,7 +6,7 @@ import cmath
 import math
 from collections.abc import Sequence
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from . import complex_math
 from .scalars import Complex
 

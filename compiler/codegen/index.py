@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..ir.sizes import Dim
 from .lengths import KernelBuilder
 

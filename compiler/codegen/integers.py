@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...spirv.builder import Builder, Id
+from ...spirv.builder import Builder
 from ...spirv.declarations import U32, U64
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..ir.types import ScalarType
 from .scalars import Scalar, Scalars, as_id, is_signed

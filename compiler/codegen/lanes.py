@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ...spirv.builder import Builder, Id
+from ...spirv.builder import Builder
 from ...spirv.declarations import U32
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 
 _SIGN = 1 << 31

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ...spirv.builder import Builder, Id
+from ...spirv.builder import Builder
 from ...spirv.declarations import U32, U64, Kind
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..ir.sizes import Dim
 from .lanes import Lane, arithmetic, multiple

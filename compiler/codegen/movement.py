@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from ...spirv.builder import Id
 from ...spirv.declarations import U32
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..ir.attributes import DenseElements, StructAttr
 from ..ir.operation import Operation, Value

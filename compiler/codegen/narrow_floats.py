@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F16, F32, U32, Kind
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 
 _HALVES: Final = Kind("f", 16, 2)

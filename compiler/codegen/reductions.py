@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim, Size, number_of, product
 from . import complex_math

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim, Size, is_at_least, upper_bound
 from ..ir.types import ScalarType, ShapedType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F32
+from ...spirv.expression import Id
 from ..ir.types import F32 as F32_TYPE
 from ..ir.types import F64 as F64_TYPE
 from ..ir.types import ScalarType

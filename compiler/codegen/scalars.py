@@ -20,8 +20,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F32, F64, U32, U64, Kind
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..ir.sizes import Dim
 from ..ir.types import ScalarType

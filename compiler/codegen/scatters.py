@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Final
 
-from ...spirv.builder import Id
 from ...spirv.declarations import F32
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from .floats import FloatPair, Floats
 from .wide_integers import leading_zeros, product

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...spirv.builder import Builder, Id, Operand
 from ...spirv.declarations import U32, Kind
+from ...spirv.expression import Arithmetic, Id, Operand
 from ...spirv.grammar import Op
 
 PAIR: Final = Kind("pair", 64)
@@ -25,7 +25,7 @@ class Pair(Id):
         self.high = high
 
     @staticmethod
-    def of(builder: Builder, value: int) -> Pair:
+    def of(builder: Arithmetic, value: int) -> Pair:
         """A constant."""
         return Pair(builder.word(value), builder.word(value >> 32))
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.contractions import operands_along, products_per_element, working_type
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split

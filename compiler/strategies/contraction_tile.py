@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.contractions import Products, products_of, result_of, summed
 from ..codegen.elements import Frame, scalar_of
 from ..codegen.index import Index, split

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv import matrices
 from ...spirv.declarations import F16, F32, S8, S32, U8, U32, Kind
+from ...spirv.expression import Id
+from ...spirv.shared_memory import SharedMemory
 from ..codegen.contractions import products_of, result_of, working_type
 from ..codegen.elements import scalar_of
 from ..codegen.kernel import Kernel
@@ -159,9 +161,9 @@ class CooperativeTile(Strategy):
             subgroup % self.across * (self.n * self.columns),
         )
         kinds = (
-            builder.matrix(_KINDS[matrix.a], self.m, self.k, 0),
-            builder.matrix(_KINDS[matrix.b], self.k, self.n, 1),
-            builder.matrix(_KINDS[matrix.result], self.m, self.n, 2),
+            matrices.matrix(builder, _KINDS[matrix.a], self.m, self.k, 0),
+            matrices.matrix(builder, _KINDS[matrix.b], self.k, self.n, 1),
+            matrices.matrix(builder, _KINDS[matrix.result], self.m, self.n, 2),
         )
 
         def loaded(side: int, buffer: Id, first: int, count: int, length: int) -> list[Id]:
@@ -172,7 +174,7 @@ class CooperativeTile(Strategy):
                 row, inner = (start, builder.word(first)) if shared.is_along_depth else (builder.word(first), start)
                 at = shared.size * buffer + row * shared.pitch + builder.quotient(inner, lanes)
                 is_column_major = shared.is_along_depth == (side == 1)
-                found.append(builder.load_matrix(kinds[side], shared.array, at, shared.pitch, is_column_major))
+                found.append(matrices.load(kinds[side], shared.memory, at, shared.pitch, is_column_major))
             return found
 
         def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:
@@ -184,21 +186,23 @@ class CooperativeTile(Strategy):
                 for row, one in enumerate(left):
                     for column, other in enumerate(right):
                         at = row * self.columns + column
-                        found[at] = builder.multiplied(one, other, found[at])
+                        found[at] = matrices.multiplied(one, other, found[at])
             return list(found)
 
-        zeros: list[Scalar] = [builder.zero_matrix(kinds[2])] * (self.rows * self.columns)
+        zeros: list[Scalar] = [matrices.zeros(builder, kinds[2])] * (self.rows * self.columns)
         sums = [as_id(each) for each in pipelined(shader, hero, factors, self.depth, zeros, multiplied)]
         pitch = sides.columns + 4
-        staged = builder.shared_quads(sides.rows * pitch)
+        staged = SharedMemory(builder, sides.rows * pitch, 4)
         for row in range(self.rows):
             for column in range(self.columns):
                 at = (starts[0] + row * self.m) * pitch + starts[1] + column * self.n
-                builder.store_matrix(sums[row * self.columns + column], staged, at, pitch)
+                matrices.store(sums[row * self.columns + column], staged, at, pitch)
         builder.barrier()
         return self._elements(shader, hero, place, staged, pitch)
 
-    def _elements(self, shader: Shader, hero: Operation, place: TilePlace, staged: int, pitch: int) -> list[Scalar]:
+    def _elements(
+        self, shader: Shader, hero: Operation, place: TilePlace, staged: SharedMemory, pitch: int
+    ) -> list[Scalar]:
         """An invocation's elements of the sums of its workgroup."""
         rows, columns = len(place.tile), len(place.tile[0])
         working, type = working_type(scalar_of(hero.result)), scalar_of(hero.result)
@@ -206,11 +210,7 @@ class CooperativeTile(Strategy):
         for row in range(rows):
             at = (place.down * rows + row) * pitch + place.across * columns
             width = 4 if columns % 4 == 0 else 1
-            words = [
-                word
-                for first in range(0, columns, width)
-                for word in shader.builder.read_shared(staged, at + first, width)
-            ]
+            words = [word for first in range(0, columns, width) for word in staged.load(at + first, width)]
             found += [shader.scalars.from_words(working, [word]) for word in words]
         return [result_of(shader.frame, type, each) for each in found]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen import movement, scatters
 from ..codegen.elements import Frame, scalar_of, shape_of
 from ..codegen.index import Index

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.complex_math import scale
 from ..codegen.elements import Frame, scalar_of, shape_of
 from ..codegen.fourier import transformed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-from ...spirv.builder import Id
 from ...spirv.declarations import BOOL, U32, Kind
+from ...spirv.expression import Id
 from ...spirv.grammar import Op
 from ..codegen import complex_math
 from ..codegen.elements import Frame, scalar_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import split
 from ..codegen.kernel import Kernel, Workload

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index
 from ..codegen.kernel import Kernel

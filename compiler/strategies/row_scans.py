@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
+from ...spirv.shared_memory import SharedMemory
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
@@ -114,7 +115,7 @@ class _Writer:
         self._local = self._builder.built_in("LocalInvocationId")[0]
         self._place = self._local % parameters.invocations
         self._join = join_towards_end(self._shader, self._operation, self._scan)
-        self._memory = -1
+        self._memory: SharedMemory | None = None
         self._exchanges = 0
 
     def kernel(self) -> Kernel:
@@ -196,18 +197,17 @@ class _Writer:
             given = [[builder.shuffled(word, lane) for word in words] for lane in lanes]
             return [of_words(scalars, values, each) for each in given]
         size = self._share.invocations * self._share.rows
-        if self._memory < 0:
-            self._memory = builder.shared(2 * size * len(words))
+        memory = self._memory = self._memory or SharedMemory(builder, 2 * size * len(words))
         # One half of the memory after the other: what was shared before the last barrier may still be read.
         self._exchanges += 1
         first = size * len(words) * (self._exchanges % 2)
         for position, word in enumerate(words):
-            builder.store_shared(self._memory, self._local * len(words) + (first + position), word)
+            memory.store(self._local * len(words) + (first + position), [word])
         builder.barrier()
 
         def shared(place: Id) -> list[Id]:
             positions = range(first, first + len(words))
-            return [builder.load_shared(self._memory, place * len(words) + position) for position in positions]
+            return [memory.load(place * len(words) + position)[0] for position in positions]
 
         return [of_words(scalars, values, shared(place)) for place in places]
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
+from ...spirv.shared_memory import SharedMemory
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
@@ -119,7 +120,7 @@ class _Writer:
         self._local = local
         self._place = local % parameters.invocations if parameters.rows > 1 else local
         self._reductions = 0
-        self._memory: tuple[int, int] | None = None
+        self._memory: tuple[SharedMemory, int] | None = None
 
     def kernel(self) -> Kernel:
         builder, share = self._builder, self._share
@@ -222,7 +223,7 @@ class _Writer:
         words = words_of_values(scalars, values)
         places = self._share.invocations * self._share.rows // distance
         if self._memory is None or self._memory[1] < len(words):
-            self._memory = builder.shared(2 * places * len(words)), len(words)
+            self._memory = SharedMemory(builder, 2 * places * len(words)), len(words)
         memory = self._memory[0]
         if distance == 1:
             # Without exchanges: pairs of what was joined before, through one half of the memory after the other.
@@ -257,18 +258,18 @@ class _Writer:
         self._reductions += 1
         return words * (self._reductions % 2)
 
-    def _put(self, memory: int, first: int, place: Id, words: Sequence[Id]) -> None:
+    def _put(self, memory: SharedMemory, first: int, place: Id, words: Sequence[Id]) -> None:
         self._put_only(memory, first, place, words)
         self._builder.barrier()
 
-    def _put_only(self, memory: int, first: int, place: Id, words: Sequence[Id]) -> None:
+    def _put_only(self, memory: SharedMemory, first: int, place: Id, words: Sequence[Id]) -> None:
         for position, word in enumerate(words):
-            self._builder.store_shared(memory, place * len(words) + (first + position), word)
+            memory.store(place * len(words) + (first + position), [word])
 
-    def _got(self, memory: int, first: int, place: Id, like: Values) -> list[Scalar]:
+    def _got(self, memory: SharedMemory, first: int, place: Id, like: Values) -> list[Scalar]:
         scalars = self._shader.scalars
         count = len(words_of_values(scalars, like))
-        words = [self._builder.load_shared(memory, place * count + (first + position)) for position in range(count)]
+        words = [memory.load(place * count + (first + position))[0] for position in range(count)]
         return of_words(scalars, like, words)
 
     # -- the elements of a row -------------------------------------------------------------------------

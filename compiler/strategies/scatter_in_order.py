@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.elements import scalar_of
 from ..codegen.index import split
 from ..codegen.kernel import Kernel

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
+from ...spirv.shared_memory import SharedMemory
 from ..codegen.contractions import MAX_IN_ORDER, Products, depth_of, summed
 from ..codegen.conversions import convert
 from ..codegen.elements import scalar_of, shape_of
@@ -39,7 +40,7 @@ class SharedFactors:
 
     Attributes:
         operand: 0 or 1.
-        array: in shared memory.
+        memory: that they are in.
         pitch: words from one row of it to the next.
         is_along_depth: whether successive products lie side by side there.
         size: words of one buffer.
@@ -67,7 +68,7 @@ class SharedFactors:
         rows, row = (self._side, self._depth) if self.is_along_depth else (self._depth, self._side)
         self.pitch = pitch_of(row, element)
         self.size = rows * self.pitch
-        self.array = shader.builder.shared_quads(2 * self.size)
+        self.memory = SharedMemory(shader.builder, 2 * self.size, _QUAD)
 
     def _are_neighbours(self) -> bool:
         """Whether factors of successive products lie side by side in the operand."""
@@ -125,13 +126,13 @@ class SharedFactors:
             if self._is_read_along_depth and not self.is_along_depth:
                 for each, word in enumerate(words):
                     at = self.size * buffer + (product + each) * self.pitch + place
-                    self._builder.write_shared(self.array, at, [word])
+                    self.memory.store(at, [word])
                 continue
             row, inner = (place, product) if self.is_along_depth else (product, place)
             at = (
                 self.size * buffer + row * self.pitch + self._builder.quotient(inner, 32 // storage_bits(self._element))
             )
-            self._builder.write_shared(self.array, at, words)
+            self.memory.store(at, words)
 
 
 def pitch_of(length: int, element: ScalarType) -> int:

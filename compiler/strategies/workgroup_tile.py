@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.builder import Id
+from ...spirv.expression import Id
 from ..codegen.contractions import products_of, result_of, working_type
 from ..codegen.elements import scalar_of
 from ..codegen.kernel import Kernel
@@ -82,7 +82,6 @@ class WorkgroupTile(Strategy):
         hero = contraction_in(region)
         assert hero is not None
         shader, grid = Shader(region), self._grid(hero)
-        builder = shader.builder
         working = working_type(scalar_of(hero.result))
 
         def compute(place: TilePlace) -> list[Scalar]:
@@ -99,7 +98,7 @@ class WorkgroupTile(Strategy):
             def read(side: int, at: Id, count: int) -> list[Scalar]:
                 width = 4 if count % 4 == 0 else 1
                 places = (at + starts[side] + first for first in range(0, count, width))
-                words = [word for each in places for word in builder.read_shared(factors[side].array, each, width)]
+                words = [word for each in places for word in factors[side].memory.load(each, width)]
                 return [shader.scalars.from_words(working, [word]) for word in words]
 
             def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from pumice.spirv.builder import Builder, Id
+from pumice.spirv.builder import Builder
 from pumice.spirv.declarations import BOOL, F32, F64, U32, U64
+from pumice.spirv.expression import Id
 from pumice.spirv.grammar import Op
 from pumice.spirv.tools import disassemble, validate
 from pumice.spirv.words import read_binary

@@ -21,9 +21,12 @@ from pumice.compiler.codegen.region import KernelRegion
 from pumice.compiler.codegen.target import CooperativeMatrix, Target
 from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.cooperative_tile import CooperativeTile
-from pumice.spirv.builder import Builder, Id
+from pumice.spirv import matrices
+from pumice.spirv.builder import Builder
 from pumice.spirv.declarations import F32, U32, Kind
+from pumice.spirv.expression import Id
 from pumice.spirv.grammar import ENUMERATIONS, Op
+from pumice.spirv.shared_memory import SharedMemory
 from pumice.spirv.validation import ensure_valid
 from pumice.spirv.words import encode, pack, read_binary, string_words
 
@@ -109,37 +112,39 @@ class _Emulation:
 
     def matrix(self, builder: Builder, component: Kind, rows: int, columns: int, use: int) -> Kind:
         kind = Kind("f", 32, -1 - rows * columns)
-        declared = builder._declared
+        declared = builder.declarations
         declared._known[kind] = declared.type_of(
             Op.TypeArray, declared.type(F32), declared.constant(U32, rows * columns)
         )
         self.shapes[kind] = component, rows, columns
         return kind
 
-    def zero(self, builder: Builder, kind: Kind) -> Id:
+    def zeros(self, builder: Builder, kind: Kind) -> Id:
         _, rows, columns = self.shapes[kind]
         return builder.emit(Op.CompositeConstruct, kind, *[builder.constant(F32, 0)] * (rows * columns))
 
-    def load(self, builder: Builder, kind: Kind, array: int, first: Id, pitch: int, is_column_major: bool) -> Id:
+    def load(self, kind: Kind, memory: SharedMemory, first: Id, pitch: int, is_column_major: bool) -> Id:
         _, rows, columns = self.shapes[kind]
+        builder = memory.builder
         found = []
         for row in range(rows):
             for column in range(columns):
                 major, minor = (column, row) if is_column_major else (row, column)
-                (word,) = builder.read_shared(array, first + (major * pitch + minor // 2), 1)
+                (word,) = memory.load(first + (major * pitch + minor // 2))
                 halves = builder.extended(62, Kind("f", 32, 2), word)  # UnpackHalf2x16
                 found.append(builder.emit(Op.CompositeExtract, F32, halves, minor % 2))
         return builder.emit(Op.CompositeConstruct, kind, *found)
 
-    def store(self, builder: Builder, matrix: Id, array: int, first: Id, pitch: int) -> None:
+    def store(self, matrix: Id, memory: SharedMemory, first: Id, pitch: int) -> None:
         _, rows, columns = self.shapes[matrix.kind]
         for row in range(rows):
             for column in range(columns):
-                value = builder.emit(Op.CompositeExtract, F32, matrix, row * columns + column)
-                builder.write_shared(array, first + (row * pitch + column), [value.bits(U32)])
+                value = memory.builder.emit(Op.CompositeExtract, F32, matrix, row * columns + column)
+                memory.store(first + (row * pitch + column), [value.bits(U32)])
 
-    def multiplied(self, builder: Builder, left: Id, right: Id, total: Id) -> Id:
+    def multiplied(self, left: Id, right: Id, total: Id) -> Id:
         (_, rows, depth), (_, _, columns) = self.shapes[left.kind], self.shapes[right.kind]
+        builder = total.builder
         found = []
         for row in range(rows):
             for column in range(columns):
@@ -156,10 +161,8 @@ class _Emulation:
 def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.MonkeyPatch, numbers: str) -> None:
     """Tiles that lie over each other at the edges, and a part that is not whole at the end."""
     emulation = _Emulation()
-    for name in ("matrix", "load", "store", "zero", "multiplied"):
-        wanted = {"load": "load_matrix", "store": "store_matrix", "zero": "zero_matrix"}.get(name, name)
-        method = getattr(emulation, name)
-        monkeypatch.setattr(Builder, wanted, lambda self, *given, method=method: method(self, *given))
+    for name in ("matrix", "load", "store", "zeros", "multiplied"):
+        monkeypatch.setattr(matrices, name, getattr(emulation, name))
     monkeypatch.setattr(Builder, "subgroup", lambda self: self.built_in("LocalInvocationId")[0])
     left = "40x20xf16" if "[0] x" in numbers else "20x40xf16"
     right = "24x40xf16" if "x [1]" in numbers else "40x24xf16"

@@ -1,0 +1,218 @@
+"""An expression of a shader: a typed value with the operators that write instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from .declarations import BOOL, U32, Kind
+from .grammar import Op
+
+# GLSL.std.450, "Binary Form".
+_EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
+_FIND_UMSB: Final = 75
+
+
+class Arithmetic(Protocol):
+    """What arithmetic on expressions asks of the builder that they are of."""
+
+    def constant(self, kind: Kind, value: float) -> Id:
+        """A constant."""
+        ...
+
+    def word(self, value: int) -> Id:
+        """A 32-bit constant."""
+        ...
+
+    def boolean(self, value: object) -> Id:
+        """A boolean constant."""
+        ...
+
+    def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
+        """The result of an instruction."""
+        ...
+
+    def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """The result of an instruction of two operands."""
+        ...
+
+    def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
+        """The result of an instruction of GLSL.std.450."""
+        ...
+
+    def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
+        """Low and high word of an extended product, or sum and carry."""
+        ...
+
+    def conditional(
+        self, condition: Id, then: Callable[[], Sequence[Id]], otherwise: Callable[[], Sequence[Id]]
+    ) -> list[Id]:
+        """What one of two functions gives, each run in a block of its own."""
+        ...
+
+
+class Id:
+    """An expression: a result id with its type.
+
+    Operators follow Python; of integers, ``<``, ``>>``, ``//`` and ``%`` are unsigned. Numbers as operands are
+    constants of the other operand's type.
+
+    Attributes:
+        number: the result id.
+        kind: its type.
+        value: what it is, if that is known: an integer, or 0 or 1 of a boolean.
+        start: the expression that it is more than by ``distance``, modulo 2**32; itself where none is known.
+        distance: a number.
+        multiple: a power of two that it is a multiple of.
+    """
+
+    __slots__ = ("builder", "distance", "kind", "multiple", "number", "start", "value")
+
+    def __init__(self, builder: Arithmetic, number: int, kind: Kind, value: int | None = None) -> None:
+        self.builder = builder
+        self.number = number
+        self.kind = kind
+        self.value = value
+        self.start = self
+        self.distance = 0
+        self.multiple = 1 if value is None else power_of_two_in(value)
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for expressions that are known to be the same."""
+        return self.number
+
+    def __bool__(self) -> bool:
+        raise TypeError("an expression has no truth value before the shader runs")
+
+    def _binary(self, other: Operand, opcodes: dict[str, int], kind: Kind | None = None, swap: bool = False) -> Id:
+        right = other if isinstance(other, Id) else self.builder.constant(self.kind, other)
+        left, right = (right, self) if swap else (self, right)
+        return self.builder.binary(opcodes[self.kind.letter], self.kind if kind is None else kind, left, right)
+
+    def __add__(self, other: Operand) -> Id:
+        return self._binary(other, _ADD)
+
+    def __radd__(self, other: Operand) -> Id:
+        return self._binary(other, _ADD, swap=True)
+
+    def __sub__(self, other: Operand) -> Id:
+        return self._binary(other, _SUBTRACT)
+
+    def __rsub__(self, other: Operand) -> Id:
+        return self._binary(other, _SUBTRACT, swap=True)
+
+    def __mul__(self, other: Operand) -> Id:
+        return self._binary(other, _MULTIPLY)
+
+    def __rmul__(self, other: Operand) -> Id:
+        return self._binary(other, _MULTIPLY, swap=True)
+
+    def __truediv__(self, other: Operand) -> Id:
+        return self._binary(other, {"f": Op.FDiv})
+
+    def __rtruediv__(self, other: Operand) -> Id:
+        return self._binary(other, {"f": Op.FDiv}, swap=True)
+
+    def __floordiv__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.UDiv})
+
+    def __mod__(self, other: Operand) -> Id:
+        if other == 1:
+            return self.builder.constant(self.kind, 0)
+        return self._binary(other, {"u": Op.UMod})
+
+    def __and__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
+
+    def __or__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.BitwiseOr, "b": Op.LogicalOr})
+
+    def __xor__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
+
+    def __lshift__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ShiftLeftLogical})
+
+    def __rshift__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ShiftRightLogical})
+
+    def shifted_signed(self, other: Operand) -> Id:
+        """Shifted to the right with copies of the sign."""
+        return self._binary(other, {"u": Op.ShiftRightArithmetic})
+
+    def __invert__(self) -> Id:
+        if self.kind.letter == "b":
+            if self.value is not None:
+                return self.builder.boolean(not self.value)
+            return self.builder.emit(Op.LogicalNot, BOOL, self)
+        return self.builder.emit(Op.Not, self.kind, self)
+
+    def __neg__(self) -> Id:
+        return self.builder.emit(Op.FNegate if self.kind.letter == "f" else Op.SNegate, self.kind, self)
+
+    def __lt__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL)
+
+    def __le__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL)
+
+    def __gt__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL, swap=True)
+
+    def __ge__(self, other: Operand) -> Id:
+        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL, swap=True)
+
+    def below(self, other: Operand) -> Id:
+        """Whether it is less, both as signed integers."""
+        return self._binary(other, {"u": Op.SLessThan}, BOOL)
+
+    def equals(self, other: Operand) -> Id:
+        """Whether both are equal; NaN equals nothing."""
+        return self._binary(other, {"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
+
+    def differs(self, other: Operand) -> Id:
+        """Whether they are not equal; NaN differs from everything."""
+        return self._binary(other, {"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
+
+    def select(self, then: Operand, otherwise: Operand) -> Id:
+        """``then`` where this boolean holds; one of the two at least is an expression."""
+        if not isinstance(then, Id):
+            assert isinstance(otherwise, Id)
+            then = self.builder.constant(otherwise.kind, then)
+        if not isinstance(otherwise, Id):
+            otherwise = self.builder.constant(then.kind, otherwise)
+        if self.value is not None:
+            return then if self.value else otherwise
+        if then.number == otherwise.number:
+            return then
+        found = self.builder.emit(Op.Select, then.kind, self, then, otherwise)
+        found.multiple = min(then.multiple, otherwise.multiple)
+        return found
+
+    def bits(self, kind: Kind) -> Id:
+        """The same bits as another type."""
+        return self if kind == self.kind else self.builder.emit(Op.Bitcast, kind, self)
+
+    def convert(self, opcode: int, kind: Kind) -> Id:
+        """A conversion instruction's result."""
+        return self if kind == self.kind else self.builder.emit(opcode, kind, self)
+
+    def function(self, name: str) -> Id:
+        """``round_even``, ``trunc``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
+        return self.builder.extended(_EXTENDED[name], self.kind, self)
+
+    def highest_bit(self) -> Id:
+        """Position of the highest bit that is set in 32, all ones if there is none."""
+        return self.builder.extended(_FIND_UMSB, U32, self)
+
+
+def power_of_two_in(value: int) -> int:
+    """The largest power of two that a number is a multiple of, 2**32 at most."""
+    return min(value & -value, 1 << 32) if value else 1 << 32
+
+
+Operand: TypeAlias = Id | int | float | bool
+_ADD: Final = {"u": Op.IAdd, "s": Op.IAdd, "f": Op.FAdd}
+_SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
+_MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
