@@ -112,24 +112,55 @@ def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Sp
 
 def spaces_over(operations: Sequence[Operation], rows: RowShape) -> dict[Value, Space] | None:
     """Where values of a region are read, by rows; None if it is not all over these rows."""
-    spaces: dict[Value, Space] = {}
-    for value in operations[0].results:
-        if _is_of_rows(value, rows):
-            spaces[value] = Space.ROWS
-        elif _known(value) == rows.shape and operations[0].name != _REDUCE and _fills_words(value, rows):
-            spaces[value] = Space.ELEMENTS
-        else:
-            return None
+    spaces = RowSpaces(rows, operations[0])
     for operation in operations:
-        own = {spaces.get(value) for value in operation.results} - {None}
-        space = own.pop() if len(own) == 1 else Space.OTHER
-        name = operation.name.removeprefix("stablehlo.")
-        if name in HEAVY and (operation.name != _REDUCE or space is not Space.ROWS):
-            return None
+        spaces.add(operation)
+    return spaces.of if spaces.is_over_rows else None
+
+
+class RowSpaces:
+    """Where values of a region are read, by rows; the region grows by one operation at a time.
+
+    Args:
+        rows: of its reductions.
+        root: the first operation.
+
+    Attributes:
+        of: the values that are read, and the root's results.
+        is_over_rows: whether the root and all operations are over these rows.
+    """
+
+    def __init__(self, rows: RowShape, root: Operation) -> None:
+        self._rows = rows
+        self.of: dict[Value, Space] = {}
+        self.is_over_rows = True
+        for value in root.results:
+            if _is_of_rows(value, rows):
+                self.of[value] = Space.ROWS
+            elif _known(value) == rows.shape and root.name != _REDUCE and _fills_words(value, rows):
+                self.of[value] = Space.ELEMENTS
+            else:
+                self.is_over_rows = False
+
+    def takes(self, operation: Operation) -> bool:
+        """Whether the region is over the rows with one operation more, all of whose users are in it."""
+        if not self.is_over_rows or operation.name.removeprefix("stablehlo.") not in HEAVY:
+            return self.is_over_rows
+        return operation.name == _REDUCE and self._space(operation) is Space.ROWS
+
+    def add(self, operation: Operation) -> None:
+        """Adds an operation, all of whose users are in the region, or the root."""
+        self.is_over_rows = self.takes(operation)
+        if not self.is_over_rows:
+            return
+        space = self._space(operation)
         for position, value in enumerate(operation.operands):
-            read = _read(operation, position, space or Space.OTHER, rows)
-            spaces[value] = read if spaces.get(value, read) is read else Space.OTHER
-    return spaces
+            read = _read(operation, position, space, self._rows)
+            self.of[value] = read if self.of.get(value, read) is read else Space.OTHER
+
+    def _space(self, operation: Operation) -> Space:
+        own = {self.of.get(value) for value in operation.results} - {None}
+        return own.pop() or Space.OTHER if len(own) == 1 else Space.OTHER
 
 
 def computed_of_rows(block: Block) -> dict[Operation, RowShape]:

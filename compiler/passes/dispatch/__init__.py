@@ -1,5 +1,5 @@
 """What runs as one dispatch, apart from when it runs.
 
 Imports: ir, dialects, passes.canonical.
-Read: regions, in_place, outline.
+Read: cluster, regions, in_place, outline.
 """

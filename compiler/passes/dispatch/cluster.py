@@ -1,0 +1,252 @@
+"""What may run as one dispatch: operations around a root, and what may join them.
+
+A kernel computes an operation once for each place at which it is read. A place is how one gets there from the root: by
+which users that read their operand elsewhere than they are written. Places multiply along chains of such users, as in
+the stages of a sort, so that what is read at too many is a region of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...ir.attributes import DenseElements
+from ...ir.operation import Operation, Value
+from ...ir.sizes import is_at_least
+from ..direct_scatters import is_direct
+from ..rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
+from ..scans import fills_words, scan_of
+from ..short_transforms import follows_element_by_element
+from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, words_of
+
+MAX_BINDINGS: Final = 12
+MAX_OPERATIONS: Final = 200
+
+MAX_PLACES: Final = 4
+"""At most so often a kernel's code computes one operation."""
+
+MAX_WORDS: Final = 1 << 16
+"""Words of a kernel's code, about."""
+
+MAX_DEPTH: Final = 32
+"""Structures within structures, such as concatenations of what is padded."""
+
+_COSTLY: Final = frozenset(
+    {"atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power"}
+    | {"rsqrt", "sine", "sqrt", "tan", "tanh", "divide", "remainder"}
+)
+_REPEATS: Final = frozenset({"broadcast_in_dim", "gather", "dot_general", "convolution", "reduce_window"})
+"""Operations that read an element of an operand more than once."""
+
+_ROOT: Final = 0
+
+
+class Cluster:
+    """Operations that will be one region.
+
+    Attributes:
+        operations: from the last, the root, to the first.
+        inputs: values that they use and do not define.
+        has_loop: whether one of them loops.
+        places: where each is read; the root's elements are read where they are written.
+        depths: of structures around each, with itself.
+        followed: operations each element of which goes to one element of the root, by one user after another.
+        updated: what the root takes updates to in place, and nothing else reads.
+        words: of the code of all, about.
+    """
+
+    __slots__ = (
+        "_lanes",
+        "_numbers",
+        "_reduced",
+        "_spaces",
+        "depths",
+        "followed",
+        "has_loop",
+        "inputs",
+        "operations",
+        "places",
+        "updated",
+        "words",
+    )
+
+    def __init__(self, root: Operation) -> None:
+        self.operations = [root]
+        self.inputs = dict.fromkeys(inputs_of(root))
+        self.has_loop = name_of(root) in HEAVY
+        self._reduced = {rows_of(root)} if name_of(root) == "reduce" else set()
+        self._spaces: dict[RowShape, tuple[RowSpaces, int]] = {}
+        self.places: dict[Operation, set[int]] = {root: {_ROOT}}
+        self.followed = {root}
+        self.depths = {root: int(is_structure(root))}
+        self.updated = root.operands[0] if is_direct(root) else None
+        self._lanes = max(lanes_of(value.tensor) for value in root.results)
+        self.words = words_of(root) * self._lanes
+        self._numbers: dict[tuple[int, Operation, int], int] = {}
+
+    def with_operation(self, operation: Operation) -> dict[Value, None]:
+        """The inputs that the cluster has with one operation more."""
+        rest = {value: None for value in self.inputs if value not in operation.results}
+        return rest | dict.fromkeys(inputs_of(operation))
+
+    def add(self, operation: Operation, users: set[Operation]) -> None:
+        """Adds an operation, all of whose users are in the cluster."""
+        self.inputs = self.with_operation(operation)
+        self.operations.append(operation)
+        if self.follows(operation, users):
+            self.followed.add(operation)
+        self.has_loop |= name_of(operation) in HEAVY
+        if name_of(operation) == "reduce":
+            self._reduced.add(rows_of(operation))
+        self.places[operation] = self.places_of(operation, users)
+        self.depths[operation] = self.depth_of(operation, users)
+        self.words += self.words_with(operation, len(self.places[operation]))
+
+    def follows(self, operation: Operation, users: set[Operation]) -> bool:
+        """Whether each element of an operation goes to one element of the root."""
+        (user, *others) = users
+        return not others and user in self.followed and follows_element_by_element(user, operation.results[0])
+
+    @property
+    def is_in_order(self) -> bool:
+        """Whether what follows element by element has its elements in the order of the root's."""
+        return all(name_of(each) != "transpose" for each in self.followed)
+
+    def words_with(self, operation: Operation, places: int) -> int:
+        """Words that an operation takes at so many places."""
+        return words_of(operation) * self._lanes * places
+
+    def depth_of(self, operation: Operation, users: set[Operation]) -> int:
+        """Structures around an operation, if all its users are in the cluster."""
+        return max(self.depths[user] for user in users) + is_structure(operation)
+
+    def places_of(self, operation: Operation, users: set[Operation]) -> set[int]:
+        """Where an operation is read, if all its users are in the cluster."""
+        found: set[int] = set()
+        for user in users:
+            if _is_pointwise(user):
+                found |= self.places[user]
+                continue
+            # What only a user's body reads is no operand of it.
+            positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
+            # A reduction goes over its elements once, however often its result is read.
+            around = {_ROOT} if name_of(user) == "reduce" else self.places[user]
+            keys = [(place, user, position) for place in around for position in positions]
+            found.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
+        return found
+
+    def takes(self, operation: Operation, using: set[Operation], of_rows: RowShape | None) -> bool:
+        """Whether an operation that only the cluster uses may be computed where it is needed.
+
+        Args:
+            operation: to be computed.
+            using: its users, which are all in the cluster.
+            of_rows: the rows that it is computed once for each of, if it follows a reduction.
+        """
+        name = name_of(operation)
+        if len(self.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
+            return False
+        if name == "sort" or is_direct(operation):
+            # They are the roots of regions: their kernels write what they compute themselves.
+            return False
+        if self.updated is not None and self.updated in (*inputs_of(operation), *operation.results):
+            return False
+        if len(self.with_operation(operation)) + 1 > MAX_BINDINGS:
+            return False
+        # A scan reads each element once or twice.
+        names = {name_of(user) for user in using if scan_of(user) is None}
+        places = self.places_of(operation, using)
+        if len(places) > MAX_PLACES or self.depth_of(operation, using) > MAX_DEPTH:
+            return False
+        if self.words + self.words_with(operation, len(places)) > MAX_WORDS:
+            return False
+        if name == "fft":
+            (result, *others) = self.operations[0].results
+            is_whole = not others and lanes_of(result.tensor) == 1
+            return not self.has_loop and is_whole and self.follows(operation, using)
+        scan = scan_of(operation)
+        if scan is not None:
+            in_order = places == {_ROOT} or (self.follows(operation, using) and self.is_in_order)
+            fills = all(fills_words(scan, each) for each in self.operations[0].results)
+            return in_order and fills and not self.has_loop
+        spaces = None
+        if name == "reduce" or self._reduced:
+            spaces = self._spaces_with(operation, self._reduced | ({rows_of(operation)} if name == "reduce" else set()))
+            if spaces is None and (self._spaces_over(self._reduced) is not None or is_long(operation)):
+                return False
+        elif of_rows is not None:
+            # Its reduction comes to be here as well.
+            spaces = self._spaces_with(operation, {of_rows})
+        space = None if spaces is None else spaces.of.get(operation.results[0])
+        if name in HEAVY:
+            if space is Space.ROWS and fills_device(operation):
+                return True
+            return not self.has_loop and places == {_ROOT}
+        if iterations_of(operation) and self.has_loop and places != {_ROOT}:
+            return False
+        if not names & _REPEATS or space is Space.ROWS:
+            return True
+        # Repeated work is accepted where it is cheap, and where it is little.
+        repeats = bool(names & (_REPEATS - {"broadcast_in_dim"})) or any(map(_grows, using))
+        return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
+
+    def _spaces_with(self, operation: Operation, every: set[RowShape | None]) -> RowSpaces | None:
+        """Where values are read, if with an operation more all is over the same rows."""
+        spaces = self._spaces_over(every)
+        return spaces if spaces is not None and spaces.takes(operation) else None
+
+    def _spaces_over(self, every: set[RowShape | None]) -> RowSpaces | None:
+        """Where values are read, if these are all the rows of reductions, and they are the same."""
+        rows = next(iter(every)) if len(every) == 1 else None
+        if rows is None:
+            return None
+        if rows not in self._spaces:
+            self._spaces[rows] = RowSpaces(rows, self.operations[0]), 0
+        spaces, count = self._spaces[rows]
+        for operation in self.operations[count:]:
+            spaces.add(operation)
+        self._spaces[rows] = spaces, len(self.operations)
+        return spaces if spaces.is_over_rows else None
+
+
+def _grows(operation: Operation) -> bool:
+    if name_of(operation) != "broadcast_in_dim":
+        return False
+    result, operand = operation.results[0].tensor, operation.operands[0].tensor
+    few = isinstance(operand.count, int) and operand.count <= 64
+    return not few and is_at_least(result.count - operand.count, 1) is not False
+
+
+def _is_pointwise(operation: Operation) -> bool:
+    """Whether each element of the result depends on the elements at the same place."""
+    name = name_of(operation)
+    shape = operation.results[0].tensor.shape
+    return name not in HEAVY and name not in MOVES and all(value.tensor.shape == shape for value in operation.operands)
+
+
+def is_small(value: Value) -> bool:
+    """Whether a value is a constant that stands in code rather than in memory."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
+        return False
+    constant = owner.attributes["value"]
+    return isinstance(constant, DenseElements) and (constant.is_splat or constant.array.size <= 1)
+
+
+def inputs_of(operation: Operation) -> list[Value]:
+    """Values that an operation and its regions use from outside, small constants left out."""
+    if not operation.regions:
+        return [value for value in operation.operands if not is_small(value)]
+    inside: set[Value] = set()
+    found: list[Value] = []
+    for inner in operation.walk():
+        for region in inner.regions:
+            for body in region.blocks:
+                inside.update(body.arguments)
+        found.extend(value for value in inner.operands if value not in inside and not is_small(value))
+        inside.update(inner.results)
+    return found
+
+
+def name_of(operation: Operation) -> str:
+    """An operation's name in its dialect."""
+    return operation.name.removeprefix("stablehlo.")
