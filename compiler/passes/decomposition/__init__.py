@@ -2,5 +2,5 @@
 
 Imports: codegen (the target), ir, dialects, passes.formulas, passes.canonical.
 Read: random_bits, transforms, factorizations, whole_words, sorts, decompose, row_scatters, exact_sums,
-sorted_updates, chunked_updates, updates_by_place, scatters, split, scans.
+sorted_updates, chunked_updates, updates_by_place, scatters, staged_reductions, large_windows, split, scans.
 """

@@ -25,7 +25,7 @@ from ..rewrite import rewrite_named
 from ..rows import MAX_LENGTH
 from ..scans import Scan, constant_of, scan_of
 from ..weights import lanes_of
-from .split import even_part, in_parts, sum_body
+from .staged_reductions import even_part, in_parts, sum_body
 
 Values = Sequence[Value]
 

@@ -1,0 +1,86 @@
+"""Reductions of large windows, made of windows of 1, 2, 4, … elements along one dimension after another."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...ir.attributes import type_shape
+from ...ir.operation import Block, Operation, Value, tensor_of
+from ...ir.types import F32
+from ..canonical.legacy import over_tensors
+from ..identities import joined_by
+from ..scans import scan_of
+from .staged_reductions import Values, most_reduced, sum_body
+
+MAX_WINDOW_WORK: Final = 1 << 24
+"""Elements that all windows together hold; more, of windows beyond 128 elements, go by powers of two."""
+
+
+def by_powers(builder: Builder, operation: Operation) -> Values | None:
+    """Windows of 1, 2, 4, … elements, one dimension after another; each of the operation's is made of some of them."""
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    if not all(value.tensor.is_static for value in (*values, operation.results[0])):
+        return None
+    if scan_of(operation) is not None:
+        return None
+    sizes = operation.integers("window_dimensions")
+    work = math.prod((*sizes, *_shape(operation.results[0])))
+    if math.prod(sizes) <= most_reduced(operation.regions[0].block) and (
+        math.prod(sizes) <= 128 or work <= MAX_WINDOW_WORK
+    ):
+        return None
+    body = operation.regions[0].block
+    element = tensor_of(values[0]).scalar
+    if joined_by(body) == "add" and element.kind == "float" and element.bits < 32:
+        body = sum_body(builder, F32).block
+    types = [argument.tensor.scalar for argument in body.arguments[:count]]
+    values, starts = (
+        [builder.convert(value, type) for value, type in zip(given, types, strict=True)] for given in (values, starts)
+    )
+    rank = len(sizes)
+    ones = [1] * rank
+    strides, dilations = operation.integers("window_strides", ones), operation.integers("window_dilations", ones)
+    gaps = [each - 1 for each in operation.integers("base_dilations", ones)]
+    padding = operation.integers("padding", [0] * (2 * rank))
+    values = [
+        builder.pad(value, start, padding[::2], padding[1::2], gaps)
+        for value, start in zip(values, starts, strict=True)
+    ]
+    for axis in reversed(range(rank)):
+        values = _windows(builder, body, values, axis, sizes[axis], dilations[axis])
+        ranges = [(0, length, strides[axis] if each == axis else 1) for each, length in enumerate(_shape(values[0]))]
+        values = [builder.slice(value, ranges) for value in values]
+    first = [builder.broadcast(start, _shape(values[0]), ()) for start in starts]
+    found = over_tensors(builder, body, [*first, *values])
+    results = zip(found, operation.results, strict=True)
+    return [builder.convert(value, tensor_of(result).scalar) for value, result in results]
+
+
+def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int, dilation: int) -> Values:
+    """What a body makes of all windows of a size along a dimension."""
+    found: Values | None = None
+    covered, power = 0, 1
+    while True:
+        if size & power:
+            found = values if found is None else _beside(builder, body, found, values, axis, covered * dilation)
+            covered += power
+        if covered == size:
+            assert found is not None
+            return found
+        values = _beside(builder, body, values, values, axis, power * dilation)
+        power *= 2
+
+
+def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: int, distance: int) -> Values:
+    """A body over elements and those at a distance, as far as there are both."""
+    length = min(_shape(left[0])[axis], _shape(right[0])[axis] - distance)
+    firsts = [builder.piece(value, axis, 0, length) for value in left]
+    seconds = [builder.piece(value, axis, distance, distance + length) for value in right]
+    return over_tensors(builder, body, [*firsts, *seconds])
+
+
+def _shape(value: Value) -> tuple[int, ...]:
+    return type_shape(tensor_of(value))

@@ -1,0 +1,145 @@
+"""Long reductions in stages over runs of elements: no invocation loops over more than a few thousand.
+
+Elements stay in order, so that bodies need only be associative, as the specification has it. Sums of narrow floats are
+in f32 until the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...dialects.builder import Builder
+from ...dialects.rules.requirements import strided
+from ...ir.attributes import Attribute, DenseArray
+from ...ir.copying import copy_region
+from ...ir.operation import Block, Operation, Region, Value, tensor_of
+from ...ir.sizes import Dim, Size, is_at_least, product
+from ...ir.types import F32, I64, ScalarType, TensorType
+from ..identities import identity_of, joined_by
+from ..rows import MAX_ALONE, fills_device, is_enough, rows_over
+from ..weights import iterations_of
+
+Values = Sequence[Value]
+
+RUN: Final = 256
+"""Elements that an invocation reduces where there are more than ``MAX_ALONE``."""
+
+ROW: Final = 4096
+"""Elements of the innermost dimensions that a workgroup reduces, where there are few rows, and longer ones."""
+
+
+def in_stages(builder: Builder, operation: Operation) -> Values | None:
+    """A long reduction, in stages."""
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    axes = sorted(operation.integers("dimensions"))
+    most = most_reduced(operation.regions[0].block)
+    if is_at_least(_reduced_count(values[0], axes), most + 1) is False or fills_device(operation):
+        return None
+    return reduced(builder, operation.regions[0], values, starts, axes)
+
+
+def most_reduced(body: Block) -> int:
+    """Elements that an invocation reduces at most, by the loops that the body has itself."""
+    return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
+
+
+def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
+    """A reduction in stages, each over runs of neighbouring elements; the initial values are used in the last."""
+    axes = sorted(axes)
+    element = tensor_of(values[0]).scalar
+    joined = joined_by(body.block)
+    if joined == "add" and element.kind == "float" and element.bits < 32:
+        wide, start = ([builder.convert(value, F32) for value in given] for given in (values, starts))
+        (found,) = reduced(builder, sum_body(builder, F32), wide, start, axes)
+        return [builder.convert(found, element)]
+    neutral = list(starts)
+    identity = identity_of(joined, element)
+    if identity is not None:
+        neutral = [builder.constant(identity, TensorType((), element))]
+    most = most_reduced(body.block)
+    # What depends on the call is one dimension in the end, of runs.
+    while is_at_least(_reduced_count(values[0], axes), most + 1) is not False and not _are_runs(values, axes):
+        rows = None if most < MAX_ALONE else rows_over(tensor_of(values[0]).lengths, axes)
+        if rows is not None and is_enough(rows):
+            break
+        values, axes = _reduced_runs(builder, body, values, neutral, axes, min(RUN, most) if rows is None else ROW)
+    return _reduce_over(builder, body, values, starts, axes)
+
+
+def _reduced_count(value: Value, axes: Sequence[int]) -> Dim:
+    lengths = tensor_of(value).lengths
+    return product(lengths[axis] for axis in axes)
+
+
+def _are_runs(values: Values, axes: Sequence[int]) -> bool:
+    """Whether the only dimension left to reduce is a number of runs that depends on the call."""
+    lengths = [tensor_of(values[0]).lengths[axis] for axis in axes]
+    return len(axes) == 1 and isinstance(lengths[0], Size) and not lengths[0].symbols & lengths[0].plain_symbols
+
+
+def _reduced_runs(
+    builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int], most: int
+) -> tuple[Values, list[int]]:
+    """One stage: runs of at most so many elements; the values then, and the dimensions that are left to reduce."""
+    shape = tensor_of(values[0]).lengths
+    inner: list[int] = []
+    run = 1
+    for axis in reversed(axes):
+        length = shape[axis]
+        if isinstance(length, Size) or run * length > most:
+            break
+        inner.append(axis)
+        run *= length
+    rest = [axis for axis in axes if axis not in inner]
+    size = most // run
+    if size > 1:
+        axis = rest[-1]
+        size = even_part(shape[axis], size)
+        values = [in_parts(builder, value, axis, size, start) for value, start in zip(values, neutral, strict=True)]
+        inner = [axis + 1, *(each + 1 for each in inner)]
+    found = _reduce_over(builder, body, values, neutral, inner)
+    return found, [axis - sum(each < axis for each in inner) for axis in rest]
+
+
+def even_part(length: Dim, most: int) -> int:
+    """A size of parts that fills a length as well as one of a quarter of the most or above can."""
+    if isinstance(length, Size):
+        return most
+    divisors = (size for size in range(most, most // 4, -1) if length % size == 0)
+    return next(divisors, -(-length // -(-length // most)))
+
+
+def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Value) -> Value:
+    """A dimension as two, the second of a size, filled up where it is no multiple."""
+    shape = tensor_of(value).lengths
+    parts = strided(shape[axis], size)
+    high = [parts * size - shape[axis] if each == axis else 0 for each in range(len(shape))]
+    padded = builder.pad(
+        value, builder.convert(filling, tensor_of(value).scalar), [0] * len(shape), high, [0] * len(shape)
+    )
+    return builder.reshape(padded, (*shape[:axis], parts, size, *shape[axis + 1 :]))
+
+
+def _reduce_over(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
+    arguments = body.block.arguments[: len(values)]
+    shape = [length for axis, length in enumerate(tensor_of(values[0]).lengths) if axis not in axes]
+    types = [TensorType(shape, argument.tensor.scalar) for argument in arguments]
+    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(sorted(axes)))}
+    outside = {value: value for operation in body.block.operations for value in operation.operands}
+    return builder.append("reduce", [*values, *starts], types, attributes, [copy_region(body, dict(outside))]).results
+
+
+def sum_body(builder: Builder, element: ScalarType) -> Region:
+    """A body that adds its arguments."""
+    scalar = TensorType((), element)
+    return builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
+
+
+def summed(builder: Builder, value: Value, axis: int) -> Value:
+    """The sum over a dimension, in stages where it is long."""
+    element = tensor_of(value).scalar
+    zero = builder.constant(0, TensorType((), element))
+    (found,) = reduced(builder, sum_body(builder, element), [value], [zero], [axis])
+    return found
