@@ -23,9 +23,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged_reductions, "RUN", 4)
     monkeypatch.setattr(split, "MAX_PRODUCTS", 8)
     monkeypatch.setattr(large_windows, "MAX_WINDOW_WORK", 0)
-    monkeypatch.setattr(split, "fills_device", lambda operation: False)
-    monkeypatch.setattr(split, "is_enough", lambda rows: rows.length <= 4)
-    monkeypatch.setattr(split, "ROW", 4)
+    monkeypatch.setattr(staged_reductions, "fills_device", lambda operation: False)
+    monkeypatch.setattr(staged_reductions, "is_enough", lambda rows: rows.length <= 4)
+    monkeypatch.setattr(staged_reductions, "ROW", 4)
 
 
 def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operation]:
