@@ -33,7 +33,13 @@ def working_type(type: ScalarType) -> ScalarType:
 
 
 def summed(
-    frame: Frame, operation: Operation, depth: Sequence[Dim], zeros: Sequence[Scalar], step: Step, width: int = 0
+    frame: Frame,
+    operation: Operation,
+    depth: Sequence[Dim],
+    zeros: Sequence[Scalar],
+    step: Step,
+    width: int = 0,
+    is_padded: bool = False,
 ) -> Sequence[Scalar]:
     """Sums over all products, floats by runs of ``MAX_IN_ORDER`` at most.
 
@@ -46,6 +52,8 @@ def summed(
             these products.
         width: products of a step at most, each of which is code of its own; 0 for single ones, in loops that the frame
             unrolls as it sees fit.
+        is_padded: whether the last step is as wide as the others where the last length depends on the call: factors
+            beyond it are zeros.
     """
     unrolled = 1 if width else None
 
@@ -69,8 +77,31 @@ def summed(
             )
         return step([*found, first + steps * width], rest, sums) if rest else sums
 
+    def dynamic(found: Sequence[Id], length: Size, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        """The products along a last length that depends on the call: whole steps, and what is left one by one."""
+        run, limit = max(MAX_IN_ORDER // width, 1) * width, frame.word(length)
+
+        def whole(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+            first = number * run
+            rest = limit - first
+            count = (rest < run).select(rest, run)
+            steps = (count + (width - 1)) // width if is_padded else count // width
+            part: Sequence[Scalar] = frame.counted(
+                steps, run // width, zeros, lambda at, sums: step([*found, first + at * width], width, sums)
+            )
+            if width > 1 and not is_padded:
+                behind = first + steps * width
+                part = frame.counted(
+                    count % width, width - 1, part, lambda at, sums: step([*found, behind + at], 1, sums)
+                )
+            return _added(sums, part)
+
+        return frame.counted((limit + (run - 1)) // run, _parts_at_most(length, run), sums, whole)
+
     *around, last = depth
     zero = frame.word(0)
+    if width and isinstance(last, Size):
+        return nest(around, [], zeros, lambda found, sums: dynamic(found, last, sums))
     is_exact = not any(isinstance(each, Complex) or each.kind.letter == "f" for each in zeros)
     known = [length for length in depth if isinstance(length, int)]
     if is_exact or len(known) < len(depth) or math.prod(known) <= MAX_IN_ORDER:
@@ -95,6 +126,14 @@ def summed(
         return _added(sums, nest(outer[inner:], found, zeros, lambda found, sums: along(found, zero, length, sums)))
 
     return nest(outer[:inner], [], zeros, window)
+
+
+def _parts_at_most(length: Size, size: int) -> Dim:
+    """Parts of a size that a length has, or a number that is no less."""
+    try:
+        return quotient(length + (size - 1), size)
+    except ValueError:
+        return length
 
 
 def _added(totals: Sequence[Scalar], parts: Sequence[Scalar]) -> list[Scalar]:

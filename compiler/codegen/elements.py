@@ -291,7 +291,7 @@ class Frame:
         """
         values = list(starts)
         if isinstance(count, Size):
-            return self._counted(count, values, step)
+            return self.counted(self.word(count), count, values, step)
         most = _MAX_UNROLLED if unrolled is None else unrolled
         if count > most:
             return self._looped(operation, 0, count, values, step, most)
@@ -303,13 +303,20 @@ class Frame:
                 return self._looped(operation, number + 1, count, values, step, most)
         return values
 
-    def _counted(
-        self, count: Size, starts: Sequence[Scalar], step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]]
+    def counted(
+        self, limit: Id, most: Dim, starts: Sequence[Scalar], step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]]
     ) -> list[Scalar]:
-        """A loop whose count depends on the call; whoever calls holds the kernel's iterations against the target."""
+        """A loop whose count is computed; whoever calls holds the kernel's iterations against the target.
+
+        Args:
+            limit: the count.
+            most: what it is at most.
+            starts: the accumulators before.
+            step: as that of ``fold``.
+        """
         work = self.scalars
-        limit, around = self.word(count), work.repeats
-        work.repeats = around * count
+        around = work.repeats
+        work.repeats = around * most
         work.iterations = work.iterations + work.repeats
 
         def run(given: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:

@@ -9,7 +9,7 @@ from ...spirv.builder import Builder
 from ...spirv.declarations import U32, U64, Kind
 from ...spirv.expression import Id
 from ...spirv.grammar import Op
-from ..ir.sizes import Dim
+from ..ir.sizes import Dim, parts_of_quotient
 from .lanes import Lane, arithmetic, multiple
 
 _QUAD: Final = Kind("u", 32, 4)
@@ -43,9 +43,17 @@ class KernelBuilder(Builder):
         for monomial, factor in value.terms:
             term = super().word(factor)
             for name in monomial:
-                term = self.parameter(self._numbers[name], len(self._numbers)) * term
+                term = self._symbol(name) * term
             total = total + term
         return total
+
+    def _symbol(self, name: str) -> Id:
+        """A symbol's value: what is given, or a quotient of it."""
+        if name in self._numbers:
+            return self.parameter(self._numbers[name], len(self._numbers))
+        parts = parts_of_quotient(name)
+        assert parts is not None, f"no length of the region tells {name}"
+        return self.word(parts[0]) // parts[1]
 
     def multiple(self, index: Id, length: Dim) -> Id:
         """An index times a length, which does not wrap around."""

@@ -218,9 +218,9 @@ def _value(name: str, values: Mapping[str, int]) -> int:
     return values[name] if parts is None else evaluated(parts[0], values) // parts[1]
 
 
-def estimated(size: Dim) -> int:
-    """A number for decisions that are right for any size, but may cost more for some: that with symbols of 64."""
-    return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.plain_symbols, 64)))
+def estimated(size: Dim, symbol: int = 64) -> int:
+    """A number for decisions that are right for any size, but may cost more for some: that with symbols of a number."""
+    return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.plain_symbols, symbol)))
 
 
 def substituted(size: Dim, values: Mapping[str, Dim]) -> Dim:

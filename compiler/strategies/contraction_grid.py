@@ -10,13 +10,13 @@ from ...spirv.expression import Id
 from ..codegen.contractions import operands_along, products_per_element, working_type
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
-from ..codegen.kernel import Kernel
+from ..codegen.kernel import Kernel, Workload
 from ..codegen.lengths import KernelBuilder
 from ..codegen.region import KernelRegion, Shader, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..codegen.target import Target
 from ..ir.operation import Operation
-from ..ir.sizes import Size
+from ..ir.sizes import Dim, Size, is_multiple, product, quotient
 from .strategy import number_of
 
 MIN_PRODUCTS: Final = 1 << 16
@@ -26,10 +26,17 @@ _HEROES: Final = ("dot_general", "convolution")
 
 
 class Sides(NamedTuple):
-    """Numbers along the rows and the columns of a result."""
+    """Numbers along the rows and the columns of a tile."""
 
     rows: int
     columns: int
+
+
+class ResultSides(NamedTuple):
+    """How many rows and columns a result has."""
+
+    rows: Dim
+    columns: Dim
 
 
 class TilePlace(NamedTuple):
@@ -69,7 +76,7 @@ class ContractionGrid:
     Attributes:
         operands: those that differ from row to row, and from column to column.
         lengths: of the rows and columns.
-        count: workgroups.
+        count: workgroups, of which it may depend on the call how many there are.
         unit: elements of a workgroup.
         across: invocations of a workgroup along the columns.
         invocations: of a workgroup.
@@ -80,7 +87,7 @@ class ContractionGrid:
     ) -> None:
         self._hero = hero
         self._tile, self._group, self._is_whole, self._is_linear = tile, group, is_whole, is_linear
-        self._shape = [number_of(length) for length in shape_of(hero.result)]
+        self._shape = shape_of(hero.result)
         self._axes = axes_of(hero, is_whole)
         along = operands_along(hero)
         self.operands = [frozenset(along[axes[0]]) if axes else frozenset[int]() for axes in self._axes]
@@ -91,19 +98,22 @@ class ContractionGrid:
         self._groups = list(self._shape)
         for axes, length, unit in zip(self._axes, self.lengths, self.unit, strict=True):
             for axis in axes:
-                self._groups[axis] = -(-length // unit) if axis == axes[-1] else 1
-        self.count = math.prod(self._groups)
+                self._groups[axis] = quotient(length + (unit - 1), unit) if axis == axes[-1] else 1
+        self.count = product(self._groups)
 
     def cost(self, target: Target) -> float:
         """What is computed more than once or for nothing, and what idles, as a factor of the work."""
-        computed = math.prod(-(-length // unit) * unit for length, unit in zip(self.lengths, self.unit, strict=True))
-        waves = -(-self.count // target.compute_units)
-        return computed / max(math.prod(self.lengths), 1) * waves * target.compute_units / max(self.count, 1)
+        lengths = [number_of(length) for length in self.lengths]
+        computed = math.prod(-(-length // unit) * unit for length, unit in zip(lengths, self.unit, strict=True))
+        count = number_of(self.count)
+        waves = -(-count // target.compute_units)
+        return computed / max(math.prod(lengths), 1) * waves * target.compute_units / max(count, 1)
 
     def emit(self, shader: Shader, compute: Callable[[TilePlace], Sequence[Scalar]]) -> Kernel:
         """The kernel, of what computes the elements of an invocation's tile."""
         builder = shader.builder
-        workgroups = group_count(self.count, shader.region.target)
+        count = self.count
+        workgroups = Workload(count, 1) if isinstance(count, Size) else group_count(count, shader.region.target)
         group = shader.group(workgroups)
 
         def write() -> None:
@@ -111,46 +121,50 @@ class ContractionGrid:
             across, down, _ = builder.built_in("LocalInvocationId")
             if self._is_linear:
                 across, down = across % self._group.columns, across // self._group.columns
-            wanted, starts, firsts = [], [], []
+            sides, is_there, firsts = [], [], []
             for side, local in enumerate((down, across)):
                 axes, length, unit, tile = self._axes[side], self.lengths[side], self.unit[side], self._tile[side]
                 first = parts[axes[-1]] * unit if axes else builder.word(0)
-                start = first + local * tile if axes else first
-                wanted.append(start)
+                wanted = start = first + local * tile if axes else first
                 # Tiles at the end begin early enough to end with the result, and leave out what others write.
-                if length % unit and self._is_whole:
-                    wanted[-1] = first
+                if isinstance(length, Size):
+                    pass
+                elif length % unit and self._is_whole:
+                    wanted = first
                     first = (first < length - unit).select(first, length - unit)
                     start = first + local * tile
                 elif length % unit:
                     start = (start < length - tile).select(start, length - tile)
-                starts.append(start)
+                numbers = [start + each for each in range(tile)]
+                if isinstance(length, Size):
+                    is_there.append([each < builder.word(length) for each in numbers])
+                else:
+                    is_there.append(
+                        [each >= wanted if start is not wanted else builder.boolean(True) for each in numbers]
+                    )
+                sides.append(numbers)
                 firsts.append(first)
-            rows, columns = (
-                [start + each for each in range(size)] for start, size in zip(starts, self._tile, strict=True)
-            )
+            rows, columns = sides
             tiled = [[self.index(builder, parts, row, column) for column in columns] for row in rows]
             place = TilePlace(tiled, parts, firsts[0], firsts[1], down, across)
             for found, index in zip(compute(place), (each for row in tiled for each in row), strict=True):
                 shader.frame.keep(self._hero.result, index, [found])
-            is_there = [
-                [each >= want if start is not want else builder.boolean(True) for each in numbers]
-                for numbers, start, want in zip((rows, columns), starts, wanted, strict=True)
-            ]
             self._store(shader, tiled, *is_there)
 
-        if math.prod(workgroups) == self.count:
+        if isinstance(workgroups, tuple) and math.prod(workgroups) == count:
             write()
         else:
-            builder.when(group < self.count, write)
+            builder.when(group < builder.word(count), write)
         rows, columns = self._group
         return shader.finish((rows * columns, 1, 1) if self._is_linear else (columns, rows, 1), workgroups)
 
     def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
-        """The place of an element of the result."""
+        """The place of an element of the result; the last one beyond a length that depends on the call."""
         place = list(parts)
-        rows, columns = self._axes
-        for axes, number in ((rows, row), (columns, column)):
+        for axes, number, length in zip(self._axes, (row, column), self.lengths, strict=True):
+            if isinstance(length, Size):
+                last = builder.word(length) - 1
+                number = (number < last).select(number, last)
             numbers = split(builder, number, [self._shape[axis] for axis in axes])
             for axis, part in zip(axes, numbers, strict=True):
                 place[axis] = part
@@ -175,15 +189,15 @@ class ContractionGrid:
 
 
 def contraction_in(region: KernelRegion) -> Operation | None:
-    """The contraction or convolution of real numbers that is a region's only loop, if its lengths are known."""
+    """The contraction or convolution of real numbers that is a region's only loop."""
     hero = region.only(_HEROES)
     if hero is None or region.is_update or len(region.results) != 1:
         return None
     shape, kind = shape_of(hero.result), working_type(scalar_of(hero.result)).kind
     if shape != shape_of(region.results[0]) or not shape or not hero.result.tensor.count or kind in ("bool", "complex"):
         return None
-    values = hero.result, *hero.operands
-    return None if any(isinstance(length, Size) for value in values for length in shape_of(value)) else hero
+    # Workgroups are counted by quotients, which cannot be divided again.
+    return None if any(isinstance(each, Size) and each.symbols != each.plain_symbols for each in shape) else hero
 
 
 def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = False) -> bool:
@@ -191,10 +205,10 @@ def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = Fa
     lengths, columns = lengths_of(hero, is_whole), lengths_of(hero).columns
     lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
     return (
-        1 <= tile.rows <= lengths.rows
-        and 1 <= tile.columns <= lengths.columns
+        all(isinstance(length, Size) or 1 <= side <= length for side, length in zip(tile, lengths, strict=True))
+        and min(tile) >= 1
         and tile.columns % lanes == 0
-        and columns % lanes == 0
+        and is_multiple(columns, lanes)
     )
 
 
@@ -203,11 +217,11 @@ def products_in(hero: Operation) -> int:
     return number_of(hero.result.tensor.count) * number_of(products_per_element(hero))
 
 
-def lengths_of(hero: Operation, is_whole: bool = False) -> Sides:
+def lengths_of(hero: Operation, is_whole: bool = False) -> ResultSides:
     """How many rows and columns the result of a contraction has."""
     shape = shape_of(hero.result)
-    rows, columns = (math.prod(number_of(shape[axis]) for axis in axes) for axes in axes_of(hero, is_whole))
-    return Sides(rows, columns)
+    rows, columns = (product(shape[axis] for axis in axes) for axes in axes_of(hero, is_whole))
+    return ResultSides(rows, columns)
 
 
 def axes_of(hero: Operation, is_whole: bool = False) -> tuple[list[int], list[int]]:

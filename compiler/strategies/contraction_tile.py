@@ -6,7 +6,6 @@ instruction. So a tile is nothing but a loop over the products whose body asks f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
@@ -20,6 +19,7 @@ from ..codegen.region import KernelRegion, Shader, access_bits
 from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..ir.operation import Operation
+from ..ir.sizes import product
 from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
 from .joining import subgroup_of
 from .strategy import LOAD, Strategy, number_of
@@ -143,12 +143,12 @@ TILES: Final[dict[str, tuple[ContractionTile, ...]]] = {
 def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along: _Along) -> list[Scalar]:
     """The elements of a contraction at the places of a tile, row by row."""
     products = products_of(frame, hero)
-    lengths = [number_of(length) for length in products.depth]
+    lengths = products.depth
     # Short lengths together make runs that are worth a loop.
     merged = len(lengths) - 1
-    while merged and math.prod(lengths[merged:]) < _MIN_RUN:
+    while merged and number_of(product(lengths[merged:])) < _MIN_RUN:
         merged -= 1
-    depth = [*lengths[:merged], math.prod(lengths[merged:])]
+    depth = [*lengths[:merged], product(lengths[merged:])]
 
     def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         *outer, first = number
@@ -168,7 +168,8 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
         return found
 
     zeros = [frame.scalars.constant(products.working, 0)] * (len(tile) * len(tile[0]))
-    width = depth[-1] if depth[-1] <= _MAX_STEP else along.width
+    last = depth[-1]
+    width = last if isinstance(last, int) and last <= _MAX_STEP else along.width
     found = summed(frame, hero, depth, zeros, step, width)
     return [result_of(frame, scalar_of(hero.result), each) for each in found]
 

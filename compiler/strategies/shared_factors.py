@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -15,9 +14,10 @@ from ..codegen.index import Index, split
 from ..codegen.region import Shader, append_bits
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation
+from ..ir.sizes import Size
+from ..ir.sizes import product as product_of
 from ..ir.types import ScalarType
 from .contraction_grid import ContractionGrid, Sides, TilePlace
-from .strategy import number_of
 
 _QUAD: Final = 4
 """Words that are written together, and between the rows of shared memory, whose columns then lie in different banks."""
@@ -73,16 +73,18 @@ class SharedFactors:
     def _are_neighbours(self) -> bool:
         """Whether factors of successive products lie side by side in the operand."""
         zero = self._builder.word(0)
-        lengths = [number_of(length) for length in self._products.depth]
-        numbers = [[*[zero] * (len(lengths) - 1), self._builder.word(each)] for each in range(2)]
+        numbers = [[*[zero] * (len(self._products.depth) - 1), self._builder.word(each)] for each in range(2)]
         parts = [zero] * len(self._place.parts)
         first, second = (self._products.place(self.operand, parts, each)[1] for each in numbers)
         shape = shape_of(self._products.operands[self.operand])
         differing = [axis for axis, (a, b) in enumerate(zip(first.parts, second.parts, strict=True)) if a is not b]
         return bool(differing) and all(length == 1 for length in shape[differing[-1] + 1 :])
 
-    def load(self, first: Id, count: int) -> list[tuple[Id, Id, list[Id]]]:
-        """This invocation's share of the factors of so many products: numbers in both directions, and words."""
+    def load(self, first: Id, count: int | Id) -> list[tuple[Id, Id, list[Id]]]:
+        """This invocation's share of the factors of so many products: numbers in both directions, and words.
+
+        Factors beyond a count, which may be more than there is place for where it is computed, are zeros.
+        """
         number, invocations = self._invocation
         neighbours = 32 * _QUAD // storage_bits(self._element)
         along = (self._depth if self._is_read_along_depth else self._side) // neighbours
@@ -95,14 +97,14 @@ class SharedFactors:
             found.append((product, place, self._neighbours(first, count, product, place, neighbours)))
         return found
 
-    def _neighbours(self, first: Id, count: int, number: Id, place: Id, neighbours: int) -> list[Id]:
+    def _neighbours(self, first: Id, count: int | Id, number: Id, place: Id, neighbours: int) -> list[Id]:
         builder, products = self._builder, self._products
         operand = products.operands[self.operand]
         places: list[tuple[Id, Index]] = []
         for each in range(neighbours):
             product = number + each if self._is_read_along_depth else number
             inside = builder.boolean(True)
-            if count < self._depth:
+            if isinstance(count, Id) or count < self._depth:
                 inside = product < count
                 product = inside.select(product, 0)
             offset = place if self._is_read_along_depth else place + each
@@ -181,29 +183,33 @@ def pipelined(
         multiplied: from a buffer's number, how many products are there, and sums, to the sums with these products.
     """
     builder = shader.builder
-    depth = math.prod(number_of(length) for length in depth_of(hero))
-    whole = depth // part
+    depth = product_of(depth_of(hero))
+    limit = builder.word(depth)
+    last = (limit - 1) // part * part if isinstance(depth, Size) else builder.word((depth // part - 1) * part)
+
+    def load(first: Id) -> list[list[tuple[Id, Id, list[Id]]]]:
+        return [each.load(first, limit - first if isinstance(depth, Size) else part) for each in factors]
 
     def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         (first,) = number
+        buffer = builder.quotient(first, part) % 2
         if count < part:
-            buffer = builder.word(whole % 2)
             for each in factors:
                 each.write(buffer, each.load(first, count))
             builder.barrier()
             return multiplied(buffer, count, sums)
-        buffer = builder.quotient(first, part) % 2
-        last = builder.word((whole - 1) * part)
-        following = (first < last).select(first + part, last)
-        loaded = [each.load(following, part) for each in factors]
+        loaded = load((first < last).select(first + part, last))
         found = multiplied(buffer, part, sums)
         for each, words in zip(factors, loaded, strict=True):
             each.write(buffer ^ 1, words)
         builder.barrier()
         return found
 
-    if whole:
-        for each in factors:
-            each.write(builder.word(0), each.load(builder.word(0), part))
-        builder.barrier()
-    return summed(shader.frame, hero, [depth], zeros, step, part)
+    def all_parts() -> Sequence[Scalar]:
+        if isinstance(depth, Size) or depth >= part:
+            for each, words in zip(factors, load(builder.word(0)), strict=True):
+                each.write(builder.word(0), words)
+            builder.barrier()
+        return summed(shader.frame, hero, [depth], zeros, step, part, is_padded=True)
+
+    return shader.frame.conditional(limit.equals(0), lambda: zeros, all_parts)

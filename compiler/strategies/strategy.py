@@ -12,7 +12,7 @@ from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion
 from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Operation
-from ..ir.sizes import Dim, Size
+from ..ir.sizes import Dim, estimated
 from ..ir.types import I64
 
 UNKNOWN_LENGTH = 1024
@@ -68,7 +68,7 @@ class Strategy(ABC):
 
 def number_of(length: Dim) -> int:
     """A length, or what stands for one that depends on the call."""
-    return UNKNOWN_LENGTH if isinstance(length, Size) else length
+    return estimated(length, UNKNOWN_LENGTH)
 
 
 def elements_cost(region: KernelRegion) -> float:

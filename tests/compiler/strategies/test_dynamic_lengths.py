@@ -1,0 +1,144 @@
+"""Kernels whose lengths depend on the call: one kernel for every length, held against the definitions in NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.dynamic import specialised
+from support.regions import EMULATED, by_definition, from_words, function_of, to_words
+
+import pumice
+from pumice.compiler.codegen.kernel import Kernel, Workload, buffer_size
+from pumice.compiler.codegen.region import KernelRegion
+from pumice.compiler.ir.operation import Operation
+from pumice.compiler.ir.sizes import evaluated
+from pumice.compiler.strategies.choice import compile_region, ranked
+from pumice.compiler.strategies.contraction_tile import ContractionTile
+from pumice.compiler.strategies.strategy import Strategy
+from pumice.compiler.strategies.workgroup_tile import WorkgroupTile
+from pumice.spirv.validation import ensure_valid
+
+Array = npt.NDArray[Any]
+LAVAPIPE = dataclasses.replace(EMULATED, family="cpu", subgroup_size=8, subgroup_operations=("shuffle",))
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def contraction(left: str, right: str, result: str, numbers: str) -> str:
+    """A contraction and what follows it."""
+    return f"""
+        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
+          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
+          %1 = stablehlo.add %0, %c : tensor<{result}>
+          return %1 : tensor<{result}>
+        }}
+    """
+
+
+def convolution(left: str, right: str, result: str) -> str:
+    """A convolution of pictures with a border of zeros."""
+    return f"""
+        func.func @main(%a: tensor<{left}xf32>, %b: tensor<{right}xf32>) -> tensor<{result}xf32> {{
+          %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+            window = {{pad = [[1, 1], [1, 1]]}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+            : (tensor<{left}xf32>, tensor<{right}xf32>) -> tensor<{result}xf32>
+          return %0 : tensor<{result}xf32>
+        }}
+    """
+
+
+PLAIN = "contracting_dims = [1] x [0]"
+BATCHED = "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+CONTRACTIONS = {
+    "rows": contraction("(d0)x48xf32", "48x64xf32", "(d0)x64xf32", PLAIN),
+    "columns": contraction("32x48xf32", "48x(d0)xf32", "32x(d0)xf32", PLAIN),
+    "products": contraction("32x(d0)xf32", "(d0)x64xf32", "32x64xf32", PLAIN),
+    "products of several": contraction(
+        "32x3x(d0)xf32", "3x(d0)x64xf32", "32x64xf32", "contracting_dims = [1, 2] x [0, 1]"
+    ),
+    "batches": contraction("(d0)x19x48xf32", "(d0)x48x64xf32", "(d0)x19x64xf32", BATCHED),
+    "all": contraction("(d2)x(d0)x(d1)xf32", "(d2)x(d1)x(2*d0+1)xf32", "(d2)x(d0)x(2*d0+1)xf32", BATCHED),
+    "transposed": contraction("(d1)x(d0)xf32", "37x(d1)xf32", "(d0)x37xf32", "contracting_dims = [0] x [1]"),
+    "halves": contraction("(d0)x(d1)xf16", "(d1)x24xf16", "(d0)x24xf16", PLAIN),
+    "bytes": contraction("(d0)x(d1)xi8", "(d1)x24xi8", "(d0)x24xi32", PLAIN),
+    "pictures": convolution("(d0)x9x10x5", "3x3x5x16", "(d0)x9x10x16"),
+    "wide pictures": convolution("2x9x(d0)x5", "3x3x5x16", "2x9x(d0)x16"),
+}
+TILES: list[Strategy] = [
+    ContractionTile(3, 8, 2, 4, 7, 0),
+    ContractionTile(4, 4, 8, 1, 8, 1),
+    WorkgroupTile(2, 4, 4, 8, 16),
+]
+CALLS = [{"d0": 1, "d1": 1, "d2": 1}, {"d0": 67, "d1": 300, "d2": 2}, {"d0": 13, "d1": 0, "d2": 3}]
+
+
+def arguments_of(function: Operation) -> list[Array]:
+    random = np.random.default_rng(0)
+    types = [value.tensor for value in function.regions[0].block.arguments]
+    return [
+        random.integers(-9, 9, type.shape).astype(type.scalar.dtype)
+        if type.scalar.is_integer
+        else random.standard_normal(type.shape).astype(type.scalar.dtype)
+        for type in types
+    ]
+
+
+def run_for(
+    device: pumice.Device, kernel: Kernel, function: Operation, arguments: list[Array], values: Mapping[str, int]
+) -> list[Array]:
+    """What a kernel gives in a call, where its symbols have these values."""
+    block = function.regions[0].block
+    types = [value.tensor for value in block.terminator.operands]
+    outputs = [pumice.empty(buffer_size(type) // 4, np.uint32) for type in types]
+    given = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
+    inputs = [array for array, binding in zip(given, kernel.bindings, strict=False) if binding.is_read]
+    groups = kernel.workgroup_count
+    if isinstance(groups, Workload):
+        groups = (-(-evaluated(groups.elements, values) // groups.per_group), 1, 1)
+    push = b"".join(values[name].to_bytes(4, "little") for name in kernel.symbols)
+    for limit in kernel.limits:
+        assert evaluated(limit.size, values) <= limit.most
+    with device.load_kernel(kernel.code) as shader:
+        found = shader(*inputs, *outputs, groups=groups, push=push or None)
+    listed = found if isinstance(found, tuple) else (found,)
+    return [from_words(np.asarray(words), type) for words, type in zip(listed, types, strict=True)]
+
+
+def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str, int]) -> None:
+    function = function_of(text)
+    kernel = compile_region(function.regions[0].block, "main", LAVAPIPE, strategy=strategy)
+    ensure_valid(kernel.code, "vulkan1.1")
+    called = specialised(function, values)
+    arguments = arguments_of(called)
+    for found, wanted in zip(
+        run_for(gpu, kernel, called, arguments, values), by_definition(called, arguments), strict=True
+    ):
+        error = {"float16": 2**-8}.get(str(found.dtype), 1e-4)
+        scale = max(math.sqrt(values["d1"]), 1)
+        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=error, atol=error * scale)
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("strategy", TILES, ids=str)
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_tiles_take_lengths_of_every_call(gpu: pumice.Device, name: str, strategy: Strategy) -> None:
+    region = KernelRegion(function_of(CONTRACTIONS[name]).regions[0].block, "main", LAVAPIPE)
+    assert strategy.takes(region)
+    for values in CALLS:
+        check(gpu, CONTRACTIONS[name], strategy, values)
+
+
+def test_tiles_are_chosen_without_knowing_the_lengths() -> None:
+    text = contraction("(d0)x512xf32", "512x512xf32", "(d0)x512xf32", PLAIN)
+    (_, chosen), *_ = ranked(KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE))
+    assert isinstance(chosen, ContractionTile)
