@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from ...spirv.expression import Id
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
-from ..ir.sizes import Dim, Size, is_at_least, product, quotient
+from ..ir.sizes import Dim, Size, is_at_least, parts_at_most, product, quotient
 from ..ir.types import F32, I32, ScalarType
 from . import complex_math
 from .conversions import convert
@@ -96,7 +96,7 @@ def summed(
                 )
             return _added(sums, part)
 
-        return frame.counted((limit + (run - 1)) // run, _parts_at_most(length, run), sums, whole)
+        return frame.counted((limit + (run - 1)) // run, parts_at_most(length, run), sums, whole)
 
     *around, last = depth
     zero = frame.word(0)
@@ -126,14 +126,6 @@ def summed(
         return _added(sums, nest(outer[inner:], found, zeros, lambda found, sums: along(found, zero, length, sums)))
 
     return nest(outer[:inner], [], zeros, window)
-
-
-def _parts_at_most(length: Size, size: int) -> Dim:
-    """Parts of a size that a length has, or a number that is no less."""
-    try:
-        return quotient(length + (size - 1), size)
-    except ValueError:
-        return length
 
 
 def _added(totals: Sequence[Scalar], parts: Sequence[Scalar]) -> list[Scalar]:

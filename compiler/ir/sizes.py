@@ -191,6 +191,14 @@ def quotient(size: Dim, divisor: int) -> Dim:
     return Size((((f"[{str(size)[1:-1]}]/{divisor}",), 1),))
 
 
+def parts_at_most(length: Dim, size: int) -> Dim:
+    """Parts of a size that a length has, the last of which may be shorter, or a number that is no less."""
+    try:
+        return quotient(length + (size - 1), size)
+    except ValueError:
+        return length
+
+
 def parts_of_quotient(name: str) -> tuple[Dim, int] | None:
     """What a symbol is a quotient of, and by what it is divided, if it is one."""
     match = _QUOTIENT.fullmatch(name)

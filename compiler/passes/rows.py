@@ -7,13 +7,13 @@ here.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ..ir.operation import Block, Operation, Value
-from ..ir.sizes import Dim
+from ..ir.sizes import Dim, Size, is_multiple, product
+from .identities import identity_of, joined_by
 from .weights import HEAVY, MOVES, bits_of, iterations_of
 
 MAX_LENGTH = 1 << 16
@@ -47,18 +47,23 @@ class RowShape(NamedTuple):
         columns: lengths of those that are reduced.
     """
 
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
+    rows: tuple[Dim, ...]
+    columns: tuple[Dim, ...]
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Dim, ...]:
         """Of what is reduced."""
         return self.rows + self.columns
 
     @property
-    def length(self) -> int:
+    def row_count(self) -> Dim:
+        """How many rows there are."""
+        return product(self.rows)
+
+    @property
+    def length(self) -> Dim:
         """Elements of a row."""
-        return math.prod(self.columns)
+        return product(self.columns)
 
 
 def rows_of(operation: Operation) -> RowShape | None:
@@ -67,21 +72,35 @@ def rows_of(operation: Operation) -> RowShape | None:
         return None
     found = rows_over(operation.operands[0].tensor.lengths, sorted(operation.integers("dimensions")))
     narrow = {bits for value in operation.results if (bits := bits_of(value.tensor.scalar)) < 32}
-    return found if found is not None and found.length <= MAX_LENGTH and len(narrow) <= 1 else None
+    if found is None or len(narrow) > 1:
+        return None
+    if isinstance(found.length, Size):
+        # Some invocations may have no element, and begin with what changes none.
+        return None if identity_in(operation) is None else found
+    return found if found.length <= MAX_LENGTH else None
+
+
+def identity_in(reduction: Operation) -> complex | None:
+    """The element that leaves every other as it is in a reduction; None where there is none."""
+    body = reduction.regions[0].block
+    return identity_of(joined_by(body), body.arguments[0].tensor.scalar)
 
 
 def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
     """The rows of a shape that some dimensions, in order, are the elements of; None if these are not the innermost."""
-    shape = tuple(length for length in lengths if isinstance(length, int))
-    if len(shape) < len(lengths) or 0 in shape or not axes:
+    shape = tuple(lengths)
+    if 0 in shape or not axes:
         return None
     is_innermost = list(axes) == list(range(len(shape) - len(axes), len(shape)))
     return RowShape(shape[: axes[0]], shape[axes[0] :]) if is_innermost else None
 
 
 def is_enough(rows: RowShape) -> bool:
-    """Whether a workgroup a row keeps devices busy."""
-    return rows.length <= SHORT or (rows.length <= MAX_LENGTH and math.prod(rows.rows) >= MANY)
+    """Whether a workgroup a row keeps devices busy; lengths that depend on the call are many rows, and short ones."""
+    is_many = isinstance(rows.row_count, Size) or rows.row_count >= MANY
+    if isinstance(rows.length, Size):
+        return is_many
+    return rows.length <= SHORT or (rows.length <= MAX_LENGTH and is_many)
 
 
 def fills_device(operation: Operation) -> bool:
@@ -95,7 +114,7 @@ def fills_device(operation: Operation) -> bool:
 def is_long(operation: Operation) -> bool:
     """Whether a reduction is too long for one invocation to loop for an element."""
     rows = rows_of(operation)
-    return rows is not None and rows.length > MAX_ALONE
+    return rows is not None and (isinstance(rows.length, Size) or rows.length > MAX_ALONE)
 
 
 def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Space]] | None:
@@ -137,7 +156,7 @@ class RowSpaces:
         for value in root.results:
             if _is_of_rows(value, rows):
                 self.of[value] = Space.ROWS
-            elif _known(value) == rows.shape and root.name != _REDUCE and _fills_words(value, rows):
+            elif value.tensor.lengths == rows.shape and root.name != _REDUCE and _fills_words(value, rows):
                 self.of[value] = Space.ELEMENTS
             else:
                 self.is_over_rows = False
@@ -189,8 +208,8 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
         return Space.ELEMENTS if position < len(operation.results) else Space.OTHER
     if space is Space.OTHER or operation.regions or len(operation.results) != 1:
         return Space.OTHER
-    shape, given = _known(operation.results[0]), _known(value)
-    if name == "broadcast_in_dim" and given is not None and shape is not None:
+    shape, given = operation.results[0].tensor.lengths, value.tensor.lengths
+    if name == "broadcast_in_dim":
         axes = operation.integers("broadcast_dimensions")
         places = [axis for axis, length in zip(axes, given, strict=True) if length != 1]
         if space is Space.ELEMENTS:
@@ -206,19 +225,9 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:
     """Whether a value has an element a row, in the same order."""
-    shape = _known(value)
-    return shape is not None and [each for each in shape if each != 1] == [each for each in rows.rows if each != 1]
+    return [each for each in value.tensor.lengths if each != 1] == [each for each in rows.rows if each != 1]
 
 
 def _fills_words(value: Value, rows: RowShape) -> bool:
     """Whether a row of a value fills whole words of memory."""
-    type = value.tensor.scalar
-    return rows.length * bits_of(type) % 32 == 0
-
-
-def _known(value: Value) -> tuple[int, ...] | None:
-    lengths: tuple[Dim, ...] = value.tensor.lengths
-    for length in lengths:
-        if not isinstance(length, int):
-            return None
-    return cast("tuple[int, ...]", lengths)
+    return is_multiple(rows.length * bits_of(value.tensor.scalar), 32)

@@ -19,12 +19,13 @@ from ...spirv.expression import Id
 from ...spirv.shared_memory import SharedMemory
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
-from ..codegen.kernel import Kernel
+from ..codegen.kernel import Kernel, Workload
 from ..codegen.lanes import Lane
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation, Value
-from ..passes.rows import RowShape, Space, spaces_of
+from ..ir.sizes import Dim, Size, is_multiple, parts_at_most, quotient
+from ..passes.rows import RowShape, Space, identity_in, spaces_of
 from ..passes.weights import words_of
 from .joining import Join, Values, chosen, is_commutative, join_all, join_of, of_words, rounded, subgroup_of
 from .joining import words_of as words_of_values
@@ -70,13 +71,17 @@ class Rows(Strategy):
         width = _width(region, shape, spaces)
         words = sum(words_of(each) for each in region.block.operations)
         share = max(min(share, MAX_WORDS // words), width)
-        invocations = 1
-        while invocations < workgroup and shape.length > invocations * share and _has(shape, width, 2 * invocations):
-            invocations *= 2
-        if _is_ordered(region):
-            while shape.length // width % invocations:
-                invocations //= 2
-        unrolled = int(shape.length // invocations * words <= 2 * MAX_WORDS)
+        invocations, length = 1, shape.length
+        if isinstance(length, Size):
+            invocations = min(_WORKGROUP, workgroup)
+            unrolled = 0
+        else:
+            while invocations < workgroup and length > invocations * share and _has(length, width, 2 * invocations):
+                invocations *= 2
+            if _is_ordered(region):
+                while length // width % invocations:
+                    invocations //= 2
+            unrolled = int(length // invocations * words <= 2 * MAX_WORDS)
         yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), width, unrolled)
 
     def takes(self, region: KernelRegion) -> bool:
@@ -85,13 +90,19 @@ class Rows(Strategy):
         if found is None or region.is_update or self.invocations & (self.invocations - 1) or not self.invocations:
             return False
         shape, spaces = found
+        length, is_ordered = shape.length, _is_ordered(region)
         return (
             1 <= self.width <= _width(region, shape, spaces)
-            and shape.length % self.width == 0
+            and is_multiple(length, self.width)
             and all(self.width * bits % 32 == 0 for bits in _stored(region, spaces))
-            and _has(shape, self.width, self.invocations)
+            and _is_countable(shape.row_count)
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
-            and not (_is_ordered(region) and shape.length // self.width % self.invocations)
+            and (
+                not (is_ordered or self.unrolled)
+                if isinstance(length, Size)
+                else _has(length, self.width, self.invocations)
+                and not (is_ordered and length // self.width % self.invocations)
+            )
         )
 
     def emit(self, region: KernelRegion) -> Kernel:
@@ -109,9 +120,7 @@ class _Writer:
         self._shader = Shader(region)
         self._shader.use_lanes()
         self._builder = self._shader.builder
-        self._count = 1
-        for length in self._shape.rows:
-            self._count *= length
+        self._count = self._shape.row_count
         self._is_ordered = _is_ordered(region)
         # As many rows, one after another, as have results that fill a word.
         narrow = [storage_bits(scalar_of(value)) for value in region.results if self._is_packed(value)]
@@ -124,21 +133,25 @@ class _Writer:
 
     def kernel(self) -> Kernel:
         builder, share = self._builder, self._share
-        units = -(-self._count // self._turns)
-        wanted = -(-units // share.rows)
-        groups = group_count(wanted, self._region.target)
+        units = quotient(self._count + (self._turns - 1), self._turns)
+        groups: tuple[int, int, int] | Workload
+        if isinstance(units, Size):
+            groups, covered = Workload(units, share.rows), None
+        else:
+            groups = group_count(-(-units // share.rows), self._region.target)
+            covered = groups[0] * groups[1] * groups[2] * share.rows
         unit = self._shader.group(groups)
         if share.rows > 1:
             unit = unit * share.rows + self._local // share.invocations
-        covered = groups[0] * groups[1] * groups[2] * share.rows
-        is_there = unit < units if covered > units else None
+        is_there = None if covered == units else unit < builder.word(units)
         zeros = [builder.word(0) for value in self._region.results if self._is_packed(value)]
         (root, *_) = self._region.block.operations[::-1][1:]
 
         def turn(number: Id, words: Values) -> list[Scalar]:
             row = unit * self._turns + number if self._turns > 1 else unit
-            if is_there is not None or self._count % self._turns:
-                row = (row < self._count).select(row, builder.word(self._count - 1))
+            if is_there is not None or not is_multiple(self._count, self._turns):
+                last = builder.word(self._count) - 1
+                row = (row < last).select(row, last)
             if self._turns > 1 and share.invocations > subgroup_of(self._region.target):
                 # What was shared for the row before may still be read.
                 builder.barrier()
@@ -204,8 +217,15 @@ class _Writer:
             given = apart(flat(elements(base)))
             return flat([join(chain, each) for chain, each in zip(apart(found), given, strict=True)])
 
-        begun = flat(elements(self._base(self._builder.word(0))))
-        found = apart(self._over_row(operation, begun, step))
+        if isinstance(self._shape.length, Size):
+            identity = identity_in(operation)
+            assert identity is not None
+            types = [scalar_of(value) for value in values]
+            none = [frame.scalars.constant(type, identity) for type in types] * self._share.width
+            found = apart(self._over_row(operation, none, step, 0))
+        else:
+            begun = flat(elements(self._base(self._builder.word(0))))
+            found = apart(self._over_row(operation, begun, step))
         total = self._across(join_all(found, join), join)
         return rounded(frame, operation, join([frame.scalar(start) for start in starts], total))
 
@@ -282,9 +302,16 @@ class _Writer:
         skipped: int = 1,
     ) -> list[Scalar]:
         """Values after a step for each place of an invocation but for some first ones."""
-        builder, share = self._builder, self._share
-        places, rest = divmod(self._shape.length, share.width * share.invocations)
+        builder, share, length = self._builder, self._share, self._shape.length
         values = list(starts)
+        if isinstance(length, Size):
+            runs = quotient(length, share.width)
+            count = (builder.word(runs) + (share.invocations - 1) - self._place) // share.invocations
+            most = parts_at_most(runs, share.invocations)
+            return self._shader.frame.counted(
+                count, most, values, lambda number, found: step(self._base(number), found)
+            )
+        places, rest = divmod(length, share.width * share.invocations)
         if share.unrolled:
             for number in range(skipped, places):
                 values = list(step(self._base(builder.word(number)), values))
@@ -303,6 +330,7 @@ class _Writer:
         """Which of the row's runs of neighbours an invocation has at a place."""
         if not self._is_ordered:
             return number * self._share.invocations + self._place
+        assert isinstance(self._shape.length, int)
         return self._place * (self._shape.length // (self._share.width * self._share.invocations)) + number
 
     def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
@@ -336,7 +364,7 @@ class _Writer:
             for each, word in zip(packed, words, strict=True):
                 value = self._region.results[each]
                 lanes = 32 // storage_bits(scalar_of(value))
-                assert isinstance(word, Id) and isinstance(value.tensor.count, int)
+                assert isinstance(word, Id)
                 if lanes == self._turns:
                     self._builder.store(self._shader.outputs[each], unit, word)
 
@@ -391,11 +419,16 @@ def _width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space])
     given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
     bits = min([storage_bits(scalar_of(value)) for value in given] + _stored(region, spaces), default=32)
     width = max(access_bits(region.target) // bits, 1)
-    while shape.length % width:
+    while not is_multiple(shape.length, width):
         width //= 2
     return width
 
 
-def _has(shape: RowShape, width: int, invocations: int) -> bool:
+def _is_countable(rows: Dim) -> bool:
+    """Whether the words of narrow results of rows can be counted: quotients cannot be divided again."""
+    return isinstance(rows, int) or rows.symbols == rows.plain_symbols
+
+
+def _has(length: int, width: int, invocations: int) -> bool:
     """Whether each of so many invocations has elements of a row."""
-    return shape.length // width >= invocations
+    return length // width >= invocations

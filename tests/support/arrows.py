@@ -90,7 +90,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.passes.direct_scatters": {"ir", "passes.identities"},
     "compiler.passes.short_transforms": {"ir", "passes.weights"},
     "compiler.passes.weights": {"ir"},
-    "compiler.passes.rows": {"ir", "passes.weights"},
+    "compiler.passes.rows": {"ir", "passes.identities", "passes.weights"},
     "compiler.passes.scans": {"ir", "passes.identities", "passes.weights"},
     "compiler.passes.formulas": {"dialects.builder", "ir", "passes.rewrite"},
     "compiler.passes.dynamic": {"dialects.builder", "dialects.rules", "ir"},

@@ -62,7 +62,7 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     # What depends on the call is one dimension in the end, of runs.
     while is_at_least(_reduced_count(values[0], axes), most + 1) is not False and not _are_runs(values, axes):
         rows = None if most < MAX_ALONE else rows_over(tensor_of(values[0]).lengths, axes)
-        if rows is not None and is_enough(rows):
+        if rows is not None and is_enough(rows) and (isinstance(rows.length, int) or identity is not None):
             break
         values, axes = _reduced_runs(builder, body, values, neutral, axes, min(RUN, most) if rows is None else ROW)
     return _reduce_over(builder, body, values, starts, axes)

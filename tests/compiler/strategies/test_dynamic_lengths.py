@@ -20,6 +20,8 @@ from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.sizes import evaluated
 from pumice.compiler.strategies.choice import compile_region, ranked
 from pumice.compiler.strategies.contraction_tile import ContractionTile
+from pumice.compiler.strategies.elements import Elements
+from pumice.compiler.strategies.rows import Rows
 from pumice.compiler.strategies.strategy import Strategy
 from pumice.compiler.strategies.workgroup_tile import WorkgroupTile
 from pumice.spirv.validation import ensure_valid
@@ -57,6 +59,41 @@ def convolution(left: str, right: str, result: str) -> str:
     """
 
 
+def reduction(given: str, left: str, how: str, dims: str, start: str) -> str:
+    """A reduction, and twice its result."""
+    element = given.rpartition("x")[2]
+    return f"""
+        func.func @main(%a: tensor<{given}>) -> tensor<{left}> {{
+          %init = stablehlo.constant dense<{start}> : tensor<{element}>
+          %0 = stablehlo.reduce(%a init: %init) applies stablehlo.{how} across dimensions = {dims}
+            : (tensor<{given}>, tensor<{element}>) -> tensor<{left}>
+          %1 = stablehlo.add %0, %0 : tensor<{left}>
+          return %1 : tensor<{left}>
+        }}
+    """
+
+
+def centred(given: str, left: str) -> str:
+    """Elements without the largest of their row, which is what a softmax begins with, and as shares of their sum."""
+    element = given.rpartition("x")[2]
+    return f"""
+        func.func @main(%a: tensor<{given}>) -> tensor<{given}> {{
+          %zero = stablehlo.constant dense<0.0> : tensor<{element}>
+          %low = stablehlo.constant dense<0xFF800000> : tensor<{element}>
+          %0 = stablehlo.reduce(%a init: %low) applies stablehlo.maximum across dimensions = [1]
+            : (tensor<{given}>, tensor<{element}>) -> tensor<{left}>
+          %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<{left}>) -> tensor<{given}>
+          %2 = stablehlo.subtract %a, %1 : tensor<{given}>
+          %3 = stablehlo.exponential %2 : tensor<{given}>
+          %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
+            : (tensor<{given}>, tensor<{element}>) -> tensor<{left}>
+          %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<{left}>) -> tensor<{given}>
+          %6 = stablehlo.divide %3, %5 : tensor<{given}>
+          return %6 : tensor<{given}>
+        }}
+    """
+
+
 PLAIN = "contracting_dims = [1] x [0]"
 BATCHED = "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
 CONTRACTIONS = {
@@ -79,6 +116,15 @@ TILES: list[Strategy] = [
     ContractionTile(4, 4, 8, 1, 8, 1),
     WorkgroupTile(2, 4, 4, 8, 16),
 ]
+ROWS = {
+    "rows": (centred("(d0)x48xf32", "(d0)xf32"), Rows(8, 8, 2, 1)),
+    "lengths": (centred("67x(d1)xf32", "67xf32"), Rows(64, 1, 1, 0)),
+    "both": (centred("(d0)x(4*d1)xf32", "(d0)xf32"), Rows(16, 4, 4, 0)),
+    "halves of rows": (reduction("(d0)x64xf16", "(d0)xf16", "add", "[1]", "0.0"), Rows(4, 4, 2, 1)),
+    "halves of lengths": (reduction("(d0)x(2*d1)xf16", "(d0)xf16", "maximum", "[1]", "0xFC00"), Rows(8, 2, 2, 0)),
+    "bytes": (reduction("2x(d0)x(d1)x3xi8", "2x(d0)xi8", "minimum", "[2, 3]", "127"), Rows(64, 1, 1, 0)),
+    "words": (reduction("(d0)x(d1)xi64", "(d0)xi64", "add", "[1]", "5"), Rows(1, 32, 1, 0)),
+}
 CALLS = [{"d0": 1, "d1": 1, "d2": 1}, {"d0": 67, "d1": 300, "d2": 2}, {"d0": 13, "d1": 0, "d2": 3}]
 
 
@@ -136,6 +182,23 @@ def test_tiles_take_lengths_of_every_call(gpu: pumice.Device, name: str, strateg
     assert strategy.takes(region)
     for values in CALLS:
         check(gpu, CONTRACTIONS[name], strategy, values)
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_take_lengths_of_every_call(gpu: pumice.Device, name: str) -> None:
+    text, strategy = ROWS[name]
+    assert strategy.takes(KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE))
+    for values in CALLS:
+        check(gpu, text, strategy, values)
+
+
+def test_rows_without_elements_need_an_identity() -> None:
+    """A body without one joins what is there: an invocation without elements has nothing to begin with."""
+    text = reduction("(d0)x(d1)xf8E5M2", "(d0)xf8E5M2", "maximum", "[1]", "0.0")
+    region = KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE)
+    assert not Rows(8, 1, 1, 0).takes(region)
+    assert [type(each) for _, each in ranked(region)] == [Elements]
 
 
 def test_tiles_are_chosen_without_knowing_the_lengths() -> None:
