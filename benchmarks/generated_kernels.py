@@ -46,7 +46,10 @@ from pumice.hal_vulkan import DeviceProfile, DeviceType
 _FOLDER = Path(__file__).parent
 _MODULES = BUILD / "generated"
 _PEER_TARGETS = ("", "valhall4")
-"""Values of ``--iree-vulkan-target``: the first with which iree-compile makes a module counts."""
+"""Values of ``--iree-vulkan-target``: the first with which iree-compile makes a module counts.
+
+Without one it takes a device without narrow types, whose buffers have wider elements than the arrays of a case.
+"""
 _BLOCK_S = 0.1
 _MOST_CALLS = 200
 _LEAST_ROUNDS = 3
@@ -116,13 +119,15 @@ def build_peer(name: str, case: Case) -> Path:
     """iree-compile's module, which is kept by program and release."""
     compiler = tool("iree-compile")
     release = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    key = hashlib.sha256(release + case.text.encode()).hexdigest()[:16]
+    is_narrow = any(element in ("f16", "i8") for _, element in case.arguments)
+    targets = _PEER_TARGETS[is_narrow:]
+    key = hashlib.sha256(release + "".join(targets).encode() + case.text.encode()).hexdigest()[:16]
     path = _MODULES / f"{slug(name)}.{key}.iree.vmfb"
     if path.exists():
         return path
     source = path.with_suffix(".mlir")
     source.write_text(case.text)
-    for target in _PEER_TARGETS:
+    for target in targets:
         flags = ["--iree-hal-target-device=vulkan", *([f"--iree-vulkan-target={target}"] if target else [])]
         part = path.with_suffix(".part")
         done = subprocess.run([compiler, *flags, source, "-o", part], capture_output=True, text=True, check=False)

@@ -12,7 +12,7 @@ from kernel_body import Shape
 
 Array = npt.NDArray[Any]
 
-_NUMPY = {"f32": np.float32, "f16": np.float16, "i32": np.int32}
+_NUMPY = {"f32": np.float32, "f16": np.float16, "i8": np.int8, "i32": np.int32}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from kernel_body import Body, Shape, type_of
@@ -18,12 +19,13 @@ __all__ = ["CASES", "Case", "Goal"]
 # -- memory ------------------------------------------------------------------------------------------
 
 
-def _chain(count: int) -> Case:
-    body = Body(*(((count,), "f32"),) * 3)
+def _chain(count: int, element: str = "f32") -> Case:
+    body = Body(*(((count,), element),) * 3)
     product = body.op("multiply", "%a0", "%a1")
     total = body.op("add", product, "%a2")
     text = body.function(body.op("maximum", total, body.fill("0.0", total)))
-    return Case(text, body.arguments, MEMORY, 3 * count, lambda a, b, c: np.maximum(a * b + c, 0))
+    tolerance = 1e-3 if element == "f16" else 1e-4
+    return Case(text, body.arguments, MEMORY, 3 * count, lambda a, b, c: np.maximum(a * b + c, 0), tolerance=tolerance)
 
 
 def _gelu(count: int) -> Case:
@@ -40,15 +42,19 @@ def _gelu(count: int) -> Case:
     return Case(text, body.arguments, Goal(0.8), 0, gelu)
 
 
-def _transpose(rows: int, columns: int) -> Case:
-    body = Body(((rows, columns), "f32"))
-    return Case(body.function(body.transpose("%a0", (1, 0))), body.arguments, MEMORY, 0, np.transpose)
+def _transpose(shape: Shape, order: Sequence[int], element: str = "f32") -> Case:
+    body = Body((shape, element))
+    text = body.function(body.transpose("%a0", order))
+    return Case(text, body.arguments, MEMORY, 0, lambda a: np.transpose(a, order))
 
 
-def _sum(rows: int, columns: int, dims: tuple[int, ...]) -> Case:
-    body = Body(((rows, columns), "f32"))
+def _sum(rows: int, columns: int, dims: tuple[int, ...], element: str = "f32") -> Case:
+    body = Body(((rows, columns), element))
     text = body.function(body.reduce("%a0", "add", "0.0", dims))
-    return Case(text, body.arguments, MEMORY, rows * columns, lambda a: np.sum(a, dims, np.float64))
+    tolerance = 1e-2 if element == "f16" else 1e-4
+    return Case(
+        text, body.arguments, MEMORY, rows * columns, lambda a: np.sum(a, dims, np.float64), tolerance=tolerance
+    )
 
 
 def _softmax(rows: int, columns: int) -> Case:
@@ -269,8 +275,15 @@ func.func @main(%a0: {given}) -> {given} {{
 CASES: dict[str, Case] = {
     "elementwise 16 Mi": _chain(1 << 24),
     "gelu 16 Mi": _gelu(1 << 24),
-    "transpose 4096": _transpose(4096, 4096),
+    "elementwise 16 Mi f16": _chain(1 << 24, "f16"),
+    "transpose 4096": _transpose((4096, 4096), (1, 0)),
+    "transpose 4096 f16": _transpose((4096, 4096), (1, 0), "f16"),
+    "transpose 4096 i8": _transpose((4096, 4096), (1, 0), "i8"),
+    "transpose of rows 64x512x512": _transpose((64, 512, 512), (1, 0, 2)),
+    "transpose of heads 512x64x64x8": _transpose((512, 64, 64, 8), (0, 2, 1, 3)),
+    "transpose in batches 64x512x512": _transpose((64, 512, 512), (0, 2, 1)),
     "sum of rows 4096": _sum(4096, 4096, (1,)),
+    "sum of rows 4096 f16": _sum(4096, 4096, (1,), "f16"),
     "sum of columns 4096": _sum(4096, 4096, (0,)),
     "sum of all 4096": _sum(4096, 4096, (0, 1)),
     "softmax 4096": _softmax(4096, 4096),
@@ -302,6 +315,7 @@ CASES: dict[str, Case] = {
     "cumulative sums of rows 2048x2048 f16": _cumulative_sums((2048, 2048), 1, "f16"),
     "cumulative sums of columns 2048x2048": _cumulative_sums((2048, 2048), 0),
     "cumulative sums of 1 Mi": _cumulative_sums((1 << 20,), 0),
+    "cumulative sums of 1 Mi f16": _cumulative_sums((1 << 20,), 0, "f16"),
     "MNIST-like": digits(),
     "transformer block": transformer(128, 256, 4, 1024),
     "LSTM 32x8x128": lstm(32, 8, 128),

@@ -12,18 +12,20 @@ import pumice
 from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
-from pumice.compiler.passes.decomposition import split
+from pumice.compiler.passes.decomposition import large_windows, split, staged_reductions
 from pumice.compiler.passes.verification.verify import verify
 
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits that small programs reach."""
-    for name, limit in (("MAX_ALONE", 8), ("RUN", 4), ("MAX_PRODUCTS", 8), ("MAX_WINDOW_WORK", 0)):
-        monkeypatch.setattr(split, name, limit)
-    monkeypatch.setattr(split, "fills_device", lambda operation: False)
-    monkeypatch.setattr(split, "is_enough", lambda rows: rows.length <= 4)
-    monkeypatch.setattr(split, "ROW", 4)
+    monkeypatch.setattr(staged_reductions, "MAX_ALONE", 8)
+    monkeypatch.setattr(staged_reductions, "RUN", 4)
+    monkeypatch.setattr(split, "MAX_PRODUCTS", 8)
+    monkeypatch.setattr(large_windows, "MAX_WINDOW_WORK", 0)
+    monkeypatch.setattr(staged_reductions, "fills_device", lambda operation: False)
+    monkeypatch.setattr(staged_reductions, "is_enough", lambda rows: rows.length <= 4)
+    monkeypatch.setattr(staged_reductions, "ROW", 4)
 
 
 def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operation]:
