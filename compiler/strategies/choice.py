@@ -23,7 +23,7 @@ from .rows import Rows
 from .scatter_in_order import ScatterInOrder
 from .shape_class import class_of
 from .shipped import SHIPPED
-from .strategy import Strategy
+from .strategy import MAX_WORDS, Strategy
 from .workgroup_tile import WorkgroupTile
 
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (
@@ -47,7 +47,7 @@ _NUMBERS: Final = 1 << 16
 
 def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
     """What may compute a region, with estimated costs, the cheapest first."""
-    found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if each[1].takes(region)]
+    found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if _is_compiled(each[1], region)]
     return sorted(found, key=lambda each: each[0])
 
 
@@ -87,6 +87,13 @@ def compile_region(
         if not strategy.takes(region):
             message = f"the strategy {strategy} does not apply to the region; leave the attribute out"
             raise compile_error(block.operations[0], message)
+        words = strategy.words(region)
+        if words > MAX_WORDS:
+            message = (
+                f"expected a strategy of at most {MAX_WORDS:,} words of code, got about {words:,} of {strategy}; "
+                "choose smaller numbers, or leave the attribute out"
+            )
+            raise compile_error(block.operations[0], message)
         return strategy.emit(region)
     *others, last = candidates_of(region)
     tuned = tuned_strategy(region)
@@ -96,6 +103,11 @@ def compile_region(
         except NeedsSplitError:
             continue
     return last.emit(region)
+
+
+def _is_compiled(strategy: Strategy, region: KernelRegion) -> bool:
+    """Whether a strategy takes a region, with so much code that a driver compiles it in a short time."""
+    return strategy.takes(region) and strategy.words(region) <= MAX_WORDS
 
 
 def strategy_of(attribute: Attribute) -> Strategy | None:
@@ -135,7 +147,7 @@ def tuned_strategy(region: KernelRegion) -> Strategy | None:
     texts = [text for each, text in target.tuned if each == name]
     texts += [text for pattern, text in shipped if fnmatchcase(name, pattern)]
     found = (strategy_from(text) for text in texts)
-    return next((each for each in found if each is not None and each.takes(region)), None)
+    return next((each for each in found if each is not None and _is_compiled(each, region)), None)
 
 
 def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:

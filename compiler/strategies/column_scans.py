@@ -71,6 +71,10 @@ class ColumnScans(Strategy):
             and _divides(region, math.prod(found[1].inner), self.columns)
         )
 
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation."""
+        return self.columns
+
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
         found = scan_in(region)

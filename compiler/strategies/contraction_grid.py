@@ -17,10 +17,20 @@ from ..codegen.scalars import Scalar, storage_bits
 from ..codegen.target import Target
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size, is_multiple, product, quotient
+from ..passes.weights import words_of
 from .strategy import number_of
 
 MIN_PRODUCTS: Final = 1 << 16
 """Below, a kernel takes no time to run, and a larger one takes longer to compile."""
+
+_FACTOR_WORDS: Final = 24
+"""Words of code that load a factor, about."""
+
+_ELEMENT_WORDS: Final = 48
+"""Words of code that place and write an element of the result, about."""
+
+PRODUCT_WORDS: Final = 12
+"""Words of code of a product, added to a sum."""
 
 _HEROES: Final = ("dot_general", "convolution")
 
@@ -210,6 +220,18 @@ def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = Fa
         and tile.columns % lanes == 0
         and is_multiple(columns, lanes)
     )
+
+
+def words_around(region: KernelRegion, hero: Operation) -> tuple[int, int]:
+    """Words of code that each factor of a contraction takes, and each element of the result."""
+    after = {hero.result}
+    words = [0, 0]
+    for operation in region.block.operations:
+        if operation is not hero:
+            is_after = not after.isdisjoint(operation.operands)
+            words[is_after] += words_of(operation)
+            after.update(operation.results if is_after else ())
+    return words[0] + _FACTOR_WORDS, words[1] + _ELEMENT_WORDS
 
 
 def products_in(hero: Operation) -> int:

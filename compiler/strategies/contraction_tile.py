@@ -20,7 +20,17 @@ from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..ir.operation import Operation
 from ..ir.sizes import product
-from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
+from .contraction_grid import (
+    MIN_PRODUCTS,
+    PRODUCT_WORDS,
+    ContractionGrid,
+    Sides,
+    TilePlace,
+    contraction_in,
+    fits,
+    products_in,
+    words_around,
+)
 from .joining import subgroup_of
 from .strategy import LOAD, Strategy, number_of
 
@@ -107,6 +117,14 @@ class ContractionTile(Strategy):
             and self.depth >= 1
             and (is_subgroup or not self.shuffled)
         )
+
+    def words(self, region: KernelRegion) -> int:
+        """Those of the products of a step, their factors, and the elements of a tile."""
+        hero = contraction_in(region)
+        assert hero is not None
+        factor, element = words_around(region, hero)
+        elements = self.rows * self.columns
+        return self.depth * (elements * PRODUCT_WORDS + (self.rows + self.columns) * factor) + elements * element
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""

@@ -22,7 +22,17 @@ from ..codegen.scalars import Scalar, as_id, storage_bits
 from ..codegen.target import CooperativeMatrix, Target
 from ..ir.operation import Operation
 from ..ir.types import ScalarType
-from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
+from .contraction_grid import (
+    MIN_PRODUCTS,
+    PRODUCT_WORDS,
+    ContractionGrid,
+    Sides,
+    TilePlace,
+    contraction_in,
+    fits,
+    products_in,
+    words_around,
+)
 from .joining import WHOLE_SUBGROUPS
 from .shared_factors import SharedFactors, is_shareable, pipelined, shared_bytes
 from .strategy import LOAD, Strategy
@@ -128,6 +138,16 @@ class CooperativeTile(Strategy):
     def _matrix(self, hero: Operation, target: Target) -> CooperativeMatrix | None:
         found = (each for each in _matrices(hero, target) if (each.m, each.n, each.k) == (self.m, self.n, self.k))
         return next(found, None)
+
+    def words(self, region: KernelRegion) -> int:
+        """Those of the products of matrices, an invocation's share of the factors, and of the elements."""
+        hero = contraction_in(region)
+        assert hero is not None
+        factor, element = words_around(region, hero)
+        sides, invocations = self._sides(), self._invocations(region.target)
+        products = self.rows * self.columns * self.depth // self.k
+        loaded, elements = sum(sides) * self.depth // invocations, sides.rows * sides.columns // invocations
+        return products * PRODUCT_WORDS + loaded * factor + elements * element
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""

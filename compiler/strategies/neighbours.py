@@ -90,6 +90,10 @@ class Neighbours(Strategy):
             and _loops_together(region)
         )
 
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation."""
+        return self.elements
+
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
         shader = Shader(region)

@@ -96,6 +96,10 @@ class RowScans(Strategy):
             and _stores_words(region, self.run)
         )
 
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation."""
+        return self.run
+
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
         return _Writer(self, region).kernel()

@@ -105,6 +105,12 @@ class Rows(Strategy):
             )
         )
 
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation that is no iteration of a loop."""
+        found = _rows_of(region)
+        length = found[0].length if found is not None and self.unrolled else 0
+        return self.width if isinstance(length, Size) else max(-(-length // self.invocations), self.width)
+
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
         return _Writer(self, region).kernel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 from ..codegen.contractions import products_per_element
 from ..codegen.kernel import Kernel
@@ -14,12 +14,17 @@ from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, estimated
 from ..ir.types import I64
+from ..passes.weights import words_of
 
 UNKNOWN_LENGTH = 1024
 """What a length that depends on the call is estimated as."""
 
 LOAD = 4.0
 """Instructions that a load of a word counts as, where every invocation has an address of its own."""
+
+
+MAX_WORDS: Final = 1 << 18
+"""Words of code of a kernel, about: drivers take seconds to compile more."""
 
 
 class Strategy(ABC):
@@ -51,6 +56,14 @@ class Strategy(ABC):
         Raises:
             NeedsSplitError: it is too much for one kernel.
         """
+
+    def copies(self, region: KernelRegion) -> int:
+        """How often the code of an element is written out."""
+        return 1
+
+    def words(self, region: KernelRegion) -> int:
+        """Words of code that the kernel of a region has, about."""
+        return self.copies(region) * sum(words_of(each) for each in region.block.operations)
 
     @classmethod
     def names(cls) -> list[str]:

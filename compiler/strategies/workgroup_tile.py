@@ -17,7 +17,17 @@ from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation
-from .contraction_grid import MIN_PRODUCTS, ContractionGrid, Sides, TilePlace, contraction_in, fits, products_in
+from .contraction_grid import (
+    MIN_PRODUCTS,
+    PRODUCT_WORDS,
+    ContractionGrid,
+    Sides,
+    TilePlace,
+    contraction_in,
+    fits,
+    products_in,
+    words_around,
+)
 from .shared_factors import SharedFactors, is_shareable, pipelined, shared_bytes
 from .strategy import LOAD, Strategy
 
@@ -76,6 +86,14 @@ class WorkgroupTile(Strategy):
             and self.columns % max(32 // storage_bits(scalar_of(region.results[0])), 1) == 0
             and sum(shared_bytes((self.depth, side), working) for side in sides) <= target.shared_memory
         )
+
+    def words(self, region: KernelRegion) -> int:
+        """Those of the products of a part, an invocation's share of the factors, and the elements of a tile."""
+        hero = contraction_in(region)
+        assert hero is not None
+        factor, element = words_around(region, hero)
+        elements, loaded = self.rows * self.columns, sum(self._sides()) * self.depth // (self.across * self.down)
+        return self.depth * elements * PRODUCT_WORDS + loaded * factor + elements * element
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""

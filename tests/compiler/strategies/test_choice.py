@@ -10,9 +10,10 @@ from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
-from pumice.compiler.strategies.choice import STRATEGIES, candidates_of, strategy_of
+from pumice.compiler.strategies.choice import STRATEGIES, candidates_of, compile_region, strategy_of
 from pumice.compiler.strategies.contraction_tile import ContractionTile
 from pumice.compiler.strategies.elements import Elements
+from pumice.compiler.strategies.rows import Rows
 
 MATMUL = """
 func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {
@@ -67,6 +68,12 @@ def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
         ("rows = 2 : i64", "rows = true", _NUMBERS),
         ("rows = 2", "rows = 65", r"ContractionTile\(rows=65.* does not apply to the region; leave the attribute out"),
         ("across = 4", "across = 4000", "does not apply to the region"),
+        (
+            "depth = 4",
+            "depth = 40000",
+            r"expected a strategy of at most 262,144 words of code, got about [0-9,]+ of ContractionTile\(.*; choose "
+            "smaller numbers, or leave the attribute out",
+        ),
     ],
 )
 def test_wrong_strategies_are_refused_with_their_place(old: str, new: str, message: str) -> None:
@@ -74,6 +81,23 @@ def test_wrong_strategies_are_refused_with_their_place(old: str, new: str, messa
     with pytest.raises(CompileError, match=message) as caught:
         compile_text(text.replace(old, new, 1), "stage.mlir", Target())
     assert caught.value.message.startswith(f"stage.mlir:{caught.value.line}:") and caught.value.message.endswith("^")
+
+
+def test_rows_of_much_code_are_refused() -> None:
+    text = """
+        func.func @main(%a: tensor<64x8192xf32>) -> tensor<64x8192xf32> {
+          %low = stablehlo.constant dense<0.0> : tensor<f32>
+          %0 = stablehlo.reduce(%a init: %low) applies stablehlo.add across dimensions = [1]
+            : (tensor<64x8192xf32>, tensor<f32>) -> tensor<64xf32>
+          %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<64xf32>) -> tensor<64x8192xf32>
+          %2 = stablehlo.power %1, %a : tensor<64x8192xf32>
+          return %2 : tensor<64x8192xf32>
+        }
+    """
+    block = function_of(text).regions[0].block
+    assert Rows(1, 1, 4, 1).takes(KernelRegion(block, "main", Target()))
+    with pytest.raises(CompileError, match="expected a strategy of at most 262,144 words of code"):
+        compile_region(block, "main", Target(), strategy=Rows(1, 1, 4, 1))
 
 
 def test_strategies_are_read_as_they_are_written() -> None:
