@@ -272,6 +272,47 @@ func.func @main(%a0: {given}) -> {given} {{
     return Case(text, ((shape, element),), ANY, 0, lambda value: np.cumsum(value, axis, np.float32), values)
 
 
+def _associative_scan(shape: Shape, axis: int) -> Case:
+    """Sums of pairs, scanned in the same way, which take turns with what is before them."""
+    body = Body((shape, "f32"))
+
+    def piece(value: str, start: int, end: int, step: int = 1) -> str:
+        given = body.shapes[value]
+        whole = [f"0:{length}" for length in given]
+        whole[axis] = f"{start}:{end}:{step}"
+        made = tuple(-(-(end - start) // step) if at == axis else length for at, length in enumerate(given))
+        return body.value(f"stablehlo.slice {value} [{', '.join(whole)}] : ({body.type(value)}) -> {{}}", made, "f32")
+
+    def apart(value: str, length: int, low: int) -> str:
+        given, here = body.shapes[value], [int(at == axis) for at in range(len(shape))]
+        made = tuple(length if at == axis else each for at, each in enumerate(given))
+        edges = [[edge * each for each in here] for edge in (low, length - low - 2 * given[axis] + 1)]
+        line = f"stablehlo.pad {value}, {zero}, low = {edges[0]}, high = {edges[1]}, interior = {here}"
+        return body.value(f"{line} : ({body.type(value)}, tensor<f32>) -> {{}}", made, "f32")
+
+    def scanned(value: str) -> str:
+        length = body.shapes[value][axis]
+        if length < 2:
+            return value
+        odd = scanned(body.op("add", piece(value, 0, length - 1, 2), piece(value, 1, length, 2)))
+        first, half = piece(value, 0, 1), length // 2
+        if length > 2:
+            before = odd if length % 2 else piece(odd, 0, half - 1)
+            rest = body.op("add", before, piece(value, 2, length, 2))
+            made = tuple(-(-length // 2) if at == axis else each for at, each in enumerate(body.shapes[value]))
+            types = f"{body.type(first)}, {body.type(rest)}"
+            first = body.value(f"stablehlo.concatenate {first}, {rest}, dim = {axis} : ({types}) -> {{}}", made, "f32")
+        return body.op("add", apart(first, length, 0), apart(odd, length, 1))
+
+    zero = body.constant("0.0")
+    text = body.function(scanned("%a0"))
+
+    def values(rng: np.random.Generator, number: int, shape: Shape) -> Array:
+        return rng.integers(-2, 3, shape).astype(np.float32)
+
+    return Case(text, body.arguments, ANY, 0, lambda value: np.cumsum(value, axis, np.float32), values)
+
+
 CASES: dict[str, Case] = {
     "elementwise 16 Mi": _chain(1 << 24),
     "gelu 16 Mi": _gelu(1 << 24),
@@ -316,6 +357,8 @@ CASES: dict[str, Case] = {
     "cumulative sums of columns 2048x2048": _cumulative_sums((2048, 2048), 0),
     "cumulative sums of 1 Mi": _cumulative_sums((1 << 20,), 0),
     "cumulative sums of 1 Mi f16": _cumulative_sums((1 << 20,), 0, "f16"),
+    "associative scan of 1 Mi": _associative_scan((1 << 20,), 0),
+    "associative scan of columns 4096x64": _associative_scan((4096, 64), 0),
     "MNIST-like": digits(),
     "transformer block": transformer(128, 256, 4, 1024),
     "LSTM 32x8x128": lstm(32, 8, 128),

@@ -107,20 +107,30 @@ def _iota(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     return [convert(frame.scalars, part, ScalarType("ui32"), scalar_of(operation.result))]
 
 
+def _ends_within(padded: Dim, low: Dim, interior: Dim, length: Dim) -> bool:
+    """Whether the last place of a padded dimension is known to be none behind the elements."""
+    if isinstance(padded, int) and isinstance(low, int) and isinstance(interior, int) and isinstance(length, int):
+        return (padded - 1 - low) // (interior + 1) < length
+    return padded == length and low == 0 and interior == 0
+
+
 def _pad(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     value, padding = operation.operands
     shape = shape_of(value)
     inside = frame.builder.boolean(True)
     parts = []
     lows, interiors = operation.sizes("edge_padding_low"), operation.sizes("interior_padding")
-    for part, length, low, interior in zip(index.parts, shape, lows, interiors, strict=True):
-        place = part - frame.word(low)
+    whole = shape_of(operation.results[0])
+    for part, length, padded, low, interior in zip(index.parts, shape, whole, lows, interiors, strict=True):
+        place, is_behind = part - frame.word(low), not (isinstance(low, int) and low <= 0)
         if interior:
             stride = frame.word(interior + 1)
-            inside = inside & ~place.below(0) & (place % stride).equals(0)
+            if is_behind:
+                inside = inside & ~(part < frame.word(low))
+            inside = inside & (place % stride).equals(0)
             place = place // stride
         parts.append(place)
-        if interior or low or operation.tensor.shape != shape:
+        if (is_behind and not interior) or not _ends_within(padded, low, interior, length):
             inside = inside & (place < frame.word(length))
     return frame.conditional(
         inside, lambda: [frame.at(value, frame.index(shape, parts))], lambda: [frame.scalar(padding)]

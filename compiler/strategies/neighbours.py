@@ -9,20 +9,20 @@ What neighbours read is neighbouring, too, unless a transpose or the like comes 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ...spirv.expression import Id
 from ..codegen.elements import scalar_of, shape_of
-from ..codegen.index import Index
+from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
 from ..codegen.lanes import Lane
 from ..codegen.reductions import reduced_at
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
 from ..ir.operation import Operation, Value
-from ..ir.sizes import Size
+from ..ir.sizes import Dim, Size, is_multiple, product
 from ..passes.rows import rows_of
 from ..passes.weights import HEAVY, MOVES, words_of
 from .strategy import Strategy, elements_cost, number_of
@@ -39,6 +39,9 @@ MIN_INVOCATIONS: Final = 64
 MAX_WORDS: Final = 1 << 14
 """Words of an invocation's code, about."""
 
+MAX_PERIOD: Final = 8
+"""Rows that an invocation computes one after another, at most."""
+
 WORKGROUPS: Final = {"default": (64,), "cpu": (256,), "nvidia": (128,), "amd": (256,)}
 """Invocations of a workgroup to choose among, by the family of devices."""
 
@@ -50,10 +53,13 @@ class Neighbours(Strategy):
     Attributes:
         elements: of an invocation.
         workgroup: its invocations.
+        rows: that it computes such neighbours of, one after another along a dimension that is padded between its
+            elements: which of them are padding is known while compiling.
     """
 
     elements: int
     workgroup: int
+    rows: int = 1
     NAME: ClassVar[str] = "neighbours"
 
     @classmethod
@@ -70,10 +76,15 @@ class Neighbours(Strategy):
         reduction = region.only({"reduce"})
         # What neighbours reduce of innermost dimensions does not lie side by side.
         is_apart = reduction is not None and rows_of(reduction) is not None
+        interleaved = _interleaved(region)
         for workgroup in WORKGROUPS.get(region.target.family, WORKGROUPS["default"]):
             for elements in (access_bits(region.target) // bits, QUAD // bits):
                 if words * elements <= MAX_WORDS and count >= MIN_INVOCATIONS * elements:
-                    yield elements_cost(region) / (4 * (1 if is_apart else elements)), cls(elements, workgroup)
+                    cost = elements_cost(region) / (4 * (1 if is_apart else elements))
+                    yield cost, cls(elements, workgroup)
+            if interleaved is not None and words * interleaved[1] * (QUAD // bits) <= MAX_WORDS:
+                elements, rows = QUAD // bits, interleaved[1]
+                yield elements_cost(region) / (4 * elements * rows), cls(elements, workgroup, rows)
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the results have one shape of known lengths, for which at most a reduction loops."""
@@ -88,11 +99,20 @@ class Neighbours(Strategy):
             and (count % self.elements == 0 or len({storage_bits(scalar_of(value)) for value in results}) == 1)
             and all(self.elements * storage_bits(scalar_of(value)) % QUAD == 0 for value in results)
             and _loops_together(region)
+            and (self.rows == 1 or self._takes_rows(region))
         )
+
+    def _takes_rows(self, region: KernelRegion) -> bool:
+        """Whether rows of whole neighbours divide the dimension that is padded between its elements."""
+        found, shape = _interleaved(region), shape_of(region.results[0])
+        if found is None or self.rows < 1 or region.only({"reduce"}) is not None:
+            return False
+        inner = product(shape[found[0] + 1 :])
+        return is_multiple(inner, self.elements) and is_multiple(shape[found[0]], self.rows)
 
     def copies(self, region: KernelRegion) -> int:
         """One for each element of an invocation."""
-        return self.elements
+        return self.elements * self.rows
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
@@ -101,6 +121,8 @@ class Neighbours(Strategy):
         builder, results = shader.builder, region.results
         shape, count = shape_of(results[0]), results[0].tensor.count
         assert isinstance(count, int)
+        if self.rows > 1:
+            return self._emit_rows(shader, shape)
         reduction = region.only({"reduce"})
         units, rest = divmod(count, self.elements)
         lanes = max(max(32 // storage_bits(scalar_of(value)), 1) for value in results)
@@ -130,6 +152,48 @@ class Neighbours(Strategy):
         if rest:
             builder.when((invocation >= units) & (invocation < invocations), write_rest)
         return shader.finish((self.workgroup, 1, 1), groups)
+
+    def _emit_rows(self, shader: Shader, shape: Sequence[Dim]) -> Kernel:
+        builder, region = shader.builder, shader.region
+        found = _interleaved(region)
+        assert found is not None
+        axis, lengths = found[0], [number_of(length) for length in shape]
+        outer, inner = lengths[:axis], lengths[axis + 1 :]
+        units = [*outer, lengths[axis] // self.rows, math.prod(inner) // self.elements]
+        invocations = math.prod(units)
+        groups = group_count(-(-invocations // self.workgroup), region.target)
+        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
+
+        def write() -> None:
+            *before, row, unit = split(builder, invocation, units)
+            for each in range(self.rows):
+                place = Lane(row, self.rows, each)
+                lanes = [split(builder, Lane(unit, self.elements, lane, 1), inner) for lane in range(self.elements)]
+                indices = [Index(builder, shape, [*before, place, *lane]) for lane in lanes]
+                for number, value in enumerate(region.results):
+                    shader.store(number, [(index, shader.frame.at(value, index)) for index in indices])
+
+        if invocations == math.prod(groups) * self.workgroup:
+            write()
+        else:
+            builder.when(invocation < invocations, write)
+        return shader.finish((self.workgroup, 1, 1), groups)
+
+
+def _interleaved(region: KernelRegion) -> tuple[int, int] | None:
+    """A dimension that pads are put between the elements of, not the last, and after how many elements it repeats."""
+    shape = shape_of(region.results[0])
+    periods: dict[tuple[int, Dim], int] = {}
+    for operation in region.block.operations:
+        if operation.name == "stablehlo.pad":
+            for axis, interior in enumerate(operation.sizes("interior_padding")):
+                if interior:
+                    periods[axis, shape_of(operation.results[0])[axis]] = number_of(interior) + 1
+    axes = {axis for axis, _ in periods}
+    period = math.prod(periods.values())
+    if len(axes) != 1 or len(shape) <= min(axes) + 1 or product(shape[min(axes) + 1 :]) == 1 or period > MAX_PERIOD:
+        return None
+    return min(axes), period
 
 
 def _loops_together(region: KernelRegion) -> bool:

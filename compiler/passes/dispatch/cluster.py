@@ -24,6 +24,10 @@ MAX_OPERATIONS: Final = 200
 MAX_PLACES: Final = 4
 """At most so often a kernel's code computes one operation."""
 
+MAX_INTERLEAVED: Final = 2
+"""The same where pads lie between the elements of what it computes, as each step of ``lax.associative_scan`` has them:
+an element in two is of one side, and the other's code is run for nothing, or written apart."""
+
 MAX_WORDS: Final = 1 << 16
 """Words of a kernel's code, about."""
 
@@ -47,6 +51,7 @@ class Cluster:
         operations: from the last, the root, to the first.
         inputs: values that they use and do not define.
         has_loop: whether one of them loops.
+        max_places: at most so often an operation that joins is computed.
         places: where each is read; the root's elements are read where they are written.
         depths: of structures around each, with itself.
         followed: operations each element of which goes to one element of the root, by one user after another.
@@ -63,6 +68,7 @@ class Cluster:
         "followed",
         "has_loop",
         "inputs",
+        "max_places",
         "operations",
         "places",
         "updated",
@@ -82,6 +88,7 @@ class Cluster:
         self._lanes = max(lanes_of(value.tensor) for value in root.results)
         self.words = words_of(root) * self._lanes
         self._numbers: dict[tuple[int, Operation, int], int] = {}
+        self.max_places = _max_places(root)
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
         """The inputs that the cluster has with one operation more."""
@@ -95,6 +102,7 @@ class Cluster:
         if self.follows(operation, users):
             self.followed.add(operation)
         self.has_loop |= name_of(operation) in HEAVY
+        self.max_places = min(self.max_places, _max_places(operation))
         if name_of(operation) == "reduce":
             self._reduced.add(rows_of(operation))
         self.places[operation] = self.places_of(operation, users)
@@ -155,7 +163,7 @@ class Cluster:
         # A scan reads each element once or twice.
         names = {name_of(user) for user in using if scan_of(user) is None}
         places = self.places_of(operation, using)
-        if len(places) > MAX_PLACES or self.depth_of(operation, using) > MAX_DEPTH:
+        if len(places) > self.max_places or self.depth_of(operation, using) > MAX_DEPTH:
             return False
         if self.words + self.words_with(operation, len(places)) > MAX_WORDS:
             return False
@@ -206,6 +214,11 @@ class Cluster:
             spaces.add(operation)
         self._spaces[rows] = spaces, len(self.operations)
         return spaces if spaces.is_over_rows else None
+
+
+def _max_places(operation: Operation) -> int:
+    is_interleaved = name_of(operation) == "pad" and any(operation.sizes("interior_padding"))
+    return MAX_INTERLEAVED if is_interleaved else MAX_PLACES
 
 
 def _grows(operation: Operation) -> bool:

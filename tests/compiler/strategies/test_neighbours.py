@@ -172,6 +172,53 @@ def test_neighbours_are_what_each_is_alone(gpu: pumice.Device, text: str) -> Non
         assert found.tobytes() == wanted.tobytes(), strategy
 
 
+def interleaved(shape: tuple[int, ...], axis: int, element: str, times: int = 1) -> str:
+    """Steps of ``lax.associative_scan``: elements of two values take turns along a dimension."""
+    first, lines, value = "x".join(map(str, (*shape, element))), [], "%a"
+    here = [int(each == axis) for each in range(len(shape))]
+    none = [0] * len(shape)
+    for step in range(times):
+        small, shape = shape, tuple(length << each for length, each in zip(shape, here, strict=True))
+        types = ["x".join(map(str, (*each, element))) for each in (small, shape)]
+        lines.append(f"%n{step} = stablehlo.negate {value} : tensor<{types[0]}>")
+        for name, given, low, high in (("p", value, none, here), ("q", f"%n{step}", here, none)):
+            lines.append(
+                f"%{name}{step} = stablehlo.pad {given}, %z, low = {low}, high = {high}, interior = {here}"
+                f" : (tensor<{types[0]}>, tensor<{element}>) -> tensor<{types[1]}>"
+            )
+        lines.append(f"%r{step} = stablehlo.add %p{step}, %q{step} : tensor<{types[1]}>")
+        value = f"%r{step}"
+    start = f"%z = stablehlo.constant dense<1> : tensor<{element}>"
+    lines.append(f"%r = stablehlo.not {value} : tensor<{types[1]}>")
+    return function(f"%a: tensor<{first}>", types[1], "\n".join([start, *lines]))
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    ("text", "strategy"),
+    [
+        (interleaved((5, 8), 0, "i32"), Neighbours(4, 64, 2)),
+        (interleaved((3, 6, 2, 4), 1, "i32"), Neighbours(8, 32, 2)),
+        (interleaved((16, 8), 0, "i16", 2), Neighbours(8, 64, 4)),
+        (interleaved((3, 12, 4), 1, "i64", 3), Neighbours(2, 64, 8)),
+    ],
+    ids=["rows", "inner", "narrow", "three times"],
+)
+def test_rows_that_take_turns_are_told_apart_while_compiling(
+    gpu: pumice.Device, text: str, strategy: Neighbours
+) -> None:
+    given = function_of(text)
+    block, arguments = given.regions[0].block, arguments_of(given)
+    region = KernelRegion(block, "main", EMULATED)
+    assert strategy.takes(region)
+    assert not strategy.takes(KernelRegion(function_of(sum_of("64x4xi32")).regions[0].block, "main", EMULATED))
+    kernel = compile_region(block, "main", EMULATED, strategy=strategy)
+    (found,) = run_kernel(gpu, kernel, block, arguments)
+    assert found.tobytes() == by_definition(given, arguments)[0].tobytes()
+    branches = [opcode for opcode, _, _ in read_binary(kernel.code) if opcode == Op.SelectionMerge]
+    assert len(branches) <= 1, "only whether an invocation has elements is asked while it runs"
+
+
 @pytest.mark.parametrize(
     ("name", "loads"), {"64x4xf32": 2, "72x5xf16": 2, "rows": 2, "wider": 1, "transposed": 0}.items()
 )
