@@ -70,12 +70,14 @@ class CommandBuffer(Closing):
         name: for messages.
         one_shot: submitted at most once.
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
+        is_kept: whether it is one-shot and its native commands are kept for others like it.
     """
 
     device: LogicalDevice
     name: str
     one_shot: bool
     binding_capacity: int
+    is_kept: bool = False
     state: CommandBufferState
 
     @abstractmethod

@@ -121,8 +121,8 @@ class DeviceContext:
         if target is not None and (type(target) is not HalFence or target.bound is not None):
             self._submit_apart(command_buffers, waits, target, table)
             return
-        if table is not None and not waits and len(command_buffers) == 1:
-            number = self.queue.resubmit(command_buffers[0], 0, table)
+        if not waits and len(command_buffers) == 1 and (table is not None or command_buffers[0].is_kept):
+            number = self.queue.resubmit(command_buffers[0], 0, table or ())
             if number:
                 points: Points = ((device.compute_queue.stream, number),)
                 if target is not None and not target.bind(points):

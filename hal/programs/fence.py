@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, TypeAlias
 
 from ...awaiting import await_source
@@ -248,8 +248,16 @@ def fail(fence: OptionalFence, error: PumiceError) -> None:
         fence.fail(error)
 
 
-def join(fences: Iterable[OptionalFence]) -> HalFence:
+def join(fences: Sequence[OptionalFence]) -> HalFence:
     """A fence that is ready when all of ``fences`` are; ``None`` entries are ready. They may be of several devices."""
+    for fence in fences:
+        if type(fence) is not HalFence or fence.bound != () or fence.failure is not None:
+            break
+    else:
+        if fences:  # the usual case: memory was allocated
+            joined = HalFence(fences[0].device)  # type: ignore[union-attr]  # they are fences
+            joined.bound = ()
+            return joined
     parts = [check_fence(fence) for fence in fences if fence is not None]
     if len(parts) == 1 and isinstance(parts[0], HalFence):
         return parts[0]
@@ -282,7 +290,7 @@ def alias(wait: OptionalFence, target: OptionalFence) -> None:
         # The usual case: it is reached, or what one submission signals.
         bound = wait.bound
         is_simple = bound is not None and (not bound or (len(bound) == 1 and bound[0][0].failure is None))
-        if is_simple and target.bind(tuple([each for each in bound or () if each[0].reached < each[1]])):
+        if is_simple and target.bind(bound or ()):
             return
     failure = failure_of(wait)
     if failure is not None:

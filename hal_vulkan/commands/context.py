@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...status import UnimplementedError
 from ..instance.logical_device import LogicalDevice
@@ -16,7 +16,10 @@ from ..vulkan.functions import ffi, new
 from .builtins import Builtins
 from .pipeline_context import PipelineContext
 from .recording import Barriers, NativeCommands, Recording
+from .recording_cache import RecordingCache
 from .timestamps import QueryPools
+
+_MAX_KEPT: Final = 128
 
 
 class _Recorder(Protocol):
@@ -31,6 +34,7 @@ class CommandContext:
     Attributes:
         recording: command buffers being recorded, by id; weakly, as one that nobody holds is not recorded any further.
         barriers: by queue family.
+        kept: recordings of one-shot commands, by what they run (hal_vulkan/programs/dispatch_list.py).
         begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.
     """
 
@@ -44,6 +48,7 @@ class CommandContext:
         self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
         families = (device.plan.compute_family, device.plan.transfer_family)
         self.barriers = {family: Barriers(device, family) for family in families if family is not None}
+        self.kept: RecordingCache[tuple[object, ...], Recording] = RecordingCache(_MAX_KEPT, self.release)
         self._free: dict[int, list[NativeCommands]] = {}
 
     def check_timestamps(self, family: int) -> None:
@@ -90,7 +95,10 @@ class CommandContext:
         self.device.defer(lambda: self.recycle(recording))
 
     def trim(self) -> None:
-        """Destroys the free command pools."""
+        """Drops the recordings that are kept, and destroys the free command pools."""
+        with contextlib.suppress(KeyError):  # until it is empty
+            while True:
+                self.release(self.kept.popitem()[1])
         for free in list(self._free.values()):
             with contextlib.suppress(IndexError):  # until it is empty
                 while True:

@@ -310,6 +310,11 @@ class ComputePipeline(Closing):
         return BoundSets(self, bound, self.pin_sets(flat, key))
 
     @property
+    def descriptor_count(self) -> int:
+        """How many resources a dispatch takes."""
+        return len(self._descriptor_order)
+
+    @property
     def takes_plain_buffers(self) -> bool:
         """Whether its descriptors are those of buffers, whose sizes are nobody's business but the shader's."""
         return self._only_buffers and not self._uniform_sizes and not self.interface.buffer_device_addresses

@@ -14,13 +14,14 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from ...hal.command_buffer import BindingSlot, resolve_slots
+from ...hal.command_buffer import BindingSlot, CommandBufferState, resolve_slots
 from ..memory.buffer import Buffer
 from ..vulkan.functions import NULL, CData, ffi
 from .action_recorder import ActionRecorder, Groups
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
 from .pipeline import BoundSets, ComputePipeline
 from .recorder import CommandRecorder
+from .recording import Recording
 
 _RANGE: Final = struct.Struct("=QQQQ")  # of a descriptor: handle, offset, size, serial
 
@@ -115,6 +116,29 @@ class Replay:
             found.append(b"".join(parts) + pipeline.tail)
         return found
 
+    def recorded(
+        self, recorder: ActionRecorder, key: bytes, table: Callable[[], Sequence[object]] = tuple
+    ) -> Recording | None:
+        """A whole recording by a new recorder, for a table with these joined descriptors.
+
+        Returns:
+            ``None`` as ``descriptors``.
+        """
+        descriptors = self.descriptors(key)
+        if descriptors is None:
+            return None
+        recorder.state = CommandBufferState.RECORDING
+        recorder._open()
+        recording = recorder._recording
+        assert recording is not None
+        try:
+            self.record(recorder, descriptors, table)
+            recorder._finish()
+        except BaseException:
+            recorder.context.recycle(recording)  # no queue has seen it
+            raise
+        return recording
+
     def record(
         self, recorder: ActionRecorder, descriptors: Sequence[bytes], table: Callable[[], Sequence[object]]
     ) -> None:
@@ -160,7 +184,9 @@ def _bindings_of(arguments: tuple[Any, ...]) -> tuple[bytes | _Part, ...] | None
         return None
     found: list[bytes | _Part] = []
     for binding in bindings:
-        if isinstance(binding, BindingSlot):
+        if isinstance(binding, bytes):
+            found.append(binding)  # a descriptor already, or several
+        elif isinstance(binding, BindingSlot):
             found.append(_Part(binding.slot, binding.offset, binding.size))
         elif isinstance(binding, Buffer):
             if not binding.bindable:

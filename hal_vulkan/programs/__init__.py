@@ -2,5 +2,5 @@
 
 Imports: `vulkan`, `instance`, `memory`, `sync`, `commands`, `submit`, `hal`, `formats`, `spirv` and the ground files.
 
-Read: `allocator`, `executable`, `timed_recordings`, `command_buffer`, `timed_queue`, `queries`.
+Read: `allocator`, `executable`, `timed_recordings`, `dispatch_list`, `command_buffer`, `timed_queue`, `queries`.
 """

@@ -147,6 +147,8 @@ class ProgramAllocator(AnyAllocator):
             kept = self._take(kind)
             if kept is None:
                 self._queue.retire()
+                if self.returned:  # by one-shot commands that have retired
+                    self.collect()
                 kept = self._take(kind)
             if kept is not None:
                 return kept.successor()
@@ -171,6 +173,9 @@ class ProgramAllocator(AnyAllocator):
             ready, used = pool
             while used and (self._stream.reached >= used[0][0] or self.timeline.reached >= used[0][1]):
                 buffer = used.popleft()[2]
+                if not (ready or used):  # the usual case: there is no other
+                    self.kept -= buffer.size
+                    return buffer
                 insort(ready, (buffer.block_serial << 48 | buffer.offset, buffer))
             if not ready:
                 return None
@@ -198,22 +203,25 @@ class ProgramAllocator(AnyAllocator):
             self._free_returned()
             return
         returned, pools = self.returned, self._pools
-        while returned:
-            try:
-                buffer = returned.popleft()
-            except IndexError:  # another thread took the last
-                break
-            kind = buffer.kind
-            # Host views (NumPy arrays over the memory) may outlive the buffer.
-            if kind is None or buffer._allocation.exports or buffer.size > self.budget:
-                self._release(buffer)
-                continue
-            with self._lock:
+        unwanted: list[ProgramBuffer] = []
+        with self._lock:
+            while returned:
+                try:
+                    buffer = returned.popleft()
+                except IndexError:  # another thread took the last
+                    break
+                kind = buffer.kind
+                # Host views (NumPy arrays over the memory) may outlive the buffer.
+                if kind is None or buffer._allocation.exports or buffer.size > self.budget:
+                    unwanted.append(buffer)
+                    continue
                 self.kept += buffer.size
                 pool = pools.get(kind)
                 if pool is None:
                     pool = pools[kind] = ([], deque())
                 pool[1].append((number, payload, buffer))
+        for buffer in unwanted:
+            self._release(buffer)
         if self.kept > self.budget or len(pools) > _MAX_POOLS:
             self.trim(self.budget // 2)
 

@@ -25,11 +25,14 @@ from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from ..commands.action_recorder import ActionRecorder, Groups
 from ..commands.command_buffer import CommandBuffer
 from ..commands.context import CommandContext
+from ..commands.pipeline import BoundSets, ComputePipeline
+from ..commands.recorder import Bound
 from ..commands.recording import Recording
 from ..commands.replay import Replay
 from ..commands.timestamps import TimestampRecorder
 from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
+from .dispatch_list import DispatchList
 from .executable import ProgramExecutable
 from .timed_recordings import TimedRecordings
 
@@ -74,11 +77,23 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         self.timed: TimedRecordings | None = None
         self._muted = muted
         self._prepared: Replay | None = None
+        self._dispatches: DispatchList | None = None  # of one-shot commands that have nothing else so far
 
     # -- recording -----------------------------------------------------------------------------------
 
     def _open(self) -> None:
+        if self.one_shot and not (self._timing or self.peers):
+            self._dispatches = DispatchList()
+            self.is_kept = True
+        else:
+            self._open_native()
+
+    def _open_native(self) -> None:
+        dispatches, self._dispatches = self._dispatches, None
+        self.is_kept = False
         super()._open()
+        if dispatches is not None:
+            dispatches.record_in(self)
         if self._muted and self._recording is not None and self._recording.timestamps is not None:
             self._recording.timestamps.is_muted = True
 
@@ -98,9 +113,21 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
     ) -> None:
         """Runs a function of an executable over workgroups; with a count of 0 nothing runs. Keeps it alive."""
         found = self._check_executable_of(executable)
-        resolved, push = self._dispatch_arguments(found, function, flags, constants, bindings)
         x, y, z = groups
         most = self._groups_max
+        dispatches = self._dispatches
+        if (
+            dispatches is not None
+            and self.state is CommandBufferState.RECORDING
+            and not flags & _DISPATCH_ARGUMENTS_IN_BUFFERS
+            and 0 < x <= most[0]
+            and 0 < y <= most[1]
+            and 0 < z <= most[2]
+            and dispatches.dispatch(found.pipeline(function), groups, constants, bindings)
+        ):
+            self._executables.add(found)
+            return
+        resolved, push = self._dispatch_arguments(found, function, flags, constants, bindings)
         if not (x and y and z):
             self.check_recording()
         elif x <= most[0] and y <= most[1] and z <= most[2]:
@@ -157,7 +184,41 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
                 resolved.append(self.reference(slot, buffer, offset, size, written=written))
         return resolved, struct.pack(f"<{len(constants)}i", *constants)
 
+    def execution_barrier(self) -> None:
+        if self._dispatches is not None and self.state is CommandBufferState.RECORDING:
+            self._dispatches.barrier()
+        else:
+            super().execution_barrier()
+
+    def dispatch(
+        self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Bound], groups: Groups, push: bytes = b""
+    ) -> None:
+        if self._dispatches is not None:
+            self.check_recording()
+        super().dispatch(pipeline, bindings, groups, push)
+
+    def check_recording(self) -> None:
+        super().check_recording()
+        if self._dispatches is not None:
+            self._open_native()
+
     # -- submission ----------------------------------------------------------------------------------
+
+    def prepare(self, bindings: Sequence[Any] | None) -> Recording:
+        dispatches = self._dispatches
+        if dispatches is None or bindings or self.state is not CommandBufferState.EXECUTABLE:
+            return super().prepare(bindings)
+        if self._checked_epoch != self.device.close_epoch:
+            self._check_open(dispatches.named)
+        recording = dispatches.recording(self.context, self.name, self.family)
+        self.state = CommandBufferState.SUBMITTED
+        return recording
+
+    def unprepare(self, recording: Recording) -> None:
+        if self._dispatches is None:
+            super().unprepare(recording)
+        elif self.state is CommandBufferState.SUBMITTED:
+            self.state = CommandBufferState.EXECUTABLE
 
     def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
         device = self.device
@@ -208,21 +269,12 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             if not self.one_shot:
                 self._prepared = Replay(self._commands)
             return recording
-        descriptors = replay.descriptors(key)
-        if descriptors is None:
-            return self._record(table)
         recorder = ActionRecorder(self.context, name=self.name, family=self.family)
-        recorder.state = CommandBufferState.RECORDING
-        recorder._open()
-        recording = recorder._recording  # type: ignore[assignment]  # it is open
-        try:
-            replay.record(recorder, descriptors, lambda: _parts(table))
-            recorder._finish()
-        except BaseException:
-            self.context.recycle(recording)  # no queue has seen it
-            raise
-        recording.resources = self._static
-        return recording
+        found = replay.recorded(recorder, key, lambda: _parts(table))
+        if found is None:
+            return self._record(table)
+        found.resources = self._static
+        return found
 
     def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
         resolved = _parts(table)
@@ -291,7 +343,8 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
     def _drop(self) -> None:
         self.drop_timed()
         self.used_slots = set()
-        self._prepared = None
+        self._prepared = self._dispatches = None
+        self.is_kept = False
         for mirror in self.mirrors.values():
             mirror.close()
         self.mirrors = {}

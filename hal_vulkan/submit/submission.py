@@ -116,10 +116,13 @@ class SubmissionQueue(RetiringQueue):
                     else:
                         if device.lost is not None or device.is_closed:
                             return 0
-                        if commands.one_shot or commands.device is not device or commands.family != self.family:
+                        if commands.one_shot and not commands.is_kept:
+                            return 0
+                        if commands.device is not device or commands.family != self.family:
                             return 0
                         recording = commands.prepare(bindings)
                         if recording.reports:
+                            commands.unprepare(recording)
                             return 0
                         recording.queue = self
                     recording.number = number

@@ -28,8 +28,8 @@ class FenceExports(DeviceTable):
     @export("fence.join", "0ICrD_r", "0CrD_r")
     def fence_join(self, *arguments: Ref) -> HalFence | None:
         """A fence that is ready when all are; null if all are null. Version 5 has no flags before the fences."""
-        found = [check_fence(fence) for fence in arguments[-1] if fence is not None]
-        return join(found) if found else None
+        fences: tuple[Ref, ...] = arguments[-1]
+        return None if fences.count(None) == len(fences) else join(fences)
 
     @export("fence.query", "0r_i")
     def fence_query(self, fence: Ref) -> int:
