@@ -16,9 +16,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from .declarations import BOOL, SUBGROUP, U32, U64, Declarations, Kind, bits_of
-from .expression import Id, power_of_two_in
+from .expression import Id
 from .folding import Operands, folded
 from .grammar import BuiltIn, Decoration, Op, StorageClass
+from .offsets import RULES, quotient
 from .words import encode
 
 # Scopes, and memory semantics of atomic instructions.
@@ -28,8 +29,6 @@ _WORKGROUP: Final = 2
 _SHARED_IN_ORDER: Final = 0x108  # AcquireRelease | WorkgroupMemory
 
 
-_MASK: Final = 0xFFFFFFFF
-_ADDING: Final = frozenset({Op.IAdd, Op.ISub, Op.IMul, Op.UMod})
 _POINTER: Final = Kind("pointer", 32)
 _ROUNDED: Final = frozenset({Op.FAdd, Op.FSub, Op.FMul})
 
@@ -126,65 +125,15 @@ class Builder:
         self._body += encode(opcode, *(operand.number for operand in operands))
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """An instruction of two operands, computed here where they are known; sums with numbers add these up."""
-        if opcode not in _ADDING or kind != U32 or (left.value is not None and right.value is not None):
-            return self._binary(opcode, kind, left, right)
-        if left.value is not None or right.value is not None or left.distance or right.distance:
-            shifted = self._shifted(opcode, left, right)
-            if shifted is not None:
-                return shifted
-        found = self._binary(opcode, kind, left, right)
-        if found.value is None and found is not left and found is not right:
-            if opcode == Op.IMul:
-                found.multiple = min(left.multiple * right.multiple, 1 << 32)
-            elif opcode in (Op.IAdd, Op.ISub):
-                found.multiple = min(left.multiple, right.multiple)
-        return found
+        """An instruction of two operands, computed here where they are known; what is known of integers is kept."""
+        if left.kind == U32 and opcode in RULES and (left.value is None or right.value is None):
+            found = RULES[opcode](self, left, right)
+            if found is not None:
+                return found
+        return self.plain(opcode, kind, left, right)
 
-    def _shifted(self, opcode: int, left: Id, right: Id) -> Id | None:
-        """What is as another expression but for a number: so that neighbouring places are known to be neighbours."""
-        if opcode == Op.ISub:
-            if right.value is None:
-                return None
-            opcode, right = Op.IAdd, self.constant_bits(U32, -right.value & _MASK)
-        if opcode == Op.UMod:
-            divisor = right.value or 0
-            is_known = left.value is None and 0 < divisor == power_of_two_in(divisor) <= left.start.multiple
-            return self.constant_bits(U32, left.distance % divisor) if is_known else None
-        if opcode == Op.IAdd:
-            if left.value is None and right.value is None:
-                if not left.distance and not right.distance:
-                    return None
-                base = self.binary(Op.IAdd, U32, left.start, right.start)
-                return self._more(base, left.distance + right.distance)
-            number, other = (left.value, right) if left.value is not None else (right.value, left)
-            return (
-                None if number is None or other.value is not None else self._more(other.start, other.distance + number)
-            )
-        number, other = (left.value, right) if left.value is not None else (right.value, left)
-        if number is None or other.value is not None or not other.distance:
-            return None
-        return self._more(
-            self.binary(Op.IMul, U32, other.start, self.constant_bits(U32, number)), other.distance * number
-        )
-
-    def _more(self, base: Id, offset: int) -> Id:
-        """An expression and a number more."""
-        offset = (base.distance + offset) & _MASK
-        base = base.start
-        found = self._binary(Op.IAdd, U32, base, self.constant_bits(U32, offset))
-        if found is not base and found.value is None:
-            found.start, found.distance = base, offset
-            found.multiple = min(base.multiple, power_of_two_in(offset))
-        return found
-
-    def quotient(self, number: Id, divisor: int) -> Id:
-        """An index divided by a power of two, where the division of what does not overflow can be done beforehand."""
-        if number.value is None and 0 < number.distance < 1 << 31 and number.start.multiple % divisor == 0:
-            return number.start // divisor + number.distance // divisor
-        return number // divisor
-
-    def _binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+    def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """An instruction of two operands, computed here where they are known."""
         if left.value is None and right.value is None:
             return self._emit(opcode, self.declarations.type(kind), kind, left, right)
         found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
@@ -253,7 +202,7 @@ class Builder:
         """
         pair = Kind("u", 32, 2)
         kind = Kind("u", 64, width // 2) if width > 4 else Kind("u", 32, width)
-        vector = self.load_vector(kind, buffer, self.quotient(first, width))
+        vector = self.load_vector(kind, buffer, quotient(first, width))
         for position in range(width):
             if width > 4:
                 both = self.emit(Op.CompositeExtract, U64, vector, position // 2).bits(pair)
@@ -272,7 +221,7 @@ class Builder:
 
     def store_wide(self, buffer: int, first: Id, values: Sequence[Id]) -> None:
         """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their number."""
-        self._store_vector(buffer, self.quotient(first, len(values)), values)
+        self._store_vector(buffer, quotient(first, len(values)), values)
 
     def _store_vector(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
         kind = Kind("u", 32, len(values))
@@ -351,7 +300,7 @@ class Builder:
         for label, function in ((first, then), (second, otherwise)):
             self._block(label)
             self._scopes.append({})
-            given = function()
+            given = [each.here for each in function()]
             self._scopes.pop()
             sides.append((given, self._label))
             self._body += encode(Op.Branch, merge)
@@ -378,6 +327,7 @@ class Builder:
 
     def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
         """Values that ``step`` changes, once at least, and again as long as the condition that it gives holds."""
+        starts = [start.here for start in starts]
         header, body, latch, merge = (self.declarations.fresh() for _ in range(4))
         before = self._label
         self._body += encode(Op.Branch, header)
@@ -392,7 +342,8 @@ class Builder:
         self._body += encode(Op.Branch, body)
         self._block(body)
         self._scopes.append({})
-        changed, condition = step(values)
+        after, condition = step(values)
+        changed = [each.here for each in after]
         self._scopes.pop()
         for position, value in zip(back_edges, changed, strict=True):
             self._body[position] = value.number
@@ -400,7 +351,7 @@ class Builder:
         self._block(latch)
         self._body += encode(Op.BranchConditional, condition.number, header, merge)
         self._block(merge)
-        return list(changed)
+        return changed
 
     # -- the module ------------------------------------------------------------------------------------
 

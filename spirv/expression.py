@@ -64,9 +64,11 @@ class Id:
         start: the expression that it is more than by ``distance``, modulo 2**32; itself where none is known.
         distance: a number.
         multiple: a power of two that it is a multiple of.
+        run: how many neighbours an invocation loads together at successive places, of which this is one; 0 where
+            nothing is known.
     """
 
-    __slots__ = ("builder", "distance", "kind", "multiple", "number", "start", "value")
+    __slots__ = ("builder", "distance", "kind", "multiple", "number", "run", "start", "value")
 
     def __init__(self, builder: Arithmetic, number: int, kind: Kind, value: int | None = None) -> None:
         self.builder = builder
@@ -75,12 +77,18 @@ class Id:
         self.value = value
         self.start = self
         self.distance = 0
+        self.run = 0
         self.multiple = 1 if value is None else power_of_two_in(value)
 
     @property
     def key(self) -> Hashable:
         """Equal for expressions that are known to be the same."""
         return self.number
+
+    @property
+    def here(self) -> Id:
+        """The same as the result of an instruction that is written."""
+        return self
 
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value before the shader runs")

@@ -8,6 +8,7 @@ from .builder import Builder
 from .declarations import U32, Kind
 from .expression import Id
 from .grammar import Op, StorageClass
+from .offsets import quotient
 
 
 class SharedMemory:
@@ -42,5 +43,5 @@ class SharedMemory:
         """A pointer to neighbouring words: one or the array's width, of which the index is a multiple."""
         indices = [index]
         if self._width > 1:
-            indices = [self.builder.quotient(index, self._width), *([index % self._width] if width == 1 else [])]
+            indices = [quotient(index, self._width), *([index % self._width] if width == 1 else [])]
         return self.builder.place(StorageClass.Workgroup, Kind("u", 32, width), self._variable, *indices)

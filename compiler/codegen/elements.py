@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...spirv.expression import Id
+from ...spirv.offsets import quotient
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim, Size, is_at_least
 from ..ir.types import ScalarType
@@ -234,7 +235,7 @@ class Frame:
                 continue
             bits, number = storage_bits(scalar_of(of)), place.linear
             words = max(bits // 32, 1)
-            first = number * words if bits >= 32 else builder.quotient(number, 32 // bits)
+            first = number * words if bits >= 32 else quotient(number, 32 // bits)
             for position in range(words):
                 word = first + position
                 if word.value is None:
@@ -257,11 +258,11 @@ class Frame:
         bits = storage_bits(type)
         if bits >= 32:
             count = bits // 32
-            first = self.builder.multiple(number, count)
+            first = number * count
             return self.scalars.from_words(type, [word(first + index) for index in range(count)])
         lanes = 32 // bits
         shift = (number % lanes) * bits
-        raw = (word(self.builder.quotient(number, lanes)) >> shift) & ((1 << bits) - 1)
+        raw = (word(quotient(number, lanes)) >> shift) & ((1 << bits) - 1)
         return self.scalars.from_words(type, [raw])
 
     # -- control flow ----------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Index:
         found = self.builder.word(0)
         for part, length in zip(self.parts, self.shape, strict=True):
             if length != 1:
-                found = self.builder.multiple(found, length) + part
+                found = found * self.builder.word(length) + part
         return found
 
     def reshaped(self, shape: Sequence[Dim]) -> Index:

@@ -18,7 +18,6 @@ from .conversions import convert
 from .elements import Frame, IndexMap, Structure, scalar_of, shape_of
 from .index import Index
 from .integers import Integers
-from .lanes import Lane
 from .scalars import Scalar, as_id, element_words, is_signed, storage_bits
 from .target import compile_error
 from .wide_integers import Pair
@@ -102,8 +101,6 @@ def _constant(frame: Frame, operation: Operation, index: Index) -> Sequence[Scal
 
 def _iota(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     part = index.parts[operation.integer("iota_dimension")]
-    if isinstance(part, Lane):
-        part = part.written
     return [convert(frame.scalars, part, ScalarType("ui32"), scalar_of(operation.result))]
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final
 
 from ...spirv.expression import Id
+from ...spirv.offsets import quotient
 from ..ir.operation import Block, Operation, Value
 from ..ir.sizes import Dim, Size, is_at_least, upper_bound
 from ..ir.types import ScalarType, ShapedType
@@ -115,19 +116,18 @@ class Shader:
         for lane, (_, scalar) in enumerate(elements):
             append_bits(words, self.scalars.to_words(type, scalar), type, lane)
         first, bits = elements[0][0].linear, storage_bits(type)
-        first = self.builder.multiple(first, bits // 32) if bits >= 32 else self.builder.quotient(first, 32 // bits)
+        first = first * (bits // 32) if bits >= 32 else quotient(first, 32 // bits)
         self.builder.store_words(self.outputs[result], first, words)
 
-    def use_lanes(self) -> None:
-        """Keeps indices as lanes, and loads and stores four words at a time where a buffer is a multiple of that."""
-        values = [*self.region.block.arguments, *self.region.results]
-        for value, buffer in zip(values, [*self._inputs, *self.outputs], strict=True):
+    def load_runs(self) -> None:
+        """Has neighbours loaded together, four or eight words at a time, from buffers that are a multiple of that."""
+        values = self.region.block.arguments
+        for value, buffer in zip(values, self._inputs, strict=True):
             size = buffer_size(value.tensor)
             if size and size % 16 == 0:
                 self.builder.quads.add(buffer)
             if size and size % 32 == 0 and access_bits(self.region.target) == 256:
                 self.builder.octets.add(buffer)
-        self.builder.in_lanes = True
 
     def finish(self, workgroup_size: tuple[int, int, int], workgroup_count: tuple[int, int, int] | Workload) -> Kernel:
         """The kernel of what was written."""

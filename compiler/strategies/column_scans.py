@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ...spirv.expression import Id
+from ...spirv.offsets import neighbours
 from ..codegen.elements import scalar_of
 from ..codegen.index import split
 from ..codegen.kernel import Kernel
-from ..codegen.lanes import Lane
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..passes.rows import MAX_LENGTH
@@ -81,7 +81,7 @@ class ColumnScans(Strategy):
         assert found is not None
         operation, scan = found
         shader = Shader(region)
-        shader.use_lanes()
+        shader.load_runs()
         builder, frame = shader.builder, shader.frame
         join = join_towards_end(shader, operation, scan)
         units = math.prod(scan.inner) // self.columns
@@ -98,8 +98,7 @@ class ColumnScans(Strategy):
             def step(number: Id, before: Values) -> list[Scalar]:
                 place = (scan.length - 1) - number if scan.is_reverse else number
                 indices, after = [], list[Scalar]()
-                for lane in range(self.columns):
-                    column = Lane(unit, self.columns, lane, 1) if self.columns > 1 else unit
+                for lane, column in enumerate(neighbours(unit, self.columns)):
                     inner = split(builder, column, scan.inner)
                     index = place_of(shader, scan.shape, [*outer, place, *inner])
                     own = before[lane * results : (lane + 1) * results]

@@ -13,6 +13,7 @@ from typing import ClassVar, Final
 from ...spirv import matrices
 from ...spirv.declarations import F16, F32, S8, S32, U8, U32, Kind
 from ...spirv.expression import Id
+from ...spirv.offsets import quotient
 from ...spirv.shared_memory import SharedMemory
 from ..codegen.contractions import products_of, result_of, working_type
 from ..codegen.elements import scalar_of
@@ -192,7 +193,7 @@ class CooperativeTile(Strategy):
             for each in range(count):
                 start = starts[side] + each * length
                 row, inner = (start, builder.word(first)) if shared.is_along_depth else (builder.word(first), start)
-                at = shared.size * buffer + row * shared.pitch + builder.quotient(inner, lanes)
+                at = shared.size * buffer + row * shared.pitch + quotient(inner, lanes)
                 is_column_major = shared.is_along_depth == (side == 1)
                 found.append(matrices.load(kinds[side], shared.memory, at, shared.pitch, is_column_major))
             return found

@@ -3,7 +3,7 @@
 A reduction may be among them, such as that of the outer dimensions of a matrix: neighbours go over it together.
 
 What neighbours read is neighbouring, too, unless a transpose or the like comes between: it is loaded by 128 bits
-(``codegen/lanes.py``). What is left at the end of the result is written word by word.
+(``spirv/offsets.py``). What is left at the end of the result is written word by word.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ...spirv.expression import Id
+from ...spirv.offsets import neighbours
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
-from ..codegen.lanes import Lane
 from ..codegen.reductions import reduced_at
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
@@ -117,7 +117,7 @@ class Neighbours(Strategy):
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
         shader = Shader(region)
-        shader.use_lanes()
+        shader.load_runs()
         builder, results = shader.builder, region.results
         shape, count = shape_of(results[0]), results[0].tensor.count
         assert isinstance(count, int)
@@ -131,7 +131,7 @@ class Neighbours(Strategy):
         invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
 
         def write(base: Id, size: int, last: int | None = None) -> None:
-            numbers: list[Id] = [Lane(base, size, lane, 1) if size > 1 else base for lane in range(size)]
+            numbers = neighbours(base, size)
             if last is not None:
                 numbers = [(each < last).select(each, builder.word(last)) for each in numbers]
             indices = [Index(builder, shape, linear=number) for number in numbers]
@@ -167,8 +167,8 @@ class Neighbours(Strategy):
         def write() -> None:
             *before, row, unit = split(builder, invocation, units)
             for each in range(self.rows):
-                place = Lane(row, self.rows, each)
-                lanes = [split(builder, Lane(unit, self.elements, lane, 1), inner) for lane in range(self.elements)]
+                place = row * self.rows + each
+                lanes = [split(builder, column, inner) for column in neighbours(unit, self.elements)]
                 indices = [Index(builder, shape, [*before, place, *lane]) for lane in lanes]
                 for number, value in enumerate(region.results):
                     shader.store(number, [(index, shader.frame.at(value, index)) for index in indices])

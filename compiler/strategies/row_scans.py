@@ -17,11 +17,11 @@ from functools import partial
 from typing import ClassVar, Final
 
 from ...spirv.expression import Id
+from ...spirv.offsets import neighbours
 from ...spirv.shared_memory import SharedMemory
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
-from ..codegen.lanes import Lane
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation, Value
@@ -113,7 +113,7 @@ class _Writer:
         self._operation, self._scan = found
         self._share = parameters
         self._shader = Shader(region)
-        self._shader.use_lanes()
+        self._shader.load_runs()
         self._builder = self._shader.builder
         self._subgroup = subgroup_of(region.target)
         self._local = self._builder.built_in("LocalInvocationId")[0]
@@ -155,8 +155,7 @@ class _Writer:
         frame, share, scan = self._shader.frame, self._share, self._scan
         count = len(self._operation.results)
         indices = []
-        for lane in range(share.run):
-            column = Lane(unit, share.run, lane, 1) if share.run > 1 else unit
+        for column in neighbours(unit, share.run):
             inner = [column, *[self._builder.word(0)] * len(scan.inner)]
             indices.append(place_of(self._shader, scan.shape, [*parts, *inner]))
         order = indices[::-1] if scan.is_reverse else indices

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ...spirv.expression import Id
+from ...spirv.offsets import neighbours
 from ...spirv.shared_memory import SharedMemory
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel, Workload
-from ..codegen.lanes import Lane
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation, Value
@@ -124,7 +124,7 @@ class _Writer:
         self._shape, self._spaces = found
         self._share = parameters
         self._shader = Shader(region)
-        self._shader.use_lanes()
+        self._shader.load_runs()
         self._builder = self._shader.builder
         self._count = self._shape.row_count
         self._is_ordered = _is_ordered(region)
@@ -340,10 +340,8 @@ class _Writer:
         return self._place * (self._shape.length // (self._share.width * self._share.invocations)) + number
 
     def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
-        width = self._share.width
         found = []
-        for lane in range(width):
-            column = Lane(base, width, lane, 1) if width > 1 else base
+        for column in neighbours(base, self._share.width):
             inner = Index(self._builder, self._shape.columns, linear=column).parts
             found.append(Index(self._builder, self._shape.shape, [*parts, *inner]))
         return found

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...spirv.expression import Id
+from ...spirv.offsets import quotient
 from ...spirv.shared_memory import SharedMemory
 from ..codegen.contractions import MAX_IN_ORDER, Products, depth_of, summed
 from ..codegen.conversions import convert
@@ -131,9 +132,7 @@ class SharedFactors:
                     self.memory.store(at, [word])
                 continue
             row, inner = (place, product) if self.is_along_depth else (product, place)
-            at = (
-                self.size * buffer + row * self.pitch + self._builder.quotient(inner, 32 // storage_bits(self._element))
-            )
+            at = self.size * buffer + row * self.pitch + quotient(inner, 32 // storage_bits(self._element))
             self.memory.store(at, words)
 
 
@@ -192,7 +191,7 @@ def pipelined(
 
     def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         (first,) = number
-        buffer = builder.quotient(first, part) % 2
+        buffer = quotient(first, part) % 2
         if count < part:
             for each in factors:
                 each.write(buffer, each.load(first, count))

@@ -1,0 +1,227 @@
+"""Arithmetic of 32-bit integers that are known to be a number more than others: how neighbours are known.
+
+Each expression is ``start + distance`` modulo 2**32, and ``start`` is a multiple of a power of two. Sums with numbers
+are added up as they are written, so that what neighbours have in common is computed once. Where the distance is below
+that power of two, nothing is carried into ``start``: quotients, remainders and comparisons with numbers are those of
+``start``, the same for all neighbours. Nothing is assumed of ranges: what wraps around stays right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, Protocol
+
+from .declarations import BOOL, U32, Kind
+from .expression import Arithmetic, Id, power_of_two_in
+from .grammar import Op
+
+_MASK: Final = 0xFFFFFFFF
+
+
+class Plain(Arithmetic, Protocol):
+    """What the rules ask of the builder."""
+
+    def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """The result of an instruction of two operands, by no rule of these."""
+        ...
+
+
+class Sum(Id):
+    """An expression and a number, written as an instruction only where one takes it."""
+
+    __slots__ = ()
+
+    def __init__(self, start: Id, distance: int, run: int) -> None:
+        self.builder = start.builder
+        self.kind = U32
+        self.value = None
+        self.start = start
+        self.distance = distance
+        self.multiple = min(start.multiple, power_of_two_in(distance))
+        self.run = run
+
+    def __getattr__(self, name: str) -> Any:
+        # The slot of the number stays empty: the instruction may stand in a block that does not dominate the next use.
+        if name != "number":
+            raise AttributeError(name)
+        return self.here.number
+
+    @property
+    def here(self) -> Id:
+        """The result of an instruction in this block, or in one that dominates it."""
+        return self.builder.emit(Op.IAdd, U32, self.start, self.builder.word(self.distance))
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for expressions that are known to be the same."""
+        return self.start.number, self.distance
+
+
+def neighbours(base: Id, count: int) -> list[Id]:
+    """``count * base`` and the numbers after it, which are places whose elements are loaded together."""
+    if count == 1:
+        return [base]
+    first = base * count
+    if first.value is not None:
+        # Constants are the same objects everywhere.
+        known = [base.builder.word(first.value + number) for number in range(count)]
+        found = [Id(base.builder, each.number, each.kind, each.value) for each in known]
+    else:
+        found = [first + number for number in range(count)]
+    for each in found:
+        each.run = count
+    return found
+
+
+def quotient(number: Id, divisor: int) -> Id:
+    """A place divided by a power of two, where the division of what does not wrap around can be done beforehand."""
+    if number.value is None and 0 < number.distance < 1 << 31 and number.start.multiple % divisor == 0:
+        return number.start // divisor + number.distance // divisor
+    return number // divisor
+
+
+def _more(builder: Plain, base: Id, offset: int, run: int) -> Id:
+    """An expression and a number more."""
+    distance = (base.distance + offset) & _MASK
+    start = base.start
+    if start.value is not None:
+        return builder.word(start.value + distance)
+    if distance:
+        return Sum(start, distance, run)
+    start.run = run or start.run
+    return start
+
+
+def _known(builder: Plain, opcode: int, left: Id, right: Id, multiple: int, run: int) -> Id:
+    """The result of an instruction, and what is known of it."""
+    found = builder.plain(opcode, U32, left, right)
+    if found.value is None and found is not left and found is not right:
+        found.multiple, found.run = min(multiple, 1 << 32), run
+    return found
+
+
+def _parted(builder: Plain, number: Id, most: int) -> tuple[Id, int]:
+    """A multiple of a power of two, the start's or the most, and how much less than that the expression is more."""
+    size = min(number.start.multiple, most)
+    rest = number.distance % size
+    return (_more(builder, number, -rest, number.run) if rest else number), rest
+
+
+def _add(builder: Plain, left: Id, right: Id) -> Id | None:
+    if left.value is not None:
+        left, right = right, left
+    run = 0 if left.run and right.run else left.run or right.run
+    if right.value is not None:
+        return _more(builder, left, right.value, run)
+    if left.distance or right.distance:
+        return _more(builder, left.start + right.start, left.distance + right.distance, run)
+    return _known(builder, Op.IAdd, left, right, min(left.multiple, right.multiple), run)
+
+
+def _subtract(builder: Plain, left: Id, right: Id) -> Id | None:
+    if right.value is not None:
+        return _more(builder, left, -right.value, left.run)
+    if left.value is not None:
+        # The other way round, neighbours are as far from the multiple below as they were from the one above.
+        number = (left.value - right.distance) & _MASK
+        rest = number % min(right.start.multiple, 1 << 31)
+        base = builder.word(number - rest)
+        found = _known(builder, Op.ISub, base, right.start, min(base.multiple, right.start.multiple), 0)
+        return _more(builder, found, rest, 0) if rest else found
+    if left.distance or right.distance:
+        return _more(builder, left.start - right.start, left.distance - right.distance, 0)
+    return _known(builder, Op.ISub, left, right, min(left.multiple, right.multiple), 0)
+
+
+def _multiply(builder: Plain, left: Id, right: Id) -> Id | None:
+    if left.value is not None:
+        left, right = right, left
+    if right.value == 1:
+        return left
+    if right.value is not None and left.distance:
+        return _more(builder, left.start * right, left.distance * right.value, 0)
+    return _known(builder, Op.IMul, left, right, left.multiple * right.multiple, 0)
+
+
+def _divide(builder: Plain, left: Id, right: Id) -> Id | None:
+    number = right.value
+    if not number or left.value is not None:
+        return None
+    base, _ = _parted(builder, left, power_of_two_in(number))
+    multiple = left.start.multiple
+    if number & (number - 1) or number > multiple:
+        return _known(builder, Op.UDiv, base, right, 1, 0)
+    # The elements of a run share words.
+    run = max(left.run // number, 1) if left.run else 0
+    whole = left.distance // number if left.distance < multiple else 0
+    found = _known(builder, Op.UDiv, left.start if whole else base, right, multiple // number, run)
+    return _more(builder, found, whole, run) if whole else found
+
+
+def _remainder(builder: Plain, left: Id, right: Id) -> Id | None:
+    number = right.value
+    if not number or left.value is not None:
+        return None
+    power = power_of_two_in(number)
+    if power == number <= left.start.multiple:
+        return builder.word(left.distance % number)
+    base, rest = _parted(builder, left, power)
+    found = _known(builder, Op.UMod, base, right, min(left.start.multiple, power), left.run)
+    return _more(builder, found, rest, left.run) if rest else found
+
+
+def _less(builder: Plain, left: Id, right: Id) -> Id | None:
+    if right.value is not None:
+        base, rest = _parted(builder, left, 1 << 31)
+        if right.value <= rest:
+            return builder.boolean(False)
+        size = min(left.start.multiple, 1 << 31)
+        limit = -(-(right.value - rest) // size) * size
+        return builder.boolean(True) if limit > _MASK else builder.plain(Op.ULessThan, BOOL, base, builder.word(limit))
+    if left.value is not None:
+        base, rest = _parted(builder, right, 1 << 31)
+        if left.value < rest:
+            return builder.boolean(True)
+        size = min(right.start.multiple, 1 << 31)
+        limit = (left.value - rest) // size * size
+        return builder.plain(Op.ULessThan, BOOL, builder.word(limit), base)
+    return None
+
+
+def _at_most(builder: Plain, left: Id, right: Id) -> Id | None:
+    if right.value is not None:
+        return builder.boolean(True) if right.value == _MASK else left < right.value + 1
+    if left.value is not None:
+        return builder.word(left.value - 1) < right if left.value else builder.boolean(True)
+    return None
+
+
+def _equal(builder: Plain, left: Id, right: Id) -> Id | None:
+    if left.value is not None:
+        left, right = right, left
+    if right.value is None:
+        return None
+    base, rest = _parted(builder, left, 1 << 31)
+    if right.value % min(left.start.multiple, 1 << 31) != rest:
+        return builder.boolean(False)
+    return builder.plain(Op.IEqual, BOOL, base, builder.word(right.value - rest))
+
+
+def _signed_less(builder: Plain, left: Id, right: Id) -> Id | None:
+    if right.value != 0 or left.value is not None:
+        return None
+    return builder.plain(Op.SLessThan, BOOL, _parted(builder, left, 1 << 31)[0], right)
+
+
+RULES: Final[Mapping[int, Callable[[Plain, Id, Id], Id | None]]] = {
+    Op.IAdd: _add,
+    Op.ISub: _subtract,
+    Op.IMul: _multiply,
+    Op.UDiv: _divide,
+    Op.UMod: _remainder,
+    Op.ULessThan: _less,
+    Op.ULessThanEqual: _at_most,
+    Op.IEqual: _equal,
+    Op.SLessThan: _signed_less,
+}
+"""What instructions on 32-bit integers give, one of which at most is known; None where no rule says."""
