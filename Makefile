@@ -9,6 +9,9 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What the suite starts, hundreds of times, does not compile its modules again; older mypy does not know workers.
+unexport PYTHONDONTWRITEBYTECODE
+export MYPY_NUM_WORKERS ?= 2
 # Empty unless an interpreter was named on the command line or in the environment.
 NAMED := $(filter-out file,$(origin PYTHON))
 
@@ -84,12 +87,13 @@ $(VENV)/.core: pyproject.toml $(VENV)/.made
 	@$(PIP) install -e .
 	@touch $@
 
-# IREE has wheels for some Pythons and platforms only; the tests that need them skip without, and say so.
+# IREE has wheels for some Pythons and platforms only; the tests that need them skip without, and say so. Most of what
+# is installed is never imported, so that it is compiled when it is.
 $(VENV)/.dev: pyproject.toml $(VENV)/.made
 	@echo 'make: installing pumice and its development tools into $(VENV)'
-	@$(PIP) install -e '.[dev]'
-	@$(PIP) install --only-binary=:all: -e '.[dev,peer]' \
-	  || echo 'make: no IREE wheels for this Python and platform; the tests marked peer will skip' >&2
+	@$(PIP) install --no-compile --only-binary=:all: -e '.[dev,peer]' \
+	  || { echo 'make: no IREE wheels for this Python and platform; the tests marked peer will skip' >&2; \
+	    $(PIP) install --no-compile -e '.[dev]'; }
 	@touch $(VENV)/.core $@
 
 # An environment that someone made by hand is taken as it is, unless it is broken or another interpreter was named.

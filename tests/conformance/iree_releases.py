@@ -101,7 +101,7 @@ class Compiler:
                 (Path(folder) / name).write_text(source, encoding="utf-8")
             try:
                 done = subprocess.run(
-                    [str(self.path), *flags, name or "-", "-o", str(partial)],
+                    [str(self.path), "--mlir-disable-threading", *flags, name or "-", "-o", str(partial)],
                     check=False,
                     input=source if name is None else None,
                     capture_output=True,

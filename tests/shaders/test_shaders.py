@@ -210,7 +210,9 @@ class TestBuild:
     @needs_compiler
     def test_build_all_is_reproducible(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PUMICE_CACHE", "0")
-        build.build(everything=True)
+        # With the compiler that made those which ship, they are the first build.
+        if {entry.compiler for entry in build.read_manifest().values()} != {glsl.find_compiler().version}:
+            build.build(everything=True)
         first = {path: path.read_bytes() for path in copy.rglob("*.spv")}
         assert build.build(everything=True) == shaders.names()
         assert {path: path.read_bytes() for path in copy.rglob("*.spv")} == first

@@ -69,12 +69,16 @@ class Module:
         return f"{self.path}:{line}"
 
 
-def modules_of(root: Path) -> dict[str, Module]:
-    """Every module of the package: the root's files, and all below folders with an ``__init__.py``."""
+def source_files(root: Path) -> list[Path]:
+    """The files of the package: the root's, and all below folders with an ``__init__.py``."""
     folders = [path.parent for path in sorted(root.glob("*/__init__.py"))]
-    paths = [*sorted(root.glob("*.py")), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+    return [*sorted(root.glob("*.py")), *(path for folder in folders for path in sorted(folder.rglob("*.py")))]
+
+
+def modules_of(root: Path) -> dict[str, Module]:
+    """Every module of the package."""
     modules = {}
-    for path in paths:
+    for path in source_files(root):
         parts = path.relative_to(root).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)

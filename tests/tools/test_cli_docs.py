@@ -84,7 +84,8 @@ def test_the_page(kind: str, tmp_path: Path) -> None:
     assert len(page) >= 10
     for command, output in page:
         status, stdout, stderr = run_command(command, tmp_path, environment)
-        assert status == 0, f"{command}: {stderr}"
+        # Whether it is too noisy to tell depends on the machine.
+        assert status in ((0, 3) if " bench " in command or " study run " in command else (0,)), f"{command}: {stderr}"
         assert "Traceback" not in stderr
         # A command without output on the page may print what differs from machine to machine.
         if output:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.import_graph import modules_of
+from support.import_graph import source_files
 
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
@@ -100,12 +100,11 @@ def test_the_commands(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), np.arange(1024, dtype=np.float32) ** 2)
 
 
-@pytest.mark.slow
 def test_every_variable_is_in_the_settings_table() -> None:
     """Every environment variable that the package reads, by its name in the code."""
     table = README.partition("\n## Settings\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r"PUMICE_[A-Z_]+", "".join(re.findall(r"^\|([^|]*)\|", table, re.MULTILINE))))
     read = set()
-    for module in modules_of(ROOT).values():
-        read |= set(re.findall(r'"(PUMICE_[A-Z_]+)"', module.path.read_text(encoding="utf-8")))
+    for path in source_files(ROOT):
+        read |= set(re.findall(r'"(PUMICE_[A-Z_]+)"', path.read_text(encoding="utf-8")))
     assert listed == read

@@ -424,7 +424,8 @@ class TestRun:
 
     def test_axes_and_settings_of_the_command_line(self, toml: Path, tmp_path: Path) -> None:
         words = ("--axis", "n=16", "--axis", "batch=1", "--quick", "--set", "max_samples=5", "--set", "time_limit=0.02")
-        assert study("run", toml, "--out", tmp_path / "r", *words, "--quiet").stderr == ""
+        said = study("run", toml, "--out", tmp_path / "r", *words, "--quiet").stderr
+        assert all("] noisy " in line for line in said.splitlines())  # which depends on the machine
         with Results.open(tmp_path / "r") as results:
             assert [one.point.axes for one in results.points] == [{"n": 16, "batch": 1}]
             sampling = results.as_study().sampling

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,12 @@ def results(text: str) -> object:
         return context.invoke(context.lookup("random.main"), (), timeout=60)
 
 
+@functools.cache
+def program_and_results(seed: int, shape: str) -> tuple[str, object]:
+    text = random_programs.random_program(seed, SHAPES[shape])
+    return text, results(text)
+
+
 def _as_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FunctionAnalysis, "_compute_types", lambda self: None)
 
@@ -51,8 +58,7 @@ def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_program_is_the_same_however_it_is_translated(
     seed: int, shape: str, other: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = random_programs.random_program(seed, SHAPES[shape])
-    expected = results(text)
+    text, expected = program_and_results(seed, shape)
     other(monkeypatch)
     assert results(text) == expected
 
