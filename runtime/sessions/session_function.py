@@ -38,6 +38,7 @@ class SessionFunction(BoundFunction):
     __slots__ = (
         "_binders",
         "_count",
+        "_is_plain",
         "_outputs",
         "_single",
         "_takes_storages",
@@ -54,6 +55,7 @@ class SessionFunction(BoundFunction):
         self._count = len(self._binders)
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
         self._takes_storages = len(self.signature.inputs) < len(arguments)
+        self._is_plain = not (self._takes_storages or self.signature.is_async)
         self._outputs: Outputs | None = None
         self._writer: SessionFunction | None = None
 
@@ -270,12 +272,7 @@ class SessionFunction(BoundFunction):
         if isinstance(wait, str):
             mode, wait = checked_wait_mode(wait), None
         observer = target.observer
-        if (
-            out is None
-            and donate is None
-            and observer is None
-            and not (self._takes_storages or self.signature.is_async)
-        ):
+        if out is None and donate is None and observer is None and self._is_plain:
             # The usual call, with as few steps of Python as possible (benchmarks/async_calls.py).
             if wait is not None or signal is not None:
                 self._check_fences(wait, signal)
@@ -330,7 +327,7 @@ class SessionFunction(BoundFunction):
             policy,
             loop,
             timeout,
-            settle=(lambda _: done) if is_waited_for else None,
+            settle=(lambda: done) if is_waited_for else None,
             convert=convert,
             observer=record,
             on_end=end if into else None,
@@ -364,9 +361,9 @@ class SessionFunction(BoundFunction):
         those of ``submit``, results and errors those of a call; pumice's CancelledError means that the invocation was
         cancelled elsewhere.
         """
-        plain = not (self._takes_storages or self.signature.is_async)
         if (
-            plain
+            loop is not None
+            and self._is_plain
             and out is None
             and donate is None
             and signal is None
@@ -375,13 +372,16 @@ class SessionFunction(BoundFunction):
             and loop.runs_here()
             and self._target.observer is None
         ):
+            # The usual call in the loop, with as few steps of Python as possible (benchmarks/async_calls.py).
             context = self._target.context
             if context.is_closed:
                 raise ClosedError(f"cannot call {self.name}: this session was closed")
             mode = None if wait is None else checked_wait_mode(wait)
-            values = self._bind_all(arguments, named)
-            outputs = await AwaitedInvocation(loop, context, self._function, values, policy, timeout, mode)
-            return self._convert(outputs)
+            if named or len(arguments) != self._count:
+                arguments = self.signature.place(arguments, named)
+            values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted
+            result = await AwaitedInvocation(loop, context, self._function, values, policy, timeout, mode)
+            return self._results(result) if self._single is None else self._single(result)
         return await self.submit(
             *arguments,
             out=out,

@@ -95,7 +95,7 @@ class Admission:
         holder: the admitted ticket, where the context runs one invocation at a time.
         waiting: tickets that are not admitted, as a heap.
         dropped: tickets whose invocations are gone.
-        count: how many have not ended; changed with ``lock`` held, like ``holder`` and ``waiting``.
+        count: how many have not ended; changed by plain statements, which no thread switch divides.
     """
 
     def __init__(self, gate: ContextGate) -> None:
@@ -127,8 +127,7 @@ class Admission:
                     f"this {gate.kind} was not made for concurrent invocations: make it with {gate.concurrent_option}, "
                     "or give another policy"
                 )
-            with self.lock:
-                self.count += 1
+            self.count += 1
             ticket.is_settled = True  # nobody knows it yet
             return ticket
         with self.lock:
@@ -213,7 +212,17 @@ class ContextGate:
         is_closed: whether the context was closed.
     """
 
-    __slots__ = ("_depth", "_lock", "_owner", "admission", "concurrent", "concurrent_option", "is_closed", "kind")
+    __slots__ = (
+        "_depth",
+        "_is_closing",
+        "_lock",
+        "_owner",
+        "admission",
+        "concurrent",
+        "concurrent_option",
+        "is_closed",
+        "kind",
+    )
 
     def __init__(self, kind: str, *, concurrent: bool) -> None:
         self.kind = kind
@@ -222,10 +231,13 @@ class ContextGate:
         self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
         self.is_closed = False
         self.admission = Admission(self)
-        # Held by the thread inside, once for each nested call; where calls are concurrent only while counting.
+        # Held by the thread inside, once for each nested call. Where calls are concurrent they are only counted, which
+        # takes no lock: no thread switch divides a plain statement. Whoever closes sets ``_is_closing`` before it looks
+        # at the count, and those who enter count before they look at that.
         self._lock = threading.RLock()
         self._owner: int | None = None
         self._depth = 0
+        self._is_closing = False
 
     def check_open(self) -> None:
         """Raises ClosedError if the context was closed."""
@@ -240,10 +252,7 @@ class ContextGate:
         Raises FailedPreconditionError while another thread or an invocation with a ticket is inside, or ClosedError.
         """
         if self.concurrent:
-            with self._lock:
-                self.check_open()
-                self._owner = threading.get_ident()
-                self._depth += 1
+            self.begin_step()
             return
         if not self._lock.acquire(False):
             raise FailedPreconditionError(
@@ -270,35 +279,43 @@ class ContextGate:
 
     def release(self) -> None:
         """Leaves after ``acquire``."""
-        if self.concurrent:
-            with self._lock:
-                self._depth -= 1
-            return
         self._depth -= 1
+        if self.concurrent:
+            return
         self._lock.release()
         if self.admission.waiting:  # inline: every call comes here
             self.admission.admit()
 
     # -- steps of invocations ------------------------------------------------------------------------
 
-    def begin_step(self) -> None:
-        """Enters for a step of an invocation whose ticket was admitted; raises ClosedError. ``end_step`` follows."""
-        # Does not block for long: other threads only hold the lock to look.
+    def begin_step(self) -> int:
+        """Enters for a step of an invocation whose ticket was admitted; ``end_step`` follows.
+
+        Returns the calling thread's identifier; raises ClosedError.
+        """
+        owner = threading.get_ident()
+        if self.concurrent:
+            self._owner = owner
+            self._depth += 1
+            if not self._is_closing:
+                return owner
+            self._depth -= 1
+        # Does not block for long: other threads only hold the lock to look, or to close.
         self._lock.acquire()
         if self.is_closed:
             self._lock.release()
             self.check_open()
-        self._owner = threading.get_ident()
+        self._owner = owner
         self._depth += 1
         if self.concurrent:
             self._lock.release()
+        return owner
 
     def end_step(self) -> None:
         """Leaves after ``begin_step``."""
-        if self.concurrent:
-            self._lock.acquire()
         self._depth -= 1
-        self._lock.release()
+        if not self.concurrent:
+            self._lock.release()
 
     def give_to(self, ticket: Ticket) -> bool:
         """Makes a ticket the holder if no thread is inside; whether it did."""
@@ -342,6 +359,7 @@ class ContextGate:
         if not self._lock.acquire(False):
             raise self._in_use()
         try:
+            self._is_closing = True
             if self._depth:
                 raise self._in_use()
             count = self.admission.in_flight
@@ -352,6 +370,7 @@ class ContextGate:
                 )
             yield
         finally:
+            self._is_closing = self.is_closed
             self._unlock()
 
     def _unlock(self) -> None:

@@ -1,62 +1,46 @@
 """Invocations that run on a loop and end in a callback: ``async_invoke``.
 
-They run the staged sequence (state.py) on a ``Loop``: each step is a callback of the loop, each wait is armed and
-blocks no thread. Thread rule: every function and method from any thread. The design is in docs/design/invocation.md.
+Callbacks of a ``Loop`` drive them (driven.py): each step is one, each wait is armed and blocks no thread. Thread rule:
+every function and method from any thread. The design is in docs/design/invocation.md.
 """
 
 from __future__ import annotations
 
-import threading
+import contextlib
 import time
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
 
-from ...status import CancelledError, InvalidArgumentError, PumiceError, StatusCode
+from ...status import CancelledError, InvalidArgumentError, PumiceError
 from ...waiting import WaitMode
 from ..execution.context import Context, Function
-from ..execution.deadlines import deadline_after, timed_out
-from ..execution.interruption import Interrupted
+from ..execution.deadlines import timed_out
 from ..execution.loop import Loop
-from ..execution.policy import FIFO, InvocationPolicy, checked_policy
+from ..execution.policy import InvocationPolicy
 from ..execution.stack import Stack
 from ..wait.deferred import DeferredWait
-from ..wait.frame import Wait, WaitFrame
+from ..wait.frame import WaitFrame
 from ..wait.futures import as_pumice_error
 from ..wait.source import WaitSource
 from ..wait.waits import ArmedWait
+from .driven import DrivenInvocation
+from .marshalling import outputs_of
 from .stages import Inputs, checked_call
-from .state import InvocationObserver, InvokeState, begin, interrupt_step, step, try_abort
+from .state import InvocationObserver
 
 AsyncCallback: TypeAlias = Callable[[Loop, "Exception | None", "tuple[Any, ...] | None"], None]
 """Called with the loop, and the outputs or the error."""
 
-# Held for a few assignments. Reentrant, as finalizers and signal handlers may cancel.
-_lock: Final = threading.RLock()
 
-
-class AsyncInvocation:
+class AsyncInvocation(DrivenInvocation):
     """Runs one invocation on a loop; ``async_invoke`` makes it.
 
     Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel``
-    may be called at any time: a suspended invocation ends at once, one in a step ends after it.
+    may be called at any time: a suspended invocation ends at once, one in a step ends after it. Its callback is called
+    on the loop.
     """
 
-    __slots__ = (
-        "_armed",
-        "_callback",
-        "_callback_raised",
-        "_context",
-        "_deadline",
-        "_ending",
-        "_function",
-        "_loop",
-        "_policy",
-        "_settle",
-        "_state",
-        "_timeout",
-        "_values",
-        "_wait",
-    )
+    __slots__ = ("_armed", "_callback", "_callback_raised", "_steps", "_values")
 
     def __init__(
         self,
@@ -67,25 +51,16 @@ class AsyncInvocation:
         policy: InvocationPolicy | None,
         timeout: float | None,
         callback: AsyncCallback,
-        settle: Callable[[Any], WaitSource | None] | None = None,
+        settle: Callable[[], WaitSource | None] | None = None,
         observer: InvocationObserver | None = None,
         wait: WaitMode | None = None,
     ) -> None:
-        self._loop = loop
-        self._context = context
-        self._function = function
+        super().__init__(loop, context, function, policy, timeout, wait, observer, settle)
         self._values: Callable[[], tuple[Any, ...]] | None = values
-        self._policy = policy
         self._callback: AsyncCallback | None = callback
         self._callback_raised = False
-        self._settle = settle
-        self._state = InvokeState()
-        self._state.observer = observer
+        self._steps: Generator[Any, Any, Any] | None = None
         self._armed: ArmedWait | DeferredWait | None = None
-        self._ending: Exception | None = None
-        self._timeout = timeout
-        self._deadline = None if timeout is None else deadline_after(timeout)
-        self._wait: WaitMode | None = wait
 
     def start(self) -> None:
         """Schedules the first step, or makes it."""
@@ -97,22 +72,37 @@ class AsyncInvocation:
 
     def _begin(self, error: Exception | None) -> None:
         values, self._values = self._values, None
-        if values is None or ((error or self._ending or self._deadline) and self._is_over(error)):
+        if values is None:
             return
-        context = self._context
+        if self._deadline is not None and error is None and time.monotonic() >= self._deadline:
+            error = timed_out(getattr(self._function, "full_name", "the invocation"), self._timeout)
         try:
-            policy = checked_policy(self._policy, FIFO, concurrent=context.concurrent)
-            self._advance(begin(self._state, context, self._function, values(), policy, self._deadline))
+            if error is None and self._ending is None:
+                self._steps = self.drive(values())
         except BaseException as raised:
             if self._failed(raised):
                 raise
+            return
+        self._advance(error)
 
-    def _resume(self, error: Exception | None) -> None:
+    def _advance(self, error: Exception | None) -> None:
         self._armed = None
-        if (error or self._ending or self._deadline) and self._is_over(error):
+        error = self._ending or error  # the loop's end may be part of what ends it
+        if error is not None:
+            self._finish(error, None)
+            return
+        steps = self._steps
+        if steps is None:  # it has ended
             return
         try:
-            self._advance(step(self._state, self._deadline))
+            self._hold(next(steps))
+        except StopIteration as ended:
+            try:
+                # An error caused by ending it is reported as that end.
+                self._finish(self._ending, None if self._ending else outputs_of(self._function, ended.value))
+            except BaseException as raised:
+                if self._failed(raised):
+                    raise
         except BaseException as raised:
             if self._failed(raised):
                 raise
@@ -121,68 +111,25 @@ class AsyncInvocation:
         """A step raised; whether the loop has to raise it too."""
         if self._callback_raised:
             return True  # which ends the loop
-        if isinstance(raised, Interrupted):
-            self._finish(self._ending or self._late(), None)
-        elif isinstance(raised, Exception):
-            self._finish(self._ending or raised, None)
-        else:
-            self._finish(self._ending or as_pumice_error(raised, "the invocation"), None)
+        error = raised if isinstance(raised, Exception) else as_pumice_error(raised, "the invocation")
+        self._finish(self._ending or error, None)
         return isinstance(raised, (KeyboardInterrupt, SystemExit))
 
-    def _is_over(self, error: Exception | None) -> bool:
-        """Ends it if it was cancelled or aborted, or its deadline passed; whether it did."""
-        error = self._ending or error  # the loop's end may be part of what ends it
-        if error is None and self._deadline is not None and time.monotonic() >= self._deadline:
-            error = self._late()
-        if error is not None:
-            self._finish(error, None)
-        return error is not None
+    def _perform(self, frame: WaitFrame, stack: Stack | None, quick: bool = False) -> Generator[Any, Any, None]:
+        yield stack or Stack(), frame
 
-    def _late(self) -> PumiceError:
-        return timed_out(getattr(self._function, "full_name", "the invocation"), self._timeout)
-
-    def _advance(self, status: StatusCode) -> None:
-        state = self._state
-        if status is not StatusCode.DEFERRED:
-            error, outputs = state.outcome()
-            state.clear()
-            if error is not None or self._settle is None:
-                # An error caused by ending it is reported as that end.
-                self._finish(error and (self._ending or error), outputs)
-            else:
-                self._settled(self._settle(outputs), outputs)
+    def _hold(self, wait: tuple[Stack, WaitFrame] | None) -> None:
+        """Has the loop perform a wait that can be cancelled; it may be over already, or the invocation ending."""
+        if wait is None:
+            self._loop.call(self._advance)
             return
-        if self._ending is not None:
-            self._finish(self._ending, None)
-            return
-        frame, stack = state.wait_frame, state._stack
-        if frame is None or stack is None or frame.done:
-            self._loop.call(self._resume)
-            return
-        self._hold(self._loop.wait(stack, frame, self._deadline, self._resume, self._wait))
-
-    def _hold(self, armed: ArmedWait | DeferredWait | None) -> None:
-        """Keeps the wait, to be cancelled; it may be over already, or the invocation ending."""
+        stack, frame = wait
+        armed = self._loop.wait(stack, frame, self._deadline, self._advance, self._wait)
         if armed is None or armed.is_done:
             return
         self._armed = armed
         if self._ending is not None:
-            self._stop_waiting()
-
-    def _settled(self, source: WaitSource | None, outputs: Any) -> None:
-        """The program is done; its results are once a source is ready."""
-        if source is None or source.query():
-            self._finish(None, outputs)
-            return
-
-        frame = WaitFrame(Wait((source,), resume=lambda _: None))
-
-        def over(ended: Exception | None) -> None:
-            self._armed = None
-            if not self._is_over(ended):
-                self._finish(frame.error, None if frame.error else outputs)
-
-        self._hold(self._loop.wait(Stack(), frame, self._deadline, over, self._wait))
+            self._wake()
 
     def needs_this_thread(self) -> bool:
         """Whether it cannot go on while the calling thread blocks."""
@@ -191,41 +138,30 @@ class AsyncInvocation:
     # -- the end -------------------------------------------------------------------------------------
 
     def abort(self, error: PumiceError) -> None:
-        """Ends it with an error, unless it has ended.
+        """Ends it with an error, unless it has ended; see the base class. The callback is called on the loop."""
+        if self._callback is not None:
+            super().abort(error)
 
-        If it is suspended, everything it holds is released before this returns, and the callback is called on the loop.
-        If it is in a step, that is interrupted in the program's own code; a native function returns first.
-        """
-        with _lock:
-            if self._callback is None or self._ending is not None:
-                return
-            self._ending = error
-        self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        """Releases what a suspended invocation holds, or interrupts its step. It ends on the loop."""
+    def _wake(self) -> None:
         armed = self._armed
-        cancelled = armed is not None and armed.cancel()
-        idle = try_abort(self._state)
-        if not idle:
-            interrupt_step(self._state, self._state._stack)
         # A loop that has ended may never call what was scheduled on it.
-        if cancelled or (idle and self._loop.is_closed):
-            self._loop.call(self._resume)
+        if (armed is not None and armed.cancel()) or (self._loop.is_closed and not self._thread):
+            self._loop.call(self._advance)
 
     def cancel(self) -> None:
         """``abort`` with CancelledError."""
         self.abort(CancelledError("the invocation was cancelled"))
 
     def _finish(self, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
-        with _lock:
-            callback, self._callback = self._callback, None
+        callback, self._callback = self._callback, None
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            self._release()
+            with contextlib.suppress(ValueError):  # another thread is in a step; it ends by itself
+                steps.close()
         if callback is None:
-            try_abort(self._state)
             return
         self._settle = self._values = None
-        if self._state.function is not None:
-            self._state.clear()
         self._loop.remove(self)
         self._context.invocations.discard(self)
         try:

@@ -84,7 +84,7 @@ class Invocation(Latch):
         policy: InvocationPolicy | None,
         loop: Loop | None,
         timeout: float | None,
-        settle: Callable[[Any], WaitSource | None] | None = None,
+        settle: Callable[[], WaitSource | None] | None = None,
         convert: Callable[[Any], Any] | None = None,
         observer: InvocationObserver | None = None,
         on_end: Callable[[], None] | None = None,
@@ -94,7 +94,7 @@ class Invocation(Latch):
 
         Args:
             values: makes the VM's values when the invocation begins.
-            settle: gives the source that results of the VM have to wait for.
+            settle: gives the source that results have to wait for, when the program is done.
             convert: makes the caller's results of the VM's.
             on_end: called when it has ended, well or not, before anybody is told.
             wait: how its loop waits for devices; ``None`` is as they were opened.

@@ -287,23 +287,28 @@ class Stepping(Protocol):
 
 def leave_step(state: Stepping) -> None:
     """Notes that a step is over."""
-    with _interrupting:
-        state._thread = 0
-    if state._guard is not None:
-        state._guard.leave()
-        state._guard = None
+    state._thread = 0
+    if state._guard is not None:  # else whoever sets it from now on sees that the step is over
+        with _interrupting:
+            guard, state._guard = state._guard, None
+        if guard is not None:
+            guard.leave()
 
 
-# Held for a few assignments, so that a step does not end while it is being interrupted.
+# Held while a step is interrupted, which does not end before that is done.
 _interrupting: Final = threading.RLock()
 
 
 def interrupt_step(state: Stepping, stack: Stack | None) -> None:
     """Interrupts the step of a stack in another thread, if one is under way, as soon as it is in translated code."""
     with _interrupting:
-        if state._thread and state._guard is None and stack is not None:
-            state._guard = guard_of(stack, time.monotonic())
-            state._guard.enter(state._thread)
+        if state._guard is None and stack is not None:
+            state._guard = guard = guard_of(stack, time.monotonic())
+            thread = state._thread
+            if thread:
+                guard.enter(thread)
+            else:
+                state._guard = None
 
 
 def status_of(error: BaseException) -> StatusCode:
