@@ -22,8 +22,10 @@ from .row_scans import RowScans
 from .rows import Rows
 from .scatter_in_order import ScatterInOrder
 from .shape_class import class_of
+from .shared_transpose import SharedTranspose
 from .shipped import SHIPPED
 from .strategy import MAX_WORDS, Strategy
+from .transpose_tile import TransposeTile
 from .workgroup_tile import WorkgroupTile
 
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (
@@ -36,6 +38,8 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     Rows,
     RowScans,
     ColumnScans,
+    TransposeTile,
+    SharedTranspose,
     Neighbours,
     Elements,
 )
