@@ -5,6 +5,6 @@ Imports: `formats` and the ground files at the root. Its files are imported by n
 Read: `grammar_tables` (generated), `grammar`, `words`; `reflection_types`, `constants`, `type_table`, `module`;
 `layout`, `access`, `reflect`; `block_dtype`, `block_text`, `block_names`; `requirements` and `capabilities` with
 `requirement_tables`; `repair`, `hints`, `narrow_types`, `specialize`, `grid`, `subgroups`; `tools`, `vocabulary`,
-`validation`; `declarations`, `expression`, `folding`, `offsets`, `builder`, `shared_memory`, `matrices`; `instrument/`,
-and `exponents` by its editor; `sources/`.
+`validation`; `declarations`, `expression`, `folding`, `offsets`, `builder`, `shared_memory`, `matrices`,
+`integer_dots`; `instrument/`, and `exponents` by its editor; `sources/`.
 """

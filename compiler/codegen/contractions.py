@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ...spirv.expression import Id
+from ...spirv.integer_dots import dot
 from ..ir.attributes import StructAttr
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size, is_at_least, parts_at_most, product, quotient
@@ -16,10 +17,14 @@ from . import complex_math
 from .conversions import convert
 from .elements import Frame, Structure, scalar_of, shape_of
 from .index import Index, split
-from .scalars import Complex, Scalar, as_complex, as_id, select
+from .scalars import Complex, Scalar, as_complex, as_id, is_signed, select
+from .target import Target
 
 MAX_IN_ORDER: Final = 128
 """Sums of more floats go by runs of so many, whose errors do not add up."""
+
+_WITHOUT_DOTS: Final = frozenset({"cpu"})
+"""Families whose sums of four products of bytes are made of more instructions than four products of words."""
 
 Body: TypeAlias = Callable[[Sequence[Id], Sequence[Scalar]], Sequence[Scalar]]
 Step: TypeAlias = Callable[[Sequence[Id], int, Sequence[Scalar]], Sequence[Scalar]]
@@ -145,11 +150,23 @@ def result_of(frame: Frame, type: ScalarType, total: Scalar) -> Scalar:
     return frame.scalars.wrapped(type, as_id(total)) if type.is_integer else total
 
 
-def products_of(frame: Frame, operation: Operation) -> Products:
-    """The products whose sums are the elements of a contraction or a convolution."""
-    return (
-        _DotGeneral(frame, operation) if operation.name == "stablehlo.dot_general" else _Convolution(frame, operation)
-    )
+def products_of(frame: Frame, operation: Operation, pack: int = 1) -> Products:
+    """The products whose sums are the elements of a contraction or a convolution.
+
+    Args:
+        frame: where the operands are.
+        operation: the contraction.
+        pack: products that are computed together: 4, of ``pack_of``, or 1.
+    """
+    made = _DotGeneral if operation.name == "stablehlo.dot_general" else _Convolution
+    return made(frame, operation, pack)
+
+
+def pack_of(operation: Operation, target: Target) -> int:
+    """Products that one instruction of the target adds: four of bytes, or one."""
+    left, right = (scalar_of(value) for value in operation.operands[:2])
+    is_packed = target.int8_dot and target.family not in _WITHOUT_DOTS
+    return 4 if is_packed and left is right and left.is_integer and left.bits == 8 else 1
 
 
 def products_per_element(operation: Operation) -> Dim:
@@ -180,10 +197,12 @@ class Products(ABC):
     Attributes:
         depth: lengths of what is summed over; each product has one number for each.
         working: the type that they are summed in.
+        pack: products that are computed together.
     """
 
-    def __init__(self, frame: Frame, operation: Operation) -> None:
+    def __init__(self, frame: Frame, operation: Operation, pack: int = 1) -> None:
         self._frame = frame
+        self.pack = pack
         self.operands = operation.operands[:2]
         self.working = working_type(scalar_of(operation.result))
         self._numbers = _numbers(operation)
@@ -207,8 +226,24 @@ class Products(ABC):
         found = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self.working)
         return select(there, found, scalars.constant(self.working, 0)) if there.value != 1 else found
 
+    def factors(self, side: int, places: Sequence[tuple[Id, Index]]) -> Scalar:
+        """The factors of as many products as are computed together, or of fewer: one, or bytes of a word."""
+        if self.pack == 1:
+            ((there, index),) = places
+            return self.factor(side, there, index)
+        operand, frame = self.operands[side], self._frame
+        bytes = [frame.at(operand, index) for _, index in places]
+        if len({there.number for there, _ in places}) == 1:
+            return places[0][0].select(frame.scalars.packed(bytes), 0)
+        return frame.scalars.packed(
+            [there.select(as_id(each), 0) for (there, _), each in zip(places, bytes, strict=True)]
+        )
+
     def plus(self, total: Scalar, left: Scalar, right: Scalar) -> Scalar:
-        """A sum with a product."""
+        """A sum with a product, or with those that are computed together."""
+        if self.pack > 1:
+            signed = is_signed(scalar_of(self.operands[0]))
+            return as_id(total) + dot(self._frame.builder, as_id(left), as_id(right), signed)
         if isinstance(total, Complex):
             return complex_math.add(total, complex_math.multiply(as_complex(left), as_complex(right)))
         a, b = as_id(left), as_id(right)
@@ -221,8 +256,8 @@ class Products(ABC):
 
 
 class _DotGeneral(Products):
-    def __init__(self, frame: Frame, operation: Operation) -> None:
-        super().__init__(frame, operation)
+    def __init__(self, frame: Frame, operation: Operation, pack: int = 1) -> None:
+        super().__init__(frame, operation, pack)
         sides = ("lhs", "rhs")
         self._batch = [self._numbers.ints(f"{side}_batching_dimensions") for side in sides]
         self._summed = [self._numbers.ints(f"{side}_contracting_dimensions") for side in sides]
@@ -241,8 +276,8 @@ class _DotGeneral(Products):
 
 
 class _Convolution(Products):
-    def __init__(self, frame: Frame, operation: Operation) -> None:
-        super().__init__(frame, operation)
+    def __init__(self, frame: Frame, operation: Operation, pack: int = 1) -> None:
+        super().__init__(frame, operation, pack)
         numbers, kernel_shape = self._numbers, self._shapes[1]
         self._spatial = {side: numbers.ints(f"{side}_spatial_dimensions") for side in ("input", "kernel", "output")}
         ones = [1] * len(self._spatial["input"])

@@ -262,8 +262,11 @@ class Frame:
             return self.scalars.from_words(type, [word(first + index) for index in range(count)])
         lanes = 32 // bits
         shift = (number % lanes) * bits
-        raw = (word(quotient(number, lanes)) >> shift) & ((1 << bits) - 1)
-        return self.scalars.from_words(type, [raw])
+        whole = word(quotient(number, lanes))
+        found = self.scalars.from_words(type, [(whole >> shift) & ((1 << bits) - 1)])
+        if bits == 8 and shift.value is not None:
+            self.scalars.keep_byte(found, whole, shift.value // 8)
+        return found
 
     # -- control flow ----------------------------------------------------------------------------------
 

@@ -128,6 +128,8 @@ class Scalars:
         self.iterations: Dim = 0
         # Narrow floats by their f32, so that what is stored or moved needs no second conversion.
         self._bits: dict[int, tuple[ScalarType, Id]] = {}
+        # Bytes by the word that they were read from, and their number in it.
+        self._bytes: dict[int, tuple[Id, int]] = {}
 
     def loop(
         self,
@@ -269,6 +271,23 @@ class Scalars:
                 return self._decoded(type, low & ((1 << storage_bits(type)) - 1))
             return self.float_of_words(low, rest[0]) if rest else low.bits(F32)
         return self.wide(low, rest[0]) if rest else self.wrapped(type, low)
+
+    def keep_byte(self, value: Scalar, word: Id, number: int) -> None:
+        """Says that an integer is a byte of a word."""
+        if isinstance(value, Id) and value.value is None:
+            self._bytes[value.number] = word, number
+
+    def packed(self, values: Sequence[Scalar]) -> Id:
+        """The low bytes of up to four integers as a word, which is the one that they were read from if there is one."""
+        found = [as_id(each) for each in values]
+        words = [self._bytes.get(each.number) for each in found]
+        (word, _) = words[0] or (None, 0)
+        if word is not None and len(found) == 4 and words == [(word, number) for number in range(4)]:
+            return word
+        total = self.builder.word(0)
+        for number, each in enumerate(found):
+            total = total | (each & 0xFF) << 8 * number
+        return total
 
     def to_words(self, type: ScalarType, value: Scalar) -> list[Id]:
         """The bits of a scalar; of one narrower than a word, the others are zero."""

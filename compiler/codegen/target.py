@@ -59,7 +59,7 @@ class Target:
         shared_memory: bytes that the invocations of a workgroup share.
         max_workgroup_invocations: of a workgroup, in its first dimension too.
         float16_arithmetic: ``shaderFloat16``.
-        int8_dot: ``shaderInt8`` and ``shaderIntegerDotProduct``.
+        int8_dot: ``shaderIntegerDotProduct``.
         cooperative_matrices: that subgroups multiply.
         tuned: what was measured to be fast on the device: classes of regions (``strategies.shape_class``), and the text
             of a strategy for each.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from ...spirv.expression import Id
-from ..codegen.contractions import Products, products_of, result_of, summed
+from ..codegen.contractions import Products, pack_of, products_of, result_of, summed
 from ..codegen.elements import Frame, scalar_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
@@ -100,7 +100,7 @@ class ContractionTile(Strategy):
             factors = (self.rows if differ[0] else 1) * (self.columns if differ[1] else 1)
             load = LOAD / self.across + 1 if self.shuffled and not differ[1] else LOAD
             cost += load * factors / elements
-        return cost * grid.cost(target)
+        return cost * grid.cost(target) / pack_of(hero, target)
 
     def _grid(self, hero: Operation) -> ContractionGrid:
         return ContractionGrid(hero, Sides(self.rows, self.columns), Sides(self.down, self.across))
@@ -160,7 +160,7 @@ TILES: Final[dict[str, tuple[ContractionTile, ...]]] = {
 
 def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along: _Along) -> list[Scalar]:
     """The elements of a contraction at the places of a tile, row by row."""
-    products = products_of(frame, hero)
+    products = products_of(frame, hero, pack_of(hero, frame.scalars.target))
     lengths = products.depth
     # Short lengths together make runs that are worth a loop.
     merged = len(lengths) - 1
@@ -179,7 +179,7 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
         for row in range(len(tile)):
             for column in range(len(tile[0])):
                 # All products of an element together: that is what compilers of CPUs keep in registers.
-                for at in range(count):
+                for at in range(-(-count // products.pack)):
                     left, right = (factors[row][column][at] for factors in sides)
                     position = row * len(tile[0]) + column
                     found[position] = products.plus(found[position], left, right)
@@ -205,18 +205,29 @@ def _factors(
     operand = products.operands[side]
     rows = tile if side in along.rows else tile[:1]
     columns = range(len(tile[0]) if side in along.columns else 1)
+    pack = products.pack
+    units = -(-count // pack)
     if along.lane is not None and side not in along.columns:
-        # All invocations of the subgroup need the same: each loads one factor, and gives it to all.
+        # All invocations of the subgroup need the same: each loads one factor, or word of them, and gives it to all.
         shared: list[list[list[Scalar]]] = []
         for row in rows:
             found: list[Scalar] = []
-            for first in range(0, count, along.lanes):
+            for first in range(0, units, along.lanes):
                 lane = along.lane
-                if count - first < along.lanes:
-                    lane = (lane < count - first).select(lane, count - first - 1)
-                mine = as_id(products.factor(side, *products.place(side, row[0].parts, inner(lane + first))))
-                numbers = range(min(along.lanes, count - first))
-                found += [frame.builder.shuffled(mine, frame.word(number)) for number in numbers]
+                if units - first < along.lanes:
+                    lane = (lane < units - first).select(lane, units - first - 1)
+                mine = []
+                for each in range(min(pack, count)):
+                    number = (lane + first) * pack + each
+                    inside = frame.builder.boolean(True)
+                    if count % pack and units > 1:
+                        inside = number < count
+                        number = inside.select(number, 0)
+                    there, index = products.place(side, row[0].parts, inner(number))
+                    mine.append((there & inside, index))
+                given = as_id(products.factors(side, mine))
+                numbers = range(min(along.lanes, units - first))
+                found += [frame.builder.shuffled(given, frame.word(number)) for number in numbers]
             shared.append([found])
     else:
         places = [
@@ -225,7 +236,10 @@ def _factors(
         ]
         indices = [index for row in places for column in row for _, index in column]
         frame.load_ahead(operand, indices, access_bits(frame.scalars.target) // 32)
-        shared = [[[products.factor(side, *place) for place in column] for column in row] for row in places]
+        shared = [
+            [[products.factors(side, column[at : at + pack]) for at in range(0, count, pack)] for column in row]
+            for row in places
+        ]
     return [
         [
             shared[row if side in along.rows else 0][column if side in along.columns else 0]

@@ -13,7 +13,7 @@ from ..codegen.conversions import convert
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.region import Shader, append_bits
-from ..codegen.scalars import Scalar, storage_bits
+from ..codegen.scalars import Scalar, as_id, storage_bits
 from ..ir.operation import Operation
 from ..ir.sizes import Size
 from ..ir.sizes import product as product_of
@@ -34,7 +34,7 @@ class SharedFactors:
         place: of the invocation.
         shape: products for which the factors are there at a time, and rows or columns of the workgroup.
         is_rows: whether they are those of rows.
-        element: their type in shared memory.
+        element: their type in shared memory, or that of the words of those that are multiplied together.
         is_kept: whether factors of successive products that lie side by side do so in shared memory, too; else those of
             neighbouring rows or columns always do.
         invocation: its number in the workgroup, and how many there are.
@@ -62,7 +62,8 @@ class SharedFactors:
         (self.operand,) = grid.operands[0 if is_rows else 1]
         self._products, self._frame, self._builder = products, shader.frame, shader.builder
         self._grid, self._place, self._is_rows = grid, place, is_rows
-        self._depth, self._side = shape
+        self._pack = products.pack
+        self._depth, self._side = shape[0] // self._pack, shape[1]
         self._element, self._invocation = element, invocation
         self._is_read_along_depth = self._are_neighbours()
         self.is_along_depth = is_kept and self._is_read_along_depth
@@ -104,17 +105,22 @@ class SharedFactors:
         places: list[tuple[Id, Index]] = []
         for each in range(neighbours):
             product = number + each if self._is_read_along_depth else number
-            inside = builder.boolean(True)
-            if isinstance(count, Id) or count < self._depth:
-                inside = product < count
-                product = inside.select(product, 0)
             offset = place if self._is_read_along_depth else place + each
             row = self._place.row + offset if self._is_rows else builder.word(0)
             column = builder.word(0) if self._is_rows else self._place.column + offset
             parts = self._grid.index(builder, self._place.parts, row, column).parts
-            here, index = products.place(self.operand, parts, split(builder, first + product, products.depth))
-            places.append((here & inside, index))
+            for byte in range(self._pack):
+                at = product * self._pack + byte
+                inside = builder.boolean(True)
+                if isinstance(count, Id) or count < self._depth * self._pack:
+                    inside = at < count
+                    at = inside.select(at, 0)
+                here, index = products.place(self.operand, parts, split(builder, first + at, products.depth))
+                places.append((here & inside, index))
         self._frame.load_ahead(operand, [index for _, index in places])
+        if self._pack > 1:
+            runs = (places[at : at + self._pack] for at in range(0, len(places), self._pack))
+            return [as_id(products.factors(self.operand, run)) for run in runs]
         words: list[Id] = []
         for lane, (there, index) in enumerate(places):
             scalars = self._frame.scalars
@@ -147,7 +153,9 @@ def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
     return 2 * 4 * max(depth * pitch_of(side, element), side * pitch_of(depth, element))
 
 
-def is_shareable(grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int) -> bool:
+def is_shareable(
+    grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int, pack: int = 1
+) -> bool:
     """Whether rows and columns have an operand each, and all invocations load as many whole quads of its factors.
 
     Runs of products that are summed in order are of whole parts, so that only the last part of all may be shorter.
@@ -157,9 +165,9 @@ def is_shareable(grid: ContractionGrid, sides: Sides, depth: int, element: Scala
     return (
         len(rows) == len(columns) == 1
         and rows != columns
-        and depth % neighbours == 0
+        and depth % (neighbours * pack) == 0
         and MAX_IN_ORDER % depth == 0
-        and all(side % neighbours == 0 and side * depth % (neighbours * invocations) == 0 for side in sides)
+        and all(side % neighbours == 0 and side * depth % (neighbours * pack * invocations) == 0 for side in sides)
     )
 
 

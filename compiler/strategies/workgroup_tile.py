@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ...spirv.expression import Id
-from ..codegen.contractions import products_of, result_of, working_type
+from ..codegen.contractions import pack_of, products_of, result_of, working_type
 from ..codegen.elements import scalar_of
 from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader
@@ -64,7 +64,8 @@ class WorkgroupTile(Strategy):
             if tile.takes(region):
                 shared = (1 / tile.rows + 1 / tile.columns) * _SHARED
                 loads = (1 / (tile.rows * tile.down) + 1 / (tile.columns * tile.across)) * LOAD
-                yield products_in(hero) * (1 + shared + loads) * tile._grid(hero).cost(region.target), tile
+                products = products_in(hero) / pack_of(hero, region.target)
+                yield products * (1 + shared + loads) * tile._grid(hero).cost(region.target), tile
 
     def _grid(self, hero: Operation) -> ContractionGrid:
         return ContractionGrid(hero, Sides(self.rows, self.columns), Sides(self.down, self.across), is_whole=True)
@@ -78,13 +79,13 @@ class WorkgroupTile(Strategy):
         invocations = self.across * self.down
         if hero is None or not 1 <= invocations <= target.max_workgroup_invocations or not self.depth:
             return False
-        working, sides = working_type(scalar_of(hero.result)), self._sides()
+        working, sides, pack = working_type(scalar_of(hero.result)), self._sides(), pack_of(hero, target)
         return (
             working.bits == 32
-            and is_shareable(self._grid(hero), sides, self.depth, working, invocations)
+            and is_shareable(self._grid(hero), sides, self.depth, working, invocations, pack)
             and fits(region, hero, sides, is_whole=True)
             and self.columns % max(32 // storage_bits(scalar_of(region.results[0])), 1) == 0
-            and sum(shared_bytes((self.depth, side), working) for side in sides) <= target.shared_memory
+            and sum(shared_bytes((self.depth // pack, side), working) for side in sides) <= target.shared_memory
         )
 
     def words(self, region: KernelRegion) -> int:
@@ -103,7 +104,7 @@ class WorkgroupTile(Strategy):
         working = working_type(scalar_of(hero.result))
 
         def compute(place: TilePlace) -> list[Scalar]:
-            products = products_of(shader.frame, hero)
+            products = products_of(shader.frame, hero, pack_of(hero, region.target))
             invocation = place.down * self.across + place.across, self.down * self.across
             factors = [
                 SharedFactors(
@@ -121,7 +122,7 @@ class WorkgroupTile(Strategy):
 
             def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:
                 found = list(sums)
-                for number in range(count):
+                for number in range(-(-count // products.pack)):
                     at = [each.size * buffer + number * each.pitch for each in factors]
                     left, right = read(0, at[0], self.rows), read(1, at[1], self.columns)
                     for row, one in enumerate(left):
@@ -145,12 +146,18 @@ TILES: Final[dict[str, tuple[WorkgroupTile, ...]]] = {
         WorkgroupTile(8, 4, 16, 16, 16),
         WorkgroupTile(4, 4, 32, 8, 16),
         WorkgroupTile(4, 4, 16, 8, 16),
+        # Of bytes, four of which share a word.
+        WorkgroupTile(8, 8, 16, 16, 32),
+        WorkgroupTile(4, 4, 16, 16, 64),
     ),
     "amd": (
         WorkgroupTile(8, 8, 16, 16, 8),
         WorkgroupTile(8, 4, 32, 8, 16),
         WorkgroupTile(4, 4, 16, 16, 16),
         WorkgroupTile(4, 4, 16, 8, 16),
+        # Of bytes, four of which share a word.
+        WorkgroupTile(8, 8, 16, 16, 32),
+        WorkgroupTile(4, 4, 16, 16, 64),
     ),
 }
 """Tiles to choose among, by the family of devices; on the others, caches do as well."""

@@ -10,6 +10,8 @@ from support.regions import shader_declarations, shader_needs
 from pumice.spirv.builder import Builder
 from pumice.spirv.validation import ensure_valid
 
+_EXTENSIONS = {"CooperativeMatrixKHR": "SPV_KHR_cooperative_matrix", "DotProduct": "SPV_KHR_integer_dot_product"}
+
 
 @pytest.fixture(scope="session", autouse=True)
 def every_shader_is_valid() -> Iterator[None]:
@@ -19,7 +21,7 @@ def every_shader_is_valid() -> Iterator[None]:
         code = finish(self, name, workgroup_size)
         ensure_valid(code, "vulkan1.1")
         needs = shader_needs(code)
-        extensions = {"SPV_KHR_cooperative_matrix"} if "CooperativeMatrixKHR" in needs else set()
+        extensions = {extension for capability, extension in _EXTENSIONS.items() if capability in needs}
         assert shader_declarations(code) == (needs, extensions)
         return code
 

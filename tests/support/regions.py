@@ -26,10 +26,13 @@ from pumice.spirv.words import read_binary
 
 Array = npt.NDArray[Any]
 
+_DOTS = ("DotProduct", "DotProductInput4x8BitPacked")
 _CAPABILITIES = {
-    Op.GroupNonUniformShuffle: "GroupNonUniformShuffle",
-    Op.GroupNonUniformShuffleXor: "GroupNonUniformShuffle",
-    Op.TypeCooperativeMatrixKHR: "CooperativeMatrixKHR",
+    Op.GroupNonUniformShuffle: ("GroupNonUniformShuffle",),
+    Op.GroupNonUniformShuffleXor: ("GroupNonUniformShuffle",),
+    Op.TypeCooperativeMatrixKHR: ("CooperativeMatrixKHR",),
+    Op.SDot: _DOTS,
+    Op.UDot: _DOTS,
 }
 _SUBGROUP_ID = [Decoration.BuiltIn, BuiltIn.SubgroupId]
 
@@ -119,7 +122,7 @@ def shader_needs(code: bytes) -> set[str]:
         if opcode in (Op.TypeInt, Op.TypeFloat) and binary.words[start + 2] != 32:
             needs.add(f"{'Int' if opcode == Op.TypeInt else 'Float'}{binary.words[start + 2]}")
         if opcode in _CAPABILITIES:
-            needs.add(_CAPABILITIES[opcode])
+            needs.update(_CAPABILITIES[opcode])
         if opcode == Op.Decorate and list(binary.words[start + 2 : start + 4]) == _SUBGROUP_ID:
             needs.add("GroupNonUniform")
     return needs
