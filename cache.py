@@ -22,6 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .switches import switch
+
 if TYPE_CHECKING:
     from hashlib import blake2b
 else:
@@ -58,8 +60,12 @@ _FAILURES: Final = (OSError, ValueError)
 
 
 def cache_directory() -> Path | None:
-    """The folder of pumice's caches; ``None`` without a home, and when ``PUMICE_CACHE=0`` switches them off."""
-    if os.environ.get("PUMICE_CACHE", "1") == "0":
+    """The folder of pumice's caches; ``None`` without a home, and when ``PUMICE_CACHE=0`` switches them off.
+
+    Raises:
+        InvalidArgumentError: ``PUMICE_CACHE`` is neither on nor off.
+    """
+    if switch("PUMICE_CACHE") is False:
         return None
     chosen = os.environ.get("PUMICE_CACHE_DIR")
     return Path(chosen) if chosen else _user_folder("XDG_CACHE_HOME", ".cache", "user_cache_dir")
@@ -151,6 +157,25 @@ def usage() -> list[RoomUsage]:
     return [RoomUsage(room, len(sizes), sum(sizes)) for room, sizes in sorted(held.items())]
 
 
+def why_nothing_is_kept() -> str | None:
+    """Why nothing that is stored now would be found again; ``None`` if it would."""
+    if switch("PUMICE_CACHE") is False:
+        return "PUMICE_CACHE switches it off"
+    directory, state = cache_directory(), _state_folder()
+    if directory is None or state is None:
+        return "there is no home of this user's own to have it in"
+    for folder in (directory / _ENTRIES, state):
+        try:
+            _make_own(folder)
+        except _FAILURES as error:
+            return f"{folder} cannot be made: {getattr(error, 'strerror', None) or error}"
+        if not _is_own(folder):
+            return f"{folder} is not a folder of this user's own that nobody else may write in"
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return f"{folder} is read-only"
+    return None if _place(make=True) is not None else f"{state / _SECRET_FILE} cannot be written"
+
+
 def clear() -> None:
     """Deletes every entry that may be deleted."""
     for path, _ in _files(_entries_folder()):
@@ -176,7 +201,7 @@ def _entries_folder() -> Path | None:
 def _place(*, make: bool = False) -> _Place | None:
     """Where entries are and what they are checked with; with ``make``, made where it is not there."""
     directory = cache_directory()
-    state = _user_folder("XDG_STATE_HOME", ".local/state", "user_state_dir")
+    state = _state_folder()
     if directory is None or state is None:
         return None
     found = _found_place(directory, state)
@@ -196,6 +221,11 @@ def _found_place(directory: Path, state: Path) -> _Place | None:
     folder = directory / _ENTRIES
     secret = _secret(state)
     return _Place(str(folder), secret) if secret is not None and _is_own(folder) else None
+
+
+def _state_folder() -> Path | None:
+    """The folder of the secret."""
+    return _user_folder("XDG_STATE_HOME", ".local/state", "user_state_dir")
 
 
 def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:

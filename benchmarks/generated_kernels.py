@@ -261,9 +261,15 @@ def main(
     console = Console(markup=False, width=None if sys.stdout.isatty() else 150)
     with pumice.open_device(uri) as device:
         profile, title = device.profile, device.name
+    print("measuring peaks", end="", file=sys.stderr, flush=True)
     with worker("peaks", names[0], Path("peaks"), uri) as process:
-        bandwidth, arithmetic = np.max([process.ask("run", 1) for _ in range(3)], axis=0)
+        found = []
+        for _ in range(3):
+            found.append(process.ask("run", 1))
+            print(".", end="", file=sys.stderr, flush=True)
+    bandwidth, arithmetic = np.max(found, axis=0)
     results = []
+    print(f"\nmeasuring {len(names)} cases", end="", file=sys.stderr, flush=True)
     for name in names:
         target = target_of(profile)
         if database is not None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-import os
 import re
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from typing import Final
 from ..cache import CachedFile
 from ..install_hints import install_hint
 from ..status import InvalidArgumentError, UnavailableError
+from ..switches import switch
 from . import tools as spirv_tools
 from .vocabulary import newer_than_validator, without_new_languages
 from .words import read_binary
@@ -59,6 +59,7 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
             ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
         DeadlineExceededError: the tool did not end in time.
     """
+    switch(_REQUIRE)  # a wrong value is an error whether or not it is asked for
     options = " ".join(option for feature, option in _OPTIONS.items() if feature in features)
     key = (hashlib.sha256(code).digest(), target_env, options)
     if key in _passed:
@@ -107,7 +108,7 @@ def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
 
 
 def _unchecked(reason: str) -> None:
-    if os.environ.get(_REQUIRE, "") not in ("", "0"):
+    if switch(_REQUIRE):
         raise UnavailableError(f"{_REQUIRE} asks for a verdict on every shader, but {reason}")
     _warn_once(reason)
 

@@ -22,6 +22,7 @@ Each command is imported when it is used; none imports NumPy or Vulkan before it
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
 import os
@@ -34,10 +35,12 @@ from typing import Final, NoReturn
 import click
 
 from ..status import PumiceError, shorten
+from ..switches import switch
 from ..terminal import printable
 from .errors import ExpectationError, describe
 from .streams import discard_if_broken, note, open_closed_streams, writing_results
 
+_DEBUG: Final = "PUMICE_DEBUG"
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
@@ -110,6 +113,7 @@ class _Program(click.Group):
     def _run(self, args: Sequence[str] | None, prog_name: str | None) -> int:
         """Runs the program, says what failed, and returns the exit status."""
         try:
+            switch(_DEBUG)
             # Without standalone mode click returns the status of --help and ctx.exit(), and raises everything else.
             status: object = super().main(args, prog_name or "pumice", standalone_mode=False)
         except click.exceptions.Abort as error:
@@ -197,5 +201,6 @@ def _say(message: str) -> None:
 
 
 def _say_traceback() -> None:
-    if os.environ.get("PUMICE_DEBUG", "0") not in ("", "0"):
-        note(traceback.format_exc().rstrip())
+    with contextlib.suppress(PumiceError):  # a wrong value has been said
+        if switch(_DEBUG):
+            note(traceback.format_exc().rstrip())

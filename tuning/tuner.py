@@ -80,6 +80,7 @@ def tune(
         progress: told about it.
 
     Raises:
+        PumiceError: as ``TuningDatabase.store``, before anything is measured.
         DeviceLostError: the device was lost; what was found before is kept.
         KeyboardInterrupt: by the user; what was found is kept.
     """
@@ -137,6 +138,8 @@ class _Tuner:
         self._done += len(texts) - 1 - len(waiting)
         if not waiting or time.monotonic() >= self._deadline:
             return not waiting
+        if not self.measured:
+            self._database.store()  # a file that cannot be written is an error before anything is measured
         kernels = _kernels(region)
         if known is None or known.winner not in kernels:
             first = next(iter(kernels))

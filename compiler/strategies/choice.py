@@ -128,7 +128,7 @@ def wanted_of(attribute: Attribute) -> str:
     named = next((each for each in STRATEGIES if name == each.NAME), None)
     if named is None:
         return f"a strategy with one of the names {', '.join(each.NAME for each in STRATEGIES)}"
-    numbers = ", ".join(named.names()) or "none"
+    numbers = ", ".join(f"{name} (0 or 1)" if name in named.SWITCHES else name for name in named.names()) or "none"
     return f"the strategy {named.NAME} with all its numbers, each from 0 to {_NUMBERS - 1:,}: {numbers}"
 
 
@@ -158,4 +158,5 @@ def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:
     named = {each.NAME: each for each in STRATEGIES}.get(name)
     if named is None or set(numbers) != set(named.names()):
         return None
-    return named(**numbers) if all(0 <= number < _NUMBERS for number in numbers.values()) else None
+    limits = {key: 2 if key in named.SWITCHES else _NUMBERS for key in numbers}
+    return named(**numbers) if all(0 <= number < limits[key] for key, number in numbers.items()) else None

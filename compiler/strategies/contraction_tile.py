@@ -78,6 +78,7 @@ class ContractionTile(Strategy):
     depth: int
     shuffled: int
     NAME: ClassVar[str] = "contraction_tile"
+    SWITCHES: ClassVar[frozenset[str]] = frozenset({"shuffled"})
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ContractionTile]]:

@@ -58,6 +58,7 @@ class Rows(Strategy):
     width: int
     unrolled: int
     NAME: ClassVar[str] = "rows"
+    SWITCHES: ClassVar[frozenset[str]] = frozenset({"unrolled"})
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Rows]]:

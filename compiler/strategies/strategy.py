@@ -35,10 +35,12 @@ class Strategy(ABC):
 
     Attributes:
         NAME: in the attribute that fixes a strategy.
+        SWITCHES: those of the numbers that are 0 or 1.
     """
 
     __slots__ = ()
     NAME: ClassVar[str]
+    SWITCHES: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     @abstractmethod

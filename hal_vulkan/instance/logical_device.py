@@ -18,11 +18,11 @@ from typing import Protocol
 
 from ...hal.logical_device import LogicalDevice as AnyDevice
 from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
+from ...switches import switch
 from ...waiting import wait_mode_of_environment
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
-from ..vulkan.switches import switch
 from .driver import Driver, shared_driver
 from .features import FeatureChain
 from .plan import DevicePlan, PlanOptions, plan_device

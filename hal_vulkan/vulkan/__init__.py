@@ -2,7 +2,7 @@
 
 Imports: the ground files at the root.
 
-Read: `functions`, `results`, `switches`, `validation`, `live_objects`.
+Read: `functions`, `results`, `validation`, `live_objects`.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ import logging
 from typing import Any, Final
 
 from ...status import InternalError
+from ...switches import switch
 from .functions import CData, InstanceFunctions, ffi, new, text
 from .results import check, pending_validation
-from .switches import switch
 
 LAYER = "VK_LAYER_KHRONOS_validation"
 

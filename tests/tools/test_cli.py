@@ -219,7 +219,7 @@ def test_messages_repeat_no_long_header_of_a_file(tmp_path: Path, shader_path: P
 def test_help_and_version_load_neither_vulkan_nor_rich() -> None:
     # The root package decides about NumPy; the commands themselves import nothing of weight.
     script = (
-        "import sys, pumice, pumice.status, pumice.terminal; before = set(sys.modules)\n"
+        "import sys, pumice, pumice.status, pumice.switches, pumice.terminal; before = set(sys.modules)\n"
         "from pumice.tools.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"

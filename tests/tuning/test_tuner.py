@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data
 from pumice.compiler.strategies.elements import Elements
 from pumice.compiler.strategies.strategy import Strategy
-from pumice.status import InvalidArgumentError
+from pumice.status import InvalidArgumentError, PermissionDeniedError
 from pumice.tuning import duel
 from pumice.tuning.database import Finding, TuningDatabase
 from pumice.tuning.regions import TunableRegion, tunable_regions
@@ -66,6 +67,18 @@ class Steps:
     def finished(self, region: str, finding: Finding) -> None:
         """See ``tuner.Progress``."""
         self.done.append(finding)
+
+
+def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_measured(
+    region: TunableRegion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, steps = tmp_path / "tuning.json", Steps()
+    TuningDatabase.open(PROFILE, path).store()
+    path.chmod(0o444)
+    monkeypatch.setattr(os, "access", lambda *arguments, **options: False)  # the superuser may write it
+    with pytest.raises(PermissionDeniedError, match=r"tuning\.json cannot be written"):
+        tune([region], "vulkan", TuningDatabase.open(PROFILE, path), progress=steps)
+    assert not steps.begun
 
 
 def test_an_interrupted_run_goes_on(region: TunableRegion, tmp_path: Path) -> None:

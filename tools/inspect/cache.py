@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ...cache import MAX_BYTES, cache_directory, clear, usage
+from ...cache import MAX_BYTES, cache_directory, clear, usage, why_nothing_is_kept
 from ...terminal import printable
 from ..streams import note
 
@@ -17,9 +17,10 @@ def cache(clears: bool) -> None:
     """
     from ..tables import heading, print_table
 
-    folder = cache_directory()
+    folder, nothing = cache_directory(), why_nothing_is_kept()
+    if nothing is not None:
+        note(f"nothing is kept: {printable(nothing)}")
     if folder is None:
-        note("the cache is switched off by PUMICE_CACHE=0, or there is no home to have it in")
         return
     if clears:
         clear()

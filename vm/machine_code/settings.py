@@ -1,4 +1,4 @@
-"""Whether machine code is made, and when. Imports nothing else, so that programs that need none start no later."""
+"""Whether machine code is made, and when. Imports hardly anything, so that programs that need none start no later."""
 
 from __future__ import annotations
 
@@ -9,10 +9,22 @@ import sys
 from functools import cache
 from typing import Final
 
+from ...switches import wrong_value
+
 NEVER: Final = 1 << 62
 _HOT: Final = 50_000  # instructions of a function's loops, some milliseconds
+_MODES: Final = {"": _HOT, "off": NEVER, "always": 0}
+_VARIABLE: Final = "PUMICE_MACHINE_CODE"
 ASK: Final = 300  # instructions of a call until translated code asks whether the function is hot
 ASK_AGAIN: Final = 200  # the same once there is machine code: to enter and to leave it takes about as long
+
+
+def _chosen() -> int:
+    """What ``PUMICE_MACHINE_CODE`` says; raises InvalidArgumentError for what it cannot be."""
+    hot = _MODES.get(os.environ.get(_VARIABLE, ""))
+    if hot is None:
+        raise wrong_value(_VARIABLE, "off, always, or nothing")
+    return hot
 
 
 class Settings:
@@ -22,7 +34,7 @@ class Settings:
         hot: instructions after which a function is compiled; 0 compiles each one that can be when it is first called.
     """
 
-    hot: int = {"off": NEVER, "always": 0}.get(os.environ.get("PUMICE_MACHINE_CODE", ""), _HOT)
+    hot: int = _chosen()
 
 
 @cache

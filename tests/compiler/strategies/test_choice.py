@@ -32,7 +32,7 @@ TILE = (
 _NAMES = r"expects a strategy with one of the names contraction_tile, .*elements; got \{name"
 _NUMBERS = (
     "expects the strategy contraction_tile with all its numbers, each from 0 to 65,535: "
-    "rows, columns, across, down, depth, shuffled; got"
+    r"rows, columns, across, down, depth, shuffled \(0 or 1\); got"
 )
 
 
@@ -66,6 +66,7 @@ def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
         ("rows = 2 : i64, ", "", _NUMBERS),
         ("depth = 4", "depth = -4", _NUMBERS),
         ("rows = 2 : i64", "rows = true", _NUMBERS),
+        ("shuffled = 0", "shuffled = 7", _NUMBERS),
         ("rows = 2", "rows = 65", r"ContractionTile\(rows=65.* does not apply to the region; leave the attribute out"),
         ("across = 4", "across = 4000", "does not apply to the region"),
         (

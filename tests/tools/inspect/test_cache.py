@@ -28,4 +28,12 @@ def test_it_is_shown_and_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_it_may_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUMICE_CACHE", "0")
     shown = CliRunner().invoke(main, ["cache"])
-    assert shown.exit_code == 0 and shown.stdout == "" and "PUMICE_CACHE=0" in shown.stderr
+    assert (shown.exit_code, shown.stdout) == (0, "")
+    assert shown.stderr == "nothing is kept: PUMICE_CACHE switches it off\n"
+
+
+def test_it_says_why_it_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "file"))
+    shown = CliRunner().invoke(main, ["cache"])
+    assert shown.exit_code == 0 and f"nothing is kept: {tmp_path / 'file' / 'entries'} cannot be made" in shown.stderr

@@ -1,0 +1,52 @@
+"""Environment variables with a wrong value are errors that say what was expected."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from pumice.status import InvalidArgumentError
+from pumice.switches import switch
+from pumice.tools.cli import main
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [(" On ", True), ("1", True), ("no", False), ("FALSE", False), ("", None), (None, None)]
+)
+def test_values(value: str | None, says: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PUMICE_X", raising=False)
+    if value is not None:
+        monkeypatch.setenv("PUMICE_X", value)
+    assert switch("PUMICE_X") is says
+
+
+@pytest.mark.parametrize("value", ["2", "maybe", " ", "\n", "x" * 10_000])
+def test_wrong_values(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_X", value)
+    with pytest.raises(InvalidArgumentError, match=r"PUMICE_X is .*; expected one of 1, .* off, no$") as caught:
+        switch("PUMICE_X")
+    assert len(caught.value.message) < 500
+
+
+def test_of_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PUMICE_DEBUG", "maybe")
+    done = CliRunner().invoke(main, ["cache"])
+    assert done.exit_code == 1 and done.stderr.startswith("error: the environment variable PUMICE_DEBUG is 'maybe'")
+
+
+def test_of_the_second_tier() -> None:
+    """It is read when the virtual machine is imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import pumice.vm.machine_code.settings"],
+        env={**os.environ, "PUMICE_MACHINE_CODE": "on"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "PUMICE_MACHINE_CODE is 'on'; expected off, always, or nothing" in done.stderr.splitlines()[-1]
