@@ -233,6 +233,11 @@ class Builder:
         place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
         return self.written(opcode, U32, place, self.word(_DEVICE), self.word(_RELAXED), value)
 
+    def load_atomic(self, buffer: int, index: Id) -> Id:
+        """A word of a buffer that atomic instructions of any invocation change, as it is now."""
+        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        return self.written(Op.AtomicLoad, U32, place, self.word(_DEVICE), self.word(_RELAXED))
+
     def load_again(self, buffer: int, index: Id) -> Id:
         """A word of a buffer that the shader writes, as this invocation left it."""
         place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)

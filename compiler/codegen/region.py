@@ -53,7 +53,13 @@ class KernelRegion:
     @property
     def results(self) -> list[Value]:
         """What the region computes."""
-        return list(self.block.terminator.operands)
+        found = list(self.block.terminator.operands)
+        return found[:-1] if self.scratch is not None else found
+
+    @property
+    def scratch(self) -> Value | None:
+        """The input, the last, that is given back as the last result: the kernel may write it in between."""
+        return self.block.scratch
 
     def only(self, names: Collection[str]) -> Operation | None:
         """The operation that has one of some names, without the dialect, if there is exactly one."""
@@ -83,6 +89,7 @@ class Shader:
         scalars: its scalars.
         frame: values of the region.
         outputs: buffers of the results.
+        scratch: buffer of the region's scratch memory, if it has some.
     """
 
     def __init__(self, region: KernelRegion) -> None:
@@ -98,6 +105,9 @@ class Shader:
         self.outputs = [
             builder.buffer(count + each, f"result{each}", True, shared) for each in range(len(region.results))
         ]
+        self.scratch = -1
+        if region.scratch is not None:
+            self.scratch = builder.buffer(count + len(region.results), "scratch", True, True)
         self.frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)
 
     def group(self, count: tuple[int, int, int] | Workload) -> Id:
@@ -141,6 +151,8 @@ class Shader:
             for value, buffer in zip(region.block.arguments, self._inputs, strict=True)
         ]
         results = [Binding(buffer_size(value.tensor), False, value.tensor.count != 0) for value in region.results]
+        if region.scratch is not None:
+            results.append(Binding(buffer_size(region.scratch.tensor), True, True))
         return Kernel(
             builder.finish(region.name, workgroup_size),
             region.name,

@@ -192,6 +192,17 @@ class Block:
         return operation
 
     @property
+    def scratch(self) -> Value | None:
+        """The last argument, where it is what the block gives last, and nothing else uses it."""
+        if len(self.terminator.operands) < 2 or not self.arguments:
+            return None
+        *others, last = self.terminator.operands
+        if last is not self.arguments[-1] or last in others:
+            return None
+        used = any(last in inner.operands for each in self.operations[:-1] for inner in each.walk())
+        return None if used or not last.tensor.is_static else last
+
+    @property
     def terminator(self) -> Operation:
         """The last operation."""
         return self.operations[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..ir.attributes import DenseElements
@@ -12,6 +13,18 @@ from .weights import bits_of, iterations_of
 
 MIN_LENGTH = 16
 """Fewer elements are reduced anew for each of the results, one after another."""
+
+LOOK_BACK: Final = "look_back"
+"""The attribute of scans in one pass: so many words of scratch memory has their kernel."""
+
+LOOK_BACK_INVOCATIONS: Final = 256
+"""Invocations that share a tile of a scan in one pass, where a device runs so many in a workgroup."""
+
+LOOK_BACK_RUNS: Final = (16, 8, 4)
+"""Elements of each of them; rows have a multiple of the most."""
+
+LOOK_BACK_CODE: Final = 1 << 13
+"""Words of code of an element, at most: it is written out for each of a run, twice."""
 
 _COUNTING: Final = frozenset({"add", "multiply", "xor"})
 """Bodies for which it counts how often an element is joined, such as the initial value in place of what is padded."""
@@ -86,6 +99,21 @@ def scan_of(operation: Operation) -> Scan | None:
     if behind >= length - 1 and low in (0, -1):
         return Scan(shape, axis, True, low == -1)
     return None
+
+
+def value_words(operation: Operation) -> int:
+    """Words of what a scan carries from one element to the next."""
+    return sum(max(bits_of(value.tensor.scalar) // 32, 1) for value in operation.results)
+
+
+def look_back_words(operation: Operation, tiles: int) -> int:
+    """Words that so many tiles of a scan publish: a counter, and for each tile two values in halves."""
+    return 1 + tiles * 4 * value_words(operation)
+
+
+def scratch_words(operations: Iterable[Operation]) -> int:
+    """Words of scratch memory of a region of some operations, zeros at first: scans in one pass have some."""
+    return max((operation.integer(LOOK_BACK, 0) for operation in operations), default=0)
 
 
 def constant_of(value: Value) -> complex | None:

@@ -16,6 +16,7 @@ from .contraction_tile import ContractionTile
 from .cooperative_tile import CooperativeTile
 from .elements import Elements
 from .fourier_rows import FourierRows
+from .look_back_scans import LookBackScans
 from .merge_sort import MergeSort
 from .neighbours import Neighbours
 from .row_scans import RowScans
@@ -36,6 +37,7 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     MergeSort,
     ScatterInOrder,
     Rows,
+    LookBackScans,
     RowScans,
     ColumnScans,
     TransposeTile,

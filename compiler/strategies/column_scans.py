@@ -17,7 +17,8 @@ from ..codegen.scalars import Scalar, storage_bits
 from ..passes.rows import MAX_LENGTH
 from ..passes.weights import words_of
 from .joining import Values, rounded
-from .row_scans import MAX_WORDS, join_towards_end, narrowest, place_of, scan_in, store_results
+from .row_scans import MAX_WORDS
+from .scan_tiles import join_towards_end, narrowest, place_of, scan_in, store_results
 from .strategy import Strategy, elements_cost
 
 COLUMNS: Final = {"cpu": 32}

@@ -1,7 +1,7 @@
-"""Long scans in three dispatches: what parts come to, a scan of that, and the parts with what is before each.
+"""Long scans: one pass that looks back where it pays (``strategies/look_back_scans.py``), else three dispatches.
 
-No workgroup waits for another, which not every device lets get on meanwhile; that costs a second read of the elements,
-and is the same on every device. Elements stay in order, so that bodies need only be associative.
+The three are what parts come to, a scan of that, and the parts with what is before each. That costs a second read of
+the elements, and runs on every device. Elements stay in order, so that bodies need only be associative.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ...codegen.target import Target
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, DenseElements, type_shape
+from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.types import F32, I64, TensorType
@@ -23,8 +23,17 @@ from ..canonical.legacy import over_tensors
 from ..identities import identity_of, joined_by
 from ..rewrite import rewrite_named
 from ..rows import MAX_LENGTH
-from ..scans import Scan, constant_of, scan_of
-from ..weights import lanes_of
+from ..scans import (
+    LOOK_BACK,
+    LOOK_BACK_CODE,
+    LOOK_BACK_INVOCATIONS,
+    LOOK_BACK_RUNS,
+    Scan,
+    constant_of,
+    look_back_words,
+    scan_of,
+)
+from ..weights import lanes_of, words_of
 from .staged_reductions import even_part, in_parts, sum_body
 
 Values = Sequence[Value]
@@ -40,6 +49,13 @@ COLUMN: Final = 1 << 7
 
 MAX_COLUMN: Final = 1 << 11
 """Elements of a part of a longer column, at most."""
+
+
+LOOK_BACK_FAMILIES: Final = frozenset({"amd", "intel", "nvidia"})
+"""Families of devices that scan long rows in one pass: their workgroups run side by side and share a cache."""
+
+MAX_TILES: Final = 1 << 13
+"""Tiles of a row in one pass, at most: in the worst case a workgroup computes all before its own."""
 
 
 def shorten_scans(block: Block, target: Target) -> None:
@@ -69,7 +85,15 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
         fillings = [builder.constant(0, TensorType((), element))] if narrow else _neutral(builder, body, starts)
         values = [builder.pad(each, one, zeros, high, zeros) for each, one in zip(values, fillings, strict=True)]
     size = _part_of(scan, target)
-    if size:
+    if size and _looks_back(operation, scan, target):
+        given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, starts, strict=True)]
+        found = _scanned(builder, body, given, starts, scan.axis, scan)
+        made = found[0].owner
+        assert isinstance(made, Operation)
+        tiles = -(-scan.length // (LOOK_BACK_RUNS[-1] * min(LOOK_BACK_INVOCATIONS, target.max_workgroup_invocations)))
+        words = look_back_words(made, math.prod(scan.outer) * tiles)
+        made.attributes = {**made.attributes, LOOK_BACK: IntegerAttr(words, I64)}
+    elif size:
         found = _in_parts(builder, body, values, starts, scan, size)
     elif narrow or length % lanes:
         given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, starts, strict=True)]
@@ -79,6 +103,19 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     if length % lanes:
         found = [builder.piece(each, last, 0, length) for each in found]
     return [builder.convert(each, tensor_of(one).scalar) for each, one in zip(found, operation.results, strict=True)]
+
+
+def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
+    """Whether a scan that would come in parts is one pass."""
+    tiles = -(-scan.length // (LOOK_BACK_RUNS[-1] * min(LOOK_BACK_INVOCATIONS, target.max_workgroup_invocations)))
+    return (
+        target.family in LOOK_BACK_FAMILIES
+        and "reference" not in target.kinds  # it computes windows as they are defined
+        and scan.is_of_rows
+        and scan.length % LOOK_BACK_RUNS[0] == 0
+        and tiles <= MAX_TILES
+        and words_of(operation) <= LOOK_BACK_CODE
+    )
 
 
 def _part_of(scan: Scan, target: Target) -> int:

@@ -22,6 +22,7 @@ from ...ir.sizes import Size
 from ...ir.types import I32, I64, TensorType
 from ..canonical.legacy import over_tensors
 from ..formulas.expression import Expression
+from ..scans import LOOK_BACK
 from .whole_words import narrowed, widened
 
 Values = Sequence[Value]
@@ -32,16 +33,19 @@ BLOCK: Final = 8
 MAX_OPERANDS: Final = 5
 """Of a sort, whose operands and results are buffers of a kernel."""
 
+_OWN: Final = {"stablehlo.sort": ("block", "runs"), "stablehlo.reduce_window": (LOOK_BACK,)}
+"""Attributes by the operations that have them."""
+
 _SCALAR = TensorType((), I32)
 
 
 def forget_stages(function: Operation) -> None:
-    """Takes from a program's sorts what says that they are a stage of one, in place: only ``sort`` says so."""
+    """Takes from a program's operations what the passes here say of them, in place: that a sort is a stage of one."""
     for operation in function.walk():
-        if operation.name == "stablehlo.sort":
-            operation.attributes = {
-                name: value for name, value in operation.attributes.items() if name not in ("block", "runs")
-            }
+        own = _OWN.get(operation.name, ())
+        if any(name in operation.attributes for name in own):
+            kept = {name: value for name, value in operation.attributes.items() if name not in own}
+            operation.attributes = kept
 
 
 def sort(builder: Builder, operation: Operation) -> Values | None:

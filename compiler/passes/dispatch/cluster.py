@@ -14,7 +14,7 @@ from ...ir.operation import Operation, Value
 from ...ir.sizes import is_at_least
 from ..direct_scatters import is_direct
 from ..rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
-from ..scans import fills_words, scan_of
+from ..scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
 from ..short_transforms import follows_element_by_element
 from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, words_of
 
@@ -51,6 +51,7 @@ class Cluster:
         operations: from the last, the root, to the first.
         inputs: values that they use and do not define.
         has_loop: whether one of them loops.
+        has_scratch: whether one of them has scratch memory.
         max_places: at most so often an operation that joins is computed.
         places: where each is read; the root's elements are read where they are written.
         depths: of structures around each, with itself.
@@ -67,6 +68,7 @@ class Cluster:
         "depths",
         "followed",
         "has_loop",
+        "has_scratch",
         "inputs",
         "max_places",
         "operations",
@@ -88,6 +90,7 @@ class Cluster:
         self._lanes = max(lanes_of(value.tensor) for value in root.results)
         self.words = words_of(root) * self._lanes
         self._numbers: dict[tuple[int, Operation, int], int] = {}
+        self.has_scratch = scratch_words([root]) > 0
         self.max_places = _max_places(root)
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
@@ -102,6 +105,7 @@ class Cluster:
         if self.follows(operation, users):
             self.followed.add(operation)
         self.has_loop |= name_of(operation) in HEAVY
+        self.has_scratch |= scratch_words([operation]) > 0
         self.max_places = min(self.max_places, _max_places(operation))
         if name_of(operation) == "reduce":
             self._reduced.add(rows_of(operation))
@@ -158,14 +162,16 @@ class Cluster:
             return False
         if self.updated is not None and self.updated in (*inputs_of(operation), *operation.results):
             return False
-        if len(self.with_operation(operation)) + 1 > MAX_BINDINGS:
+        has_scratch = self.has_scratch or scratch_words([operation]) > 0
+        if len(self.with_operation(operation)) + (3 if has_scratch else 1) > MAX_BINDINGS:
             return False
         # A scan reads each element once or twice.
         names = {name_of(user) for user in using if scan_of(user) is None}
         places = self.places_of(operation, using)
         if len(places) > self.max_places or self.depth_of(operation, using) > MAX_DEPTH:
             return False
-        if self.words + self.words_with(operation, len(places)) > MAX_WORDS:
+        most = LOOK_BACK_CODE if has_scratch else MAX_WORDS
+        if self.words + self.words_with(operation, len(places)) > most:
             return False
         if name == "fft":
             (result, *others) = self.operations[0].results

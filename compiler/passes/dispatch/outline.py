@@ -108,6 +108,8 @@ def sharing(body: Block) -> dict[str, Attribute]:
     """Attributes that say which inputs may lie where the result does, and what of it is written."""
     if is_view(body):
         return {"view": None}
+    if body.scratch is not None:
+        return {"scratch": None}
     inputs = in_place_inputs(body)
     attributes: dict[str, Attribute] = {"in_place": DenseArray(I64, inputs)} if inputs else {}
     return {**attributes, "updates": None} if updates_slice(body) else attributes

@@ -15,10 +15,11 @@ from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, StructAttr
 from ...ir.operation import Block, Location, Operation, Region, Value
 from ...ir.sizes import Dim, Size, product
-from ...ir.types import I32, I64, TensorType, Type
+from ...ir.types import I32, I64, ScalarType, TensorType, Type
 from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
 from ..rows import computed_of_rows
+from ..scans import scratch_words
 from ..weights import MOVES
 from .cluster import Cluster, is_small, name_of
 
@@ -143,8 +144,15 @@ def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value])
                     inside[value] = body.append(copy).result
             inner.operands = [inside.get(value, value) for value in inner.operands]
         body.append(operation)
-    body.append(Operation("iree.return", list(root.results), location=root.location))
-    types = [value.type for value in root.results]
+    results = list(root.results)
+    words = scratch_words(operations)
+    if words:
+        type = TensorType((words,), ScalarType("ui32"))
+        inputs.append(builder.constant(0, type))
+        body.arguments.append(Value(type, body, len(body.arguments)))
+        results.append(body.arguments[-1])
+    body.append(Operation("iree.return", results, location=root.location))
+    types = [value.type for value in results]
     workload = builder.block.append(workload_of(types, root.location)).result
     operands = [workload, *(replaced.get(value, value) for value in inputs)]
     cost: dict[str, Attribute] = {
@@ -152,7 +160,7 @@ def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value])
         "flops": _cost(_flops(operations)),
     }
     made = Operation("iree.dispatch_region", operands, types, cost, [Region([body])], location=root.location)
-    return builder.block.append(made).results
+    return builder.block.append(made).results[: len(root.results)]
 
 
 def workload_of(types: Sequence[Type], location: Location) -> Operation:

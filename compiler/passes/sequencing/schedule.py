@@ -93,7 +93,8 @@ class _Sequencer:
     def dispatch(self, operation: Operation, steps: list[Step]) -> None:
         """A dispatch: the buffers that it writes were allocated just before, and are its last operands.
 
-        What writes a slice of its result finds the rest there: the result begins as a copy. What only views its operand
+        What writes a slice of its result finds the rest there: the result begins as a copy, and so does the scratch
+        memory that is an input and the last result. What only views its operand
         as another type is a copy, which may be elided.
         """
         buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
@@ -103,6 +104,10 @@ class _Sequencer:
         if "updates" in operation.attributes:
             steps.append(Copy(buffers[0], buffers[-1], operation))
             buffers[0] = buffers[-1]
+        if "scratch" in operation.attributes:
+            last = len(buffers) - operation.integer("results", 1) - 1
+            steps.append(Copy(buffers[last], buffers[-1], operation))
+            buffers[last] = buffers[-1]
         steps.append(Dispatch(operation, buffers, operation.integer("results", 1)))
 
     def check(self, operation: Operation, steps: list[Step]) -> None:
