@@ -24,6 +24,7 @@ from .words import encode
 
 # Scopes, and memory semantics of atomic instructions.
 _DEVICE: Final = 1
+_ALIGNED: Final = 2  # a memory operand
 _RELAXED: Final = 0
 _WORKGROUP: Final = 2
 _SHARED_IN_ORDER: Final = 0x108  # AcquireRelease | WorkgroupMemory
@@ -191,6 +192,13 @@ class Builder:
             assert isinstance(known, Id)
             return known
         return self.emit(Op.Load, U32, self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index))
+
+    def load_at(self, kind: Kind, address: Id) -> Id:
+        """What is at a device address; each component lies at a multiple of its size."""
+        self.declarations.require("PhysicalStorageBufferAddresses", "SPV_KHR_physical_storage_buffer")
+        type = self.declarations.pointer(StorageClass.PhysicalStorageBuffer, self.declarations.type(kind))
+        pointer = self._emit(Op.ConvertUToPtr, type, _POINTER, address)
+        return self.emit(Op.Load, kind, pointer, _ALIGNED, kind.bits // 8)
 
     def load_ahead(self, buffer: int, first: Id, width: int) -> None:
         """Loads 2, 4 or 8 neighbouring words of a buffer at once, whose loads cost nothing from here on.

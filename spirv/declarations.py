@@ -12,6 +12,8 @@ from .words import encode, pack, string_words
 _MAGIC: Final = 0x07230203
 _VERSION: Final = 0x00010300
 _LOGICAL: Final = 0
+_PHYSICAL: Final = 5348  # PhysicalStorageBuffer64
+_ADDRESSES: Final = "PhysicalStorageBufferAddresses"
 _GLSL450: Final = 1
 
 
@@ -189,6 +191,19 @@ class Declarations:
             found = self._known[("push constants",)] = self._variable(pointer, StorageClass.PushConstant)
         return found
 
+    def push_array(self, count: int) -> int:
+        """The variable of push constants: a structure of an array of so many words."""
+        found = self._known.get(("push array",))
+        if found is None:
+            array = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, count))
+            self.decorate(array, Decoration.ArrayStride, 4)
+            structure = self.type_of(Op.TypeStruct, array)
+            self.decorate(structure, Decoration.Block)
+            self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
+            pointer = self.pointer(StorageClass.PushConstant, structure)
+            found = self._known[("push array",)] = self._variable(pointer, StorageClass.PushConstant)
+        return found
+
     def table(self, words: Sequence[int]) -> int:
         """The private variable that holds constant words."""
         key = ("table", *words)
@@ -237,7 +252,7 @@ class Declarations:
         for extension in self._extensions:
             words += encode(Op.Extension, *string_words(extension))
         words += encode(Op.ExtInstImport, self.extended, *string_words("GLSL.std.450"))
-        words += encode(Op.MemoryModel, _LOGICAL, _GLSL450)
+        words += encode(Op.MemoryModel, _PHYSICAL if _ADDRESSES in self._capabilities else _LOGICAL, _GLSL450)
         words += encode(Op.EntryPoint, ExecutionModel.GLCompute, function, *string_words(name), *self._inputs)
         words += encode(Op.ExecutionMode, function, ExecutionMode.LocalSize, *workgroup_size)
         words += self._names

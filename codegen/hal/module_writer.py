@@ -22,7 +22,8 @@ from .names import CLASSES, HOMES, IMPORTED, annotation, flags_text
 from .signatures import docstring, heading, reuses_of, sync_with_outs
 from .structure import write_body
 
-_FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", "pumice-reference")
+_OURS: Final = ("vulkan-spirv-fb-pushed-addresses", "pumice-reference")
+_FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", *_OURS)
 
 
 @dataclass(frozen=True, slots=True)

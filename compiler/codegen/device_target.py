@@ -123,6 +123,10 @@ def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Targ
         subgroup_operations=tuple(sorted(subgroup.supported_operations)) if subgroup.compute_stage else (),
         shared_memory=limits.max_compute_shared_memory_size,
         max_workgroup_invocations=min(limits.max_compute_work_group_invocations, limits.max_compute_work_group_size[0]),
+        whole_vectors=family is _CPU
+        and subgroup.size == 8
+        and {"bufferDeviceAddress", "shaderInt64"} <= set(device.features)
+        and {"basic", "shuffle"} <= set(subgroup.supported_operations),
         float16_arithmetic="shaderFloat16" in device.features,
         int8_dot="shaderIntegerDotProduct" in device.features,
         cooperative_matrices=tuple(

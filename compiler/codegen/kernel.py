@@ -72,6 +72,7 @@ class Kernel:
         bindings: inputs in order, then results.
         symbols: whose values are the push constants, 32 bits each.
         limits: what a call has to hold.
+        pushes_addresses: whether its push constants end with the words 0 to 15 and the addresses of all bindings.
     """
 
     code: bytes
@@ -81,6 +82,7 @@ class Kernel:
     bindings: tuple[Binding, ...]
     symbols: tuple[str, ...] = ()
     limits: tuple[Limit, ...] = ()
+    pushes_addresses: bool = False
 
 
 def buffer_size(type: ShapedType) -> int:

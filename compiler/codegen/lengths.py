@@ -24,9 +24,12 @@ class KernelBuilder(Builder):
         symbols: in the order of the push constants.
 
     Attributes:
+        pushes_addresses: whether the push constants end with the words 0 to 15 and the addresses of all bindings.
         quads: buffers of whole quads of words, of which neighbours are loaded together.
         octets: those of whole eights of words that are loaded so.
     """
+
+    pushes_addresses = False
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
         super().__init__()

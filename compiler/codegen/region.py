@@ -83,6 +83,10 @@ class KernelRegion:
 class Shader:
     """The shader of a region, while it is written.
 
+    Args:
+        region: what it computes.
+        builder: another than one for any kernel.
+
     Attributes:
         region: what it computes.
         builder: of its instructions.
@@ -92,11 +96,11 @@ class Shader:
         scratch: buffer of the region's scratch memory, if it has some.
     """
 
-    def __init__(self, region: KernelRegion) -> None:
+    def __init__(self, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
         self.region = region
         self._words = region.words
         self._symbols = symbols_in(region.block)
-        self.builder = builder = KernelBuilder(self._symbols)
+        self.builder = builder = builder or KernelBuilder(self._symbols)
         self.scalars = Scalars(builder, region.target)
         count = len(region.block.arguments)
         in_place = region.in_place
@@ -161,6 +165,7 @@ class Shader:
             (*inputs, *results),
             self._symbols,
             tuple(Limit(size, most, what) for size, most, what in limits if isinstance(size, Size)),
+            builder.pushes_addresses,
         )
 
 

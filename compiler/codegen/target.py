@@ -61,6 +61,8 @@ class Target:
         float16_arithmetic: ``shaderFloat16``.
         int8_dot: ``shaderIntegerDotProduct``.
         cooperative_matrices: that subgroups multiply.
+        whole_vectors: whether what is at addresses that are the same for a subgroup is loaded for all at once, where
+            the driver sees it from push constants alone (``subgroup_access``).
         tuned: what was measured to be fast on the device: classes of regions (``strategies.shape_class``), and the text
             of a strategy for each.
     """
@@ -81,6 +83,7 @@ class Target:
     float16_arithmetic: bool = False
     int8_dot: bool = False
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
+    whole_vectors: bool = False
     tuned: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:

@@ -49,10 +49,9 @@ def emit_module(
     choices: dict[tuple[str, tuple[str, ...]], _Choice] = {}
     for entry, several in variants.items():
         for variant in several:
-            choice = choices.setdefault(
-                (variant.format, variant.features), _Choice(variant.format, variant.features, {}, {})
-            )
-            choice.blobs[holders[entry]] = rodata.add(variant.data)
+            choice = choices.setdefault((variant.kind, variant.features), _Choice(variant.features, {}, {}, {}))
+            choice.formats[variant.format] = None
+            choice.blobs[holders[entry]] = rodata.add(variant.data), variant.format
             choice.needs.update(dict.fromkeys(variant.needs))
     for _, plan in functions:
         for buffer, value in plan.constants:
@@ -99,16 +98,16 @@ class _Choice:
     """Executables for one kind of device.
 
     Attributes:
-        format: of all of them.
         features: that the device must have.
+        formats: that it must run.
         needs: features that they declare, without which a device that can be asked does not load them.
-        blobs: ordinals of constants by executable.
+        blobs: ordinals of constants, and formats, by executable.
     """
 
-    format: str
     features: Sequence[str]
+    formats: dict[str, None]
     needs: dict[str, None]
-    blobs: dict[str, int]
+    blobs: dict[str, tuple[int, str]]
 
 
 def _packed(value: DenseElements) -> bytes:
@@ -129,9 +128,9 @@ def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], 
         text.line(f"vm.br {loaded}()")
     for choice, label in zip(choices, _find_device(text, device, choices, rodata), strict=True):
         text.label(label)
-        name, null = text.rodata(rodata.text(choice.format)), text.null()
-        for symbol, ordinal in choice.blobs.items():
-            arguments = [device, text.i64(-1), name, text.rodata(ordinal), null]
+        names, null = {each: text.rodata(rodata.text(each)) for each in choice.formats}, text.null()
+        for symbol, (ordinal, format) in choice.blobs.items():
+            arguments = [device, text.i64(-1), names[format], text.rodata(ordinal), null]
             text.store_global(text.reference_of("hal.executable.create", arguments), symbol, "hal.executable")
         text.line(f"vm.br {loaded}()")
     text.label(loaded)
@@ -181,7 +180,8 @@ def _find_device(text: FunctionText, device: str, choices: Sequence[_Choice], ro
     labels = []
     for choice in choices:
         another = text.new_label()
-        query("hal.executable.format", choice.format, another, True)
+        for format in choice.formats:
+            query("hal.executable.format", format, another, True)
         for feature in choice.features:
             query("vulkan.feature", _query_key(feature), another, True)
         for feature in choice.needs:
@@ -209,7 +209,7 @@ def _refusal(choices: Sequence[_Choice]) -> str:
     wanted = []
     for choice in choices:
         features = dict.fromkeys([*choice.features, *choice.needs])
-        wanted.append(" with ".join([choice.format, *([" and ".join(features)] if features else [])]))
+        wanted.append(" with ".join([" and ".join(choice.formats), *([" and ".join(features)] if features else [])]))
     needs = {feature for choice in choices for feature in choice.needs}
     others = "compile the program for all with --target vulkan,reference"
     if "shaderFloat64" in needs:

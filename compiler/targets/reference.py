@@ -70,7 +70,7 @@ def reference_executable(variant: Operation, source: SourceText) -> Variant:
         tuple(Binding(_size(spec), read, not read) for spec, read in bindings),
         symbols,
     )
-    return Variant(FORMAT, encode([Function(name, inputs, outputs, body, len(symbols), sizes)]), kernel)
+    return Variant(TARGET, FORMAT, encode([Function(name, inputs, outputs, body, len(symbols), sizes)]), kernel)
 
 
 def _size(spec: TensorSpec) -> int:

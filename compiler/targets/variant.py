@@ -12,6 +12,7 @@ class Variant:
     """An executable for one target.
 
     Attributes:
+        kind: of devices, such as ``"SPIRV"``; their executables may have several formats.
         format: how modules and devices name what ``data`` is.
         data: what the device loads.
         kernel: its entry point, workgroups and bindings, which are the same for all targets but for the workgroups.
@@ -19,6 +20,7 @@ class Variant:
         needs: what its code declares.
     """
 
+    kind: str
     format: str
     data: bytes
     kernel: Kernel

@@ -23,6 +23,7 @@ from ...spirv.requirements import requirements
 from ...spirv.words import read_binary
 from ..codegen.kernel import Binding, Kernel, Limit, Workload
 from ..codegen.region import KernelRegion
+from ..codegen.subgroup_access import PUSHED_NUMBERS
 from ..codegen.target import Target
 from ..dialects.rules.requirements import OperationError
 from ..dialects.syntax.spirv_module import spirv_code, spirv_module
@@ -41,6 +42,9 @@ TARGET = "SPIRV"
 
 FORMAT = "vulkan-spirv-fb"
 """How modules and drivers name the container."""
+
+PUSHED_FORMAT = "vulkan-spirv-fb-pushed-addresses"
+"""The container of a kernel that takes the addresses of its bindings as push constants."""
 
 STRATEGY = "iree.executable.strategy"
 """The attribute of an executable's function that fixes how it is computed."""
@@ -80,6 +84,7 @@ def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] =
     attributes: dict[str, Attribute] = {
         "target": TARGET,
         "bindings": tuple(bindings),
+        **({"addresses": None} if kernel.pushes_addresses else {}),
         **_workload_attributes(kernel),
         **({"features": tuple(features)} if features else {}),
     }
@@ -123,6 +128,7 @@ def kernel_of(variant: Operation) -> Kernel:
         _bindings(variant),
         tuple(each for each in symbols if isinstance(each, str)) if isinstance(symbols, tuple) else (),
         _limits(variant),
+        "addresses" in variant.attributes,
     )
 
 
@@ -196,7 +202,10 @@ def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
         DescriptorBindingDef(number, DescriptorType.STORAGE_BUFFER, 1, _COMPUTE_STAGE)
         for number in range(len(kernel.bindings))
     )
-    ranges = (PushConstantRange(_COMPUTE_STAGE, 0, 4 * len(kernel.symbols)),) if kernel.symbols else ()
+    pushed = 4 * len(kernel.symbols)
+    if kernel.pushes_addresses:
+        pushed += 4 * PUSHED_NUMBERS + 8 * len(bindings)
+    ranges = (PushConstantRange(_COMPUTE_STAGE, 0, pushed),) if pushed else ()
     data = build_executable(
         ExecutableDef(
             (PipelineDef(0, kernel.entry_point, 0, debug_info=_debug_info(kernel.entry_point, variant, source)),),
@@ -208,7 +217,8 @@ def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
     features = variant.attributes.get("features", ())
     if not isinstance(features, tuple) or not all(isinstance(each, str) for each in features):
         raise OperationError(f'features such as ["shaderInt64"], got {attribute_text(features)}')
-    return Variant(FORMAT, data, kernel, tuple(map(str, features)), tuple(_needs(kernel.code)))
+    format = PUSHED_FORMAT if kernel.pushes_addresses else FORMAT
+    return Variant(TARGET, format, data, kernel, tuple(map(str, features)), tuple(_needs(kernel.code)))
 
 
 def _needs(code: bytes) -> Iterator[str]:

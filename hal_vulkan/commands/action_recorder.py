@@ -18,6 +18,7 @@ from ..vulkan.functions import NULL, ffi
 from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
 from .image_recorder import ImageRecorder
 from .pipeline import BoundSets, ComputePipeline, check_groups
+from .pipeline_interface import PUSHED_NUMBERS
 from .recorder import Bound
 
 Groups = tuple[int, int, int]
@@ -169,7 +170,13 @@ class ActionRecorder(ImageRecorder):
                 )
             else:
                 self._bind_sets(pipeline, bound)
-        if push is not self._push and push != self._push:
+        if pipeline.interface.pushes_addresses:
+            _check_push(pipeline, push)
+            addresses = [buffer.device_address for buffer in bound.resources]  # type: ignore[union-attr]  # buffers alone
+            push = push + PUSHED_NUMBERS + struct.pack(f"<{len(addresses)}Q", *addresses)
+            self._push_constants(pipeline, push)
+            self._bound, self._push = None, b""
+        elif push is not self._push and push != self._push:
             _check_push(pipeline, push)
             self._push_constants(pipeline, push)
             self._push = bytes(push)
@@ -332,6 +339,6 @@ class ActionRecorder(ImageRecorder):
 
 
 def _check_push(pipeline: ComputePipeline, push: bytes) -> None:
-    expected = pipeline.interface.push_constant_bytes - pipeline.interface.constant_offset
+    expected = pipeline.interface.pushed_by_caller
     if len(push) != expected:
         raise InvalidArgumentError(f"{pipeline.name} takes {expected} bytes of push constants, got {len(push)}")

@@ -19,7 +19,7 @@ from ...closing import Closing
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
 from ...spirv.reflection_types import EntryPoint, ShaderModuleReflection
-from ...status import ClosedError, OutOfRangeError, PumiceError, UnimplementedError
+from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError
 from ..vulkan.functions import ffi
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
@@ -46,8 +46,10 @@ class Executable(Closing):
         source: ExecutableDef | None,
         *,
         sanitize: bool = False,
+        pushes_addresses: bool = False,
     ) -> None:
         self._sanitize = sanitize
+        self._pushes_addresses = pushes_addresses
         self._context = context
         self.device = context.device
         self.source = source
@@ -72,9 +74,21 @@ class Executable(Closing):
 
     @classmethod
     def from_vke1(
-        cls, context: PipelineContext, data: bytes | memoryview, *, validate: bool = True, sanitize: bool = False
+        cls,
+        context: PipelineContext,
+        data: bytes | memoryview,
+        *,
+        validate: bool = True,
+        sanitize: bool = False,
+        pushes_addresses: bool = False,
     ) -> Executable:
         """An executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
+
+        Args:
+            context: of the device.
+            data: the blob.
+            validate, sanitize: as for ``Device.load_executable``.
+            pushes_addresses: whether its kernels take the addresses of their bindings as push constants, too.
 
         Raises:
             InvalidArgumentError: a damaged blob.
@@ -83,7 +97,7 @@ class Executable(Closing):
         """
         source = parse_executable(data)
         modules: list[ShaderModule] = []
-        executable = cls(context, modules, source, sanitize=sanitize)
+        executable = cls(context, modules, source, sanitize=sanitize, pushes_addresses=pushes_addresses)
         try:
             for index, code in enumerate(source.shader_modules):
                 prepared = prepare_shader(
@@ -305,7 +319,17 @@ class Executable(Closing):
                 table_set=_TABLE_SET,
                 binding_count=count,
             )
-        return PipelineInterface(keys, push, binding_count=count, whole_words=True)
+        found = PipelineInterface(
+            keys, push, binding_count=count, whole_words=True, pushes_addresses=self._pushes_addresses
+        )
+        if self._pushes_addresses:
+            self._check_addresses(definition)
+            if found.pushed_by_caller < 0:
+                raise InvalidArgumentError(
+                    f"{definition.entry_point}: {push} bytes of push constants have no room for the addresses of "
+                    f"{count} bindings; the executable is damaged"
+                )
+        return found
 
     def _subgroup_size(self, module: ShaderModule, entry: EntryPoint, constants: PackedConstants) -> int | None:
         """The size to require where a kernel needs larger subgroups than the device's default."""

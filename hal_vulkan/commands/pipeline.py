@@ -317,7 +317,9 @@ class ComputePipeline(Closing):
     @property
     def takes_plain_buffers(self) -> bool:
         """Whether its descriptors are those of buffers, whose sizes are nobody's business but the shader's."""
-        return self._only_buffers and not self._uniform_sizes and not self.interface.buffer_device_addresses
+        interface = self.interface
+        takes_addresses = interface.buffer_device_addresses or interface.pushes_addresses
+        return self._only_buffers and not self._uniform_sizes and not takes_addresses
 
     def _check(self, resource: object, set_index: int, binding: int, kind: int) -> None:
         key = set_index, binding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -24,6 +25,8 @@ _WITH_TEXELS: Final = {
     "sampled_images": ", uniform texel buffers included,",
     "storage_images": ", storage texel buffers included,",
 }
+PUSHED_NUMBERS: Final = struct.pack("<16I", *range(16))
+"""The words 0 to 15: a number of four bits that a shader looks up there is one that all drivers see to be uniform."""
 NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
 """No descriptors of run-time sized arrays, by (set, binding)."""
 
@@ -36,6 +39,8 @@ class PipelineInterface:
         set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
             shader skips is empty.
         partial: (set, binding) of the arrays that may have absent elements.
+        pushes_addresses: whether the push constants end with the words of ``PUSHED_NUMBERS`` and the device addresses
+            of all bindings, which are descriptors as well.
         buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
         table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
         constant_offset: where HAL constants start in the push-constant range.
@@ -51,6 +56,13 @@ class PipelineInterface:
     binding_count: int = 0
     whole_words: bool = False
     partial: frozenset[tuple[int, int]] = frozenset()
+    pushes_addresses: bool = False
+
+    @property
+    def pushed_by_caller(self) -> int:
+        """Bytes of push constants that come with a dispatch."""
+        addresses = len(PUSHED_NUMBERS) + 8 * self.binding_count if self.pushes_addresses else 0
+        return self.push_constant_bytes - self.constant_offset - addresses
 
     def with_report(self, set_index: int, binding: int) -> PipelineInterface:
         """The layout of a shader that reports: a storage buffer more, the last binding of the last set."""

@@ -27,7 +27,9 @@ from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
 
 DESCRIPTOR_FORMATS: Final = ("vulkan-spirv-fb",)
-ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1")
+PUSHED_FORMAT: Final = "vulkan-spirv-fb-pushed-addresses"
+"""``vulkan-spirv-fb`` whose push constants end with the words 0 to 15 and the addresses of all bindings."""
+ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", PUSHED_FORMAT)
 
 # Each is a pipeline.
 _MAX_PARTS: Final = 64
@@ -143,11 +145,12 @@ def create_executable(
         )
     if len(constants) % 4:
         raise InvalidArgumentError(f"executable constants are u32 values, got {len(constants)} bytes")
-    key = digest(data) + constants
+    is_pushed = name == PUSHED_FORMAT
+    key = digest(data) + constants + bytes(is_pushed)
     known = _cache.setdefault(device, weakref.WeakValueDictionary())
     found = known.get(key)
     if found is None or found.executable.is_closed:
-        made = _create(context, memory, data, constants)
+        made = _create(context, memory, data, constants, is_pushed)
         with _lock:
             found = known.get(key)
             if found is None or found.executable.is_closed:  # or another thread was first
@@ -155,13 +158,16 @@ def create_executable(
     return found
 
 
-def _create(context: PipelineContext, memory: Allocator, data: memoryview, constants: bytes) -> ProgramExecutable:
+def _create(
+    context: PipelineContext, memory: Allocator, data: memoryview, constants: bytes, pushes_addresses: bool
+) -> ProgramExecutable:
     if len(data) >= 8 and bytes(data[:4]) != FILE_IDENTIFIER and bytes(data[4:8]) == FILE_IDENTIFIER:
         # Older compilers write the FlatBuffer without the 64-byte header.
         data = memoryview(HEADER.pack(FILE_IDENTIFIER, FORMAT_VERSION, len(data)) + bytes(data))
     elif bytes(data[:4]) != FILE_IDENTIFIER:
         raise InvalidArgumentError(f"an executable starts with {FILE_IDENTIFIER!r}, got {bytes(data[:4])!r}")
-    executable = Executable.from_vke1(context, data, sanitize=context.device.plan.sanitize)
+    sanitize = context.device.plan.sanitize
+    executable = Executable.from_vke1(context, data, sanitize=sanitize, pushes_addresses=pushes_addresses)
     try:
         return ProgramExecutable(executable, memory, constants)
     except BaseException:

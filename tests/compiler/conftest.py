@@ -10,7 +10,11 @@ from support.regions import shader_declarations, shader_needs
 from pumice.spirv.builder import Builder
 from pumice.spirv.validation import ensure_valid
 
-_EXTENSIONS = {"CooperativeMatrixKHR": "SPV_KHR_cooperative_matrix", "DotProduct": "SPV_KHR_integer_dot_product"}
+_EXTENSIONS = {
+    "CooperativeMatrixKHR": "SPV_KHR_cooperative_matrix",
+    "PhysicalStorageBufferAddresses": "SPV_KHR_physical_storage_buffer",
+    "DotProduct": "SPV_KHR_integer_dot_product",
+}
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,8 +33,9 @@ _CAPABILITIES = {
     Op.TypeCooperativeMatrixKHR: ("CooperativeMatrixKHR",),
     Op.SDot: _DOTS,
     Op.UDot: _DOTS,
+    Op.ConvertUToPtr: ("PhysicalStorageBufferAddresses",),
 }
-_SUBGROUP_ID = [Decoration.BuiltIn, BuiltIn.SubgroupId]
+_SUBGROUP_INPUTS = [[Decoration.BuiltIn, each] for each in (BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId)]
 
 EMULATED = Target()
 NATIVE = Target(int64=True, float16=True)
@@ -123,6 +124,6 @@ def shader_needs(code: bytes) -> set[str]:
             needs.add(f"{'Int' if opcode == Op.TypeInt else 'Float'}{binary.words[start + 2]}")
         if opcode in _CAPABILITIES:
             needs.update(_CAPABILITIES[opcode])
-        if opcode == Op.Decorate and list(binary.words[start + 2 : start + 4]) == _SUBGROUP_ID:
+        if opcode == Op.Decorate and list(binary.words[start + 2 : start + 4]) in _SUBGROUP_INPUTS:
             needs.add("GroupNonUniform")
     return needs

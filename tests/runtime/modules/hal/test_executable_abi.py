@@ -32,7 +32,7 @@ from pumice.hal_vulkan import Device, compile_glsl
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
-from pumice.hal_vulkan.programs.executable import ProgramExecutable
+from pumice.hal_vulkan.programs.executable import PUSHED_FORMAT, ProgramExecutable
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import InvalidArgumentError, NotFoundError, ResourceExhaustedError, UnimplementedError
 
@@ -48,6 +48,18 @@ layout(set = SET, binding = 0) buffer Table { Floats a; Floats b; Floats result;
 void main() {
     uint i = gl_GlobalInvocationID.x;
     result.v[i] = factor * a.v[i] * b.v[i];
+}
+"""
+PUSHED = """
+#version 450
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 4) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Floats { float v[]; };
+layout(push_constant) uniform Push { float factor; uint spare; uint numbers[16]; Floats given[2]; };
+layout(set = 0, binding = 1) writeonly buffer Result { float result[]; };
+void main() {
+    uint i = 4 * numbers[gl_WorkGroupID.x] + gl_LocalInvocationID.x;
+    result[i] = factor * given[0].v[i];
 }
 """
 # As compilers do with types narrower than a word: the word is read, changed in part, and written.
@@ -144,6 +156,26 @@ def test_a_table_of_addresses_in_set_3(state: HalState, memory: int, slots: bool
     submit(state, commands, *(table(a, b, out) if slots else ()))
     expected = np.repeat(np.float32([2, 2, -1, 0]), 4) * x * (x + 1)
     np.testing.assert_array_equal(array_of(state, out), expected)
+
+
+@pytest.mark.parametrize("slots", [False, True])
+def test_addresses_as_push_constants(state: HalState, slots: bool) -> None:
+    """Our own format: descriptors, and behind the constants the words 0 to 15 and the addresses of all bindings."""
+    device = state.devices_get(0)
+    x = np.arange(16, dtype=np.float32)
+    given, out = (buffer_of(state, device, array, DEVICE_LOCAL) for array in (x, np.zeros_like(x)))
+    made = create(state, PUSHED, 2, 88, name=PUSHED_FORMAT)
+    commands = state.command_buffer_create(device, 0 if slots else 1, 3, -1, 2 if slots else 0)
+    for start, factor in ((0, 2.0), (32, -1.0), (32, 3.0)):
+        parts = [(0, index, None if slots else one, start, 32) for index, one in enumerate((given, out))]
+        state.command_buffer_dispatch(commands, made, 0, 2, 1, 1, 0, (bits(factor), 0), tuple(parts))
+        state.command_buffer_execution_barrier(commands, 28, 13, 0)
+    with pytest.raises(InvalidArgumentError, match="takes 8 bytes of push constants, got 4"):
+        state.command_buffer_dispatch(commands, made, 0, 2, 1, 1, 0, (bits(1.0),), tuple(parts))
+    submit(state, commands, *(table(given, out) if slots else ()))
+    np.testing.assert_array_equal(array_of(state, out), np.repeat(np.float32([2, 3]), 8) * x)
+    with pytest.raises(InvalidArgumentError, match="76 bytes of push constants have no room for the addresses of 2"):
+        create(state, PUSHED.replace("given[2]", "given[1]"), 2, 76, name=PUSHED_FORMAT)
 
 
 def test_addresses_need_a_device_that_has_them(driver: Driver) -> None:
