@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ Floats = npt.NDArray[np.float32]
 _FOLDER: Final = Path(__file__).parent
 _SOURCE: Final = _FOLDER / "submit_wait.c"
 _PROGRAM: Final = _FOLDER / "build" / "submit_wait"
+_LIBRARY: Final = _FOLDER / "build" / "libsubmit_wait.so"
+_WORKER: Final = _FOLDER / "_bare_worker.py"
 FLOATS: Final = 4
 """Elements of each buffer."""
 SETS: Final = 4
@@ -66,21 +69,29 @@ def check_output(who: str, shader: Shader, descriptor_set: int, got: npt.NDArray
         raise click.ClickException(f"{who}: {shader.name} over set {descriptor_set} gave {got}, not {expected}")
 
 
+def _arguments(device: pumice.Device, shader: Shader) -> list[str | Path]:
+    return [
+        device.profile.device_uuid.replace("-", ""),
+        str(device.hal.compute_queue.family),
+        shaders.path(shader.name),
+        str(shader.buffers),
+        str(shader.push_bytes),
+    ]
+
+
+class BareCalls(TimedProcess):
+    """A process of Python that makes the two calls of ``prerecorded`` by cffi and does nothing else."""
+
+    def __init__(self, device: pumice.Device, shader: Shader) -> None:
+        compile_c([_SOURCE], _LIBRARY, ("-shared", "-fPIC"))
+        super().__init__([sys.executable, _WORKER, _LIBRARY, *_arguments(device, shader)], "the bare calls")
+
+
 class CProgram(TimedProcess):
     """A running submit_wait for one shader; talks with it by lines. Use it as a context manager."""
 
     def __init__(self, device: pumice.Device, shader: Shader) -> None:
-        super().__init__(
-            [
-                _PROGRAM,
-                device.profile.device_uuid.replace("-", ""),
-                str(device.hal.compute_queue.family),
-                shaders.path(shader.name),
-                str(shader.buffers),
-                str(shader.push_bytes),
-            ],
-            "the C program",
-        )
+        super().__init__([_PROGRAM, *_arguments(device, shader)], "the C program")
         try:
             for number in range(SETS):
                 check_output("the C program", shader, number, np.array(self.ask("output", number), np.float32))

@@ -681,11 +681,12 @@ static void close_all(struct bench *b)
     fn.vkDestroyInstance(b->instance, NULL);
 }
 
-int main(int argc, char **argv)
+static struct bench b;
+
+static void open_all(int argc, char **argv)
 {
     if (argc != 6)
         fail("usage: submit_wait DEVICE_UUID QUEUE_FAMILY SHADER.spv BUFFERS PUSH_BYTES");
-    static struct bench b;
     uint8_t uuid[VK_UUID_SIZE];
     parse_uuid(argv[1], uuid);
     b.family = parse_count(argv[2], "QUEUE_FAMILY", 0, 63);
@@ -693,10 +694,6 @@ int main(int argc, char **argv)
     b.push_bytes = parse_count(argv[5], "PUSH_BYTES", 0, MOST_PUSH_BYTES);
     if (b.push_bytes % 4)
         fail("PUSH_BYTES is a multiple of 4, got %s", argv[5]);
-    int64_t *samples = malloc(MOST_SAMPLES * sizeof *samples);
-    if (!samples)
-        fail("no memory for samples");
-
     open_device(&b, uuid);
     make_buffers(&b);
     make_sets(&b);
@@ -708,6 +705,29 @@ int main(int argc, char **argv)
     make_commands(&b, &b.recording);
     record_once(&b, b.prerecorded.handle, 0, 1, 0);
     record_once(&b, b.thousand.handle, 0, MANY, 0);
+}
+
+/* The two calls of `prerecorded`, for a process that makes them itself: _bare_worker.py, with this as a library. */
+struct calls {
+    void *submit, *queue, *submit_info, *wait, *device, *wait_info;
+    uint64_t *payload; /* of both; one more for each submission */
+};
+
+void open_calls(int argc, char **argv, struct calls *calls)
+{
+    open_all(argc, argv);
+    b.submit_info.pCommandBuffers = &b.prerecorded.handle;
+    *calls = (struct calls){(void *)fn.vkQueueSubmit,    b.queue,  &b.submit_info,
+                            (void *)fn.vkWaitSemaphores, b.device, &b.wait_info,
+                            &b.payload};
+}
+
+int main(int argc, char **argv)
+{
+    int64_t *samples = malloc(MOST_SAMPLES * sizeof *samples);
+    if (!samples)
+        fail("no memory for samples");
+    open_all(argc, argv);
 
     puts("ready");
     fflush(stdout);

@@ -25,7 +25,7 @@ from typing import Final
 
 import click
 import numpy as np
-from c_program import MUL, SAXPY, SETS, CProgram, Shader, build, check_output, stay_on_core
+from c_program import MUL, SAXPY, SETS, BareCalls, CProgram, Shader, build, check_output, stay_on_core
 from rich.console import Console
 from rich.table import Table
 from timed_process import Times, ratio
@@ -39,6 +39,7 @@ Measure = Callable[[int], list[int]]
 """Takes a number of repetitions; returns the nanoseconds of each."""
 
 _NEW_SETS: Final = 100
+_NEVER_SEEN: Final = 2000  # sets, more than are kept: each call's arrays were not here before
 _MANY: Final = 1000
 # Pumice lets go of finished submissions every sixteenth time, so one call alone says too little.
 _GROUP: Final = 16
@@ -124,6 +125,7 @@ class PumiceCases:
         self.queue = device.hal.compute_queue
         self.semaphore = device.hal.create_semaphore(name="benchmark")
         self.payload = 0
+        self._bare: BareCalls | None = None
         self.kernel = device.load_kernel(shaders.path(MUL.name))
         self.mul = self.kernel.pipeline
         self.saxpy = self.hal.create_pipeline(shaders.spirv(SAXPY.name))
@@ -133,10 +135,12 @@ class PumiceCases:
     def cases(self) -> list[Case]:
         """The rows of the table, in order."""
         return [
+            Case("two bare cffi calls", MUL, self.bare_calls, "prerecorded", _GROUP),
             Case("prerecorded", MUL, self.prerecorded(), "prerecorded", _GROUP, most_ratio=1.15),
             Case("re-recorded, other buffers", MUL, self.rerecorded(), "rerecorded", _GROUP),
             Case("kernel call, other arrays", MUL, self.kernel_call(SETS), "rerecorded", _GROUP, most_ratio=1.4),
-            Case("kernel call, new arrays", MUL, self.kernel_call(_NEW_SETS), "rerecorded", _GROUP, most_ratio=1.4),
+            Case("kernel call, 100 arrays", MUL, self.kernel_call(_NEW_SETS), "rerecorded", _GROUP, most_ratio=1.4),
+            Case("kernel call, new arrays", MUL, self.kernel_call(_NEVER_SEEN), "rerecorded", _GROUP),
             Case("record: same set", MUL, self.record_same_set(), "record", 1, _MANY, most_ns=1500, share=0.2),
             Case("record: alternating sets", MUL, self.record_other_sets(), "record-sets", 1, _MANY, share=0.2),
             Case(
@@ -153,6 +157,17 @@ class PumiceCases:
         ]
 
     # -- cases ---------------------------------------------------------------------------------------
+
+    def bare_calls(self, count: int) -> list[int]:
+        """What Python can reach at all: ``prerecorded`` in a process without pumice, which checks and notes nothing."""
+        if self._bare is None:
+            self._bare = BareCalls(self.device, MUL)
+        return [int(sample) for sample in self._bare.ask("prerecorded", count)]
+
+    def close(self) -> None:
+        """Ends the process of ``bare_calls``."""
+        if self._bare is not None:
+            self._bare.close()
 
     def prerecorded(self) -> Measure:
         """Submit a reusable command buffer of one dispatch, and wait."""
@@ -186,7 +201,8 @@ class PumiceCases:
     def kernel_call(self, sets: int) -> Measure:
         """The runtime's way: call a kernel with other device arrays than the last call's, and wait for the result.
 
-        With few sets of arrays the kernel has seen each before, and keeps their commands; with many it has to record.
+        With few sets of arrays the kernel has seen each before, and keeps their commands; with thousands it has to
+        record.
         """
         arrays = [[self.device.asarray(a) for a in MUL.inputs(number)] for number in range(sets)]
         turn = 0
@@ -383,7 +399,8 @@ def main(
         driver = f"{profile.driver_name} {profile.driver_info}".strip()
         place = "" if cpu is None else f", on core {cpu}"
         console.print(f"{profile.name}, {driver}; Python {sys.version.split()[0]}{place}", soft_wrap=True)
-        cases = [c for c in PumiceCases(device).cases() if not words or any(word in c.name for word in words)]
+        pumice_cases = PumiceCases(device)
+        cases = [c for c in pumice_cases.cases() if not words or any(word in c.name for word in words)]
         if not cases:
             raise click.ClickException(f"no case has {' or '.join(words)} in its name")
         programs: dict[str, CProgram] = {}
@@ -393,6 +410,7 @@ def main(
                     programs[case.shader.name] = CProgram(device, case.shader)
             results = run(cases, programs, samples, rounds)
         finally:
+            pumice_cases.close()
             for program in programs.values():
                 program.close()
     show(results, console)

@@ -6,7 +6,7 @@ from typing import Final
 
 from ..commands.recording import Recording
 from ..sync.semaphore import TimelineSemaphore
-from ..vulkan.functions import CData, ffi, new
+from ..vulkan.functions import CData, ffi, new, words_of
 
 _STAGE_ALL_COMMANDS: Final = 0x10000
 
@@ -26,11 +26,12 @@ class SubmitStructures:
         self.wait_values = ffi.new("uint64_t[]", capacity)
         self.wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
         self.signal_handles = ffi.new("VkSemaphore[]", capacity)
-        self.signal_values = ffi.new("uint64_t[]", capacity)
+        signal_values = ffi.new("uint64_t[]", capacity)
+        self.signal_values = words_of(signal_values)
         self._timeline = new(
             "VkTimelineSemaphoreSubmitInfo",
             signalSemaphoreValueCount=1,
-            pSignalSemaphoreValues=self.signal_values,
+            pSignalSemaphoreValues=signal_values,
             pWaitSemaphoreValues=self.wait_values,
         )
         self.info: CData = new(

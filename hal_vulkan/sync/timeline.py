@@ -10,7 +10,7 @@ from ...hal.timeouts import timeout_nanoseconds
 from ...status import DeadlineExceededError
 from ...waiting import give_way
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import CData, chain, ffi, new
+from ..vulkan.functions import CData, chain, ffi, new, words_of
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
 
 # Ctrl-C cannot interrupt a native wait, so long waits are made of slices this long.
@@ -25,9 +25,10 @@ class WaitInfo:
     def __init__(self, handle: CData = ffi.NULL) -> None:
         self.handle = handle
         self.semaphores = ffi.new("VkSemaphore[1]", [handle])
-        self.values = ffi.new("uint64_t[1]")
+        values = ffi.new("uint64_t[1]")
+        self.values = words_of(values)
         self.counter = ffi.new("uint64_t *")  # for looks at the payload
-        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=self.values)
+        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=values)
 
 
 def create_timeline(device: LogicalDevice, name: str | None, initial_value: int = 0) -> CData:

@@ -117,6 +117,11 @@ def _is_struct_pointer(value: Any, item: Any) -> bool:
     return bool(kind.kind == "pointer" and item.kind == "struct" and kind.item is item)
 
 
+def words_of(array: CData) -> memoryview:
+    """An array of uint64_t as a view, whose elements are set in half of the time; it keeps the array."""
+    return memoryview(ffi.buffer(array)).cast("Q")
+
+
 def text(value: CData) -> str:
     """A ``char`` array or pointer of a Vulkan structure as text; undecodable bytes are replaced, NULL is empty."""
     raw: bytes = ffi.string(value) if value else b""

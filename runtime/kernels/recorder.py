@@ -18,15 +18,17 @@ from ..images.bound import Bound
 from .arguments import Counts, inferred_counts
 from .parameter import Parameter
 
-_MAX_RECORDINGS: Final = 64
+_MAX_RECORDINGS: Final = 256
 
 
 class DispatchRecorder:
-    """Records dispatches of one pipeline, and keeps the last 64 recordings.
+    """Records dispatches of one pipeline, and keeps the last 256 recordings.
 
     Attributes:
         recordings: by descriptors, workgroup counts and push constants.
         count: how many it has made.
+        is_plain: whether a call may be nothing but a buffer for each binding, and workgroup counts follow from the
+            bytes of one.
     """
 
     def __init__(
@@ -47,9 +49,14 @@ class DispatchRecorder:
         local = pipeline.local_size
         by_size = all(p.stride and p.binding.count for p in parameters)
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or not by_size
+        self._is_sized = not self._groups_by_shape and len(self._written) == 1
+        self._accepted = tuple(parameter.accepted for parameter in parameters)
         # Push descriptors are copied while commands are recorded, so no descriptor set has to be kept.
         self._pushes = pipeline.push_template is not None
         self._push_bytes = pipeline.interface.push_constant_bytes
+        self.is_plain = (
+            only_buffers and self._pushes and self._is_sized and not self._push_bytes and pipeline.report is None
+        )
         self._counts: dict[int, Counts] = {}
         self.count = 0
         self.recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
@@ -107,6 +114,39 @@ class DispatchRecorder:
             raise
         return recordings.keep(key, commands)
 
+    def recorded_plain(self, arrays: Sequence[DeviceArray]) -> CommandBuffer | None:
+        """``recorded``, with all checks, for a buffer for each binding and nothing else (``is_plain``).
+
+        Returns:
+            ``None`` if anything is unusual, or an array's size is new.
+        """
+        device, ranges = self._device, []
+        for array, accepted in zip(arrays, self._accepted, strict=True):
+            if (array.dtype, array.nbytes) not in accepted or array.device is not device:
+                return None
+            buffer: Buffer = array.buffer  # type: ignore[assignment]
+            if buffer._closed or buffer.parent is not None or not buffer.bindable:
+                return None
+            ranges.append(buffer.descriptor)
+        infos = b"".join(ranges)
+        key: tuple[object, ...] = (infos, None, b"")
+        recordings = self.recordings
+        found = recordings.get(key)
+        if found is not None:
+            return found
+        counts, pipeline = self._counts.get(arrays[self._written[0]].nbytes), self._pipeline
+        if counts is None or pipeline.is_closed:
+            return None
+        self.count += 1
+        commands = recordings.evict() or device.vulkan.create_command_buffer(name=self._name)
+        try:
+            commands.record_dispatch(pipeline, (), infos, counts, b"")
+        except BaseException:
+            commands.close()
+            raise
+        recordings[key] = commands
+        return commands
+
     def _refuse(self, array: DeviceArray | Bound) -> NoReturn:
         """Raises for an array that is closed, or on another device."""
         if isinstance(array, DeviceArray):
@@ -144,7 +184,7 @@ class DispatchRecorder:
     ) -> Counts:
         """Workgroup counts, checked against the device's limits; cached where they follow from one array's size."""
         nbytes = -1
-        if groups is None and not self._groups_by_shape and len(self._written) == 1:
+        if groups is None and self._is_sized:
             nbytes = arrays[self._written[0]].nbytes
             found = self._counts.get(nbytes)
             if found is not None:

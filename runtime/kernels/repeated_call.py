@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from ...hal_vulkan import CommandBuffer
@@ -11,10 +10,7 @@ from ..arrays.array import DeviceArray
 
 Serials: TypeAlias = tuple[int, ...]
 
-serial_of: Final[Callable[[object], int]] = attrgetter("serial")
-"""The serial of an array; AttributeError for anything else."""
-
-_MAX_KNOWN: Final = 256
+_MAX_KNOWN: Final = 1024
 
 
 class RepeatedCall:
