@@ -25,6 +25,7 @@ from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
 from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.linker import Module as VmModule
+from ...waiting import WaitMode
 from ..arrays.array import DeviceArray
 from ..device import Device
 from .instance import Instance
@@ -56,12 +57,14 @@ class Session(SessionCalls, Closing):
         instance: shares devices with other sessions; without one the session opens and closes its own.
         sanitize: report accesses of programs that go wrong, as for ``pumice.open_device``. The reference device, where
             nothing can go wrong, takes no notice.
+        wait: how the host waits for its devices, as for ``pumice.open_device``; calls take another mode.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist.
         UnavailableError: no Vulkan loader or driver.
         ClosedError: the device or the instance was closed.
-        InvalidArgumentError: an argument of the wrong type.
+        InvalidArgumentError: an argument of the wrong type; or ``sanitize`` or ``wait`` for an open device, or one of
+            an instance, that was opened with another.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Session(SessionCalls, Closing):
         options: SessionOptions | None = None,
         instance: Instance | None = None,
         sanitize: bool | None = None,
+        wait: WaitMode | None = None,
     ) -> None:
         for name, given, kind in (("options", options, SessionOptions), ("instance", instance, Instance)):
             if given is not None and not isinstance(given, kind):
@@ -78,7 +82,7 @@ class Session(SessionCalls, Closing):
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
         self.options = options or SessionOptions()
-        self._devices = SessionDevices(device, instance, sanitize)
+        self._devices = SessionDevices(device, instance, sanitize, wait)
         context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
         )

@@ -13,6 +13,7 @@ from ...hal.buffer_view import BufferView
 from ...hal.logical_device import LogicalDevice
 from ...status import ClosedError, InvalidArgumentError
 from ...vm.execution.context import Context
+from ...waiting import WaitMode, checked_wait_mode
 from ..arrays.array import DeviceArray
 from ..device import REFERENCE, Device
 from .instance import Instance
@@ -32,11 +33,19 @@ class SessionDevices:
         known: the same as a set that grows when they are opened.
     """
 
-    def __init__(self, wanted: object, instance: Instance | None, sanitize: bool | None = None) -> None:
+    def __init__(
+        self,
+        wanted: object,
+        instance: Instance | None,
+        sanitize: bool | None = None,
+        wait: WaitMode | None = None,
+    ) -> None:
         self._wanted = _checked(wanted)
         self._owns_instance = instance is None
-        self.instance = instance or Instance(sanitize=sanitize)
-        self._sanitize = sanitize
+        if wait is not None:
+            checked_wait_mode(wait)
+        self.instance = instance or Instance(sanitize=sanitize, wait=wait)
+        self._settings = {"sanitize": sanitize, "wait": wait}  # that its devices are opened with
         self.opened: tuple[Device, ...] = ()
         self.known: set[Device] = set()
         self._by_hal: dict[LogicalDevice, Device] = {}
@@ -58,11 +67,15 @@ class SessionDevices:
         for one in devices:
             if one.is_closed:
                 raise ClosedError(f"the device {one.name} was closed; open it again, or give its URI")
-            if self._sanitize is not None and one.uri != REFERENCE and one.vulkan.plan.sanitize != self._sanitize:
-                raise InvalidArgumentError(
-                    f"sanitize={self._sanitize} is for devices that the session opens; {one.name} was opened with "
-                    f"sanitize={not self._sanitize}: open it, or the instance, with the same"
-                )
+            if one.uri == REFERENCE:
+                continue
+            for name, value in self._settings.items():
+                opened = getattr(one.vulkan.plan, name)
+                if value is not None and opened != value:
+                    raise InvalidArgumentError(
+                        f"{name}={value!r} is for devices that the session opens; {one.name} was opened with "
+                        f"{name}={opened!r}: open it, or the instance, with the same"
+                    )
         self._by_hal = {one.hal: one for one in devices}
         self.known.update(devices)
         self.opened = devices

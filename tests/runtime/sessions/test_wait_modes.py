@@ -83,6 +83,7 @@ def test_wrong_modes_are_errors(device: pumice.Device, wrong: Any) -> None:
         lambda: pumice.open_device("lavapipe", wait=wrong),
         lambda: pumice.open_device("reference", wait=wrong),
         lambda: pumice.Instance(wait=wrong),
+        lambda: pumice.Session(wait=wrong),
     ):
         with pytest.raises(InvalidArgumentError, match="wait: expected one of adaptive, block, spin"):
             call()
@@ -96,3 +97,15 @@ def test_a_device_is_opened_with_a_mode() -> None:
             assert instance.device("lavapipe").vulkan.plan.wait == mode
     with pumice.open_device("reference", wait="spin") as device:
         assert device.name
+
+
+def test_a_session_opens_its_devices_with_a_mode() -> None:
+    with pumice.Session("lavapipe", wait="block") as session:
+        assert session.device.vulkan.plan.wait == "block"
+    with pumice.Session("reference", wait="block"):
+        pass
+    with pumice.open_device("lavapipe", wait="spin") as device:
+        with pumice.Session(device, wait="spin"):
+            pass
+        with pytest.raises(InvalidArgumentError, match="wait='block' is for devices that the session opens; .*'spin'"):
+            pumice.Session(device, wait="block")
