@@ -62,6 +62,7 @@ PROGRAMS = {
     **WHOLE_PROGRAMS,
     "simple_mul": Program("tests/conformance/programs/simple_mul.mlir", "simple_mul", (((4,), "float32"),) * 2),
     "collatz": Program("tests/conformance/programs/collatz.mlir", "steps", (((), "int32"),), value=27),
+    "four_rounds": Program("benchmarks/programs/four_rounds.mlir", "main", (((), "int32"),), value=16),
     "mnist_like": Program("examples/digits/digits.mlir", "classify", (((1, 28, 28, 1), "float32"),)),
     "lstm_like": Program(
         "tests/conformance/programs/lstm_cell.mlir",
