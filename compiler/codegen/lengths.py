@@ -27,6 +27,7 @@ class KernelBuilder(Builder):
         pushes_addresses: whether the push constants end with the words 0 to 15 and the addresses of all bindings.
         quads: buffers of whole quads of words, of which neighbours are loaded together.
         octets: those of whole eights of words that are loaded so.
+        multiples: of lengths that depend on the call, in the branch that is written where they are so.
     """
 
     pushes_addresses = False
@@ -36,6 +37,7 @@ class KernelBuilder(Builder):
         self._numbers = {name: number for number, name in enumerate(symbols)}
         self.quads: set[int] = set()
         self.octets: set[int] = set()
+        self.multiples: dict[Dim, int] = {}
 
     def word(self, value: Dim) -> Id:
         """A 32-bit number for indices."""
@@ -47,6 +49,9 @@ class KernelBuilder(Builder):
             for name in monomial:
                 term = self._symbol(name) * term
             total = total + term
+        if value in self.multiples:
+            total = Id(self, total.number, U32)
+            total.multiple = self.multiples[value]
         return total
 
     def _symbol(self, name: str) -> Id:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -132,6 +132,21 @@ class Shader:
         first, bits = elements[0][0].linear, storage_bits(type)
         first = first * (bits // 32) if bits >= 32 else quotient(first, 32 // bits)
         self.builder.store_words(self.outputs[result], first, words)
+
+    def with_multiple(self, length: Size, number: int, write: Callable[[], None]) -> None:
+        """Writes a branch that runs where the last length of tensors is a multiple of a number."""
+        builder = self.builder
+        before = set(builder.quads), set(builder.octets)
+        builder.multiples = {length: number}
+        for value, buffer in zip(self.region.block.arguments, self._inputs, strict=True):
+            bits = number * storage_bits(scalar_of(value))
+            if value.tensor.lengths[-1:] == (length,) and bits % 128 == 0:
+                builder.quads.add(buffer)
+            if value.tensor.lengths[-1:] == (length,) and bits % 256 == 0 and access_bits(self.region.target) == 256:
+                builder.octets.add(buffer)
+        write()
+        builder.multiples = {}
+        builder.quads, builder.octets = before
 
     def load_runs(self) -> None:
         """Has neighbours loaded together, four or eight words at a time, from buffers that are a multiple of that."""

@@ -44,6 +44,10 @@ class Elements(Strategy):
         """It takes every region."""
         return True
 
+    def copies(self, region: KernelRegion) -> int:
+        """None: the code is bounded while it is written, since nothing else computes the region."""
+        return 0
+
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region.
 

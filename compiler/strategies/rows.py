@@ -34,6 +34,13 @@ from .strategy import Strategy, elements_cost
 SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
 """Elements of an invocation, and invocations of a workgroup, that are aimed at, by the family of devices."""
 
+UNKNOWN: Final = {"default": 64, "cpu": 8}
+"""Invocations that share a row whose length depends on the call, by the family of devices.
+
+A CPU keeps all that lives across a barrier in memory, and runs branches that no invocation takes: there a row is of one
+subgroup, which needs neither.
+"""
+
 MAX_WORDS: Final = 1 << 14
 """Words of code that is written out for each element, about: it is compiled within half a second."""
 
@@ -52,7 +59,8 @@ class Rows(Strategy):
     Attributes:
         invocations: that share a row, a power of two.
         rows: of a workgroup.
-        width: neighbouring elements that an invocation has at a time.
+        width: neighbouring elements that an invocation has at a time; where the row's length depends on the call, if it
+            is a multiple in the call.
         unrolled: 1 where the code is written out for each element, 0 where it loops.
     """
 
@@ -72,7 +80,7 @@ class Rows(Strategy):
         shape, spaces = found
         share, workgroup = SHARES.get(region.target.family, SHARES["default"])
         workgroup = min(workgroup, region.target.max_workgroup_invocations)
-        width = _width(region, shape, spaces)
+        width = _most_width(region, shape, spaces)
         if _is_small(shape):
             # One element at a time, or those of a word, in loops.
             width = max([32 // bits for bits in _stored(region, spaces) if bits < 32], default=1)
@@ -80,7 +88,7 @@ class Rows(Strategy):
         share = max(min(share, MAX_WORDS // words), width)
         invocations, length = 1, shape.length
         if isinstance(length, Size):
-            invocations = min(_WORKGROUP, workgroup)
+            invocations = min(UNKNOWN.get(region.target.family, UNKNOWN["default"]), workgroup)
             unrolled = 0
         else:
             while invocations < workgroup and length > invocations * share and _has(length, width, 2 * invocations):
@@ -99,8 +107,8 @@ class Rows(Strategy):
         shape, spaces = found
         length, is_ordered = shape.length, _is_ordered(region)
         return (
-            1 <= self.width <= _width(region, shape, spaces)
-            and is_multiple(length, self.width)
+            1 <= self.width <= _most_width(region, shape, spaces)
+            and (is_multiple(length, self.width) or (isinstance(length, Size) and self.width & (self.width - 1) == 0))
             and all(self.width * bits % 32 == 0 for bits in _stored(region, spaces))
             and _is_countable(shape.row_count)
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
@@ -130,6 +138,7 @@ class _Writer:
         self._region = region
         self._shape, self._spaces = found
         self._share = parameters
+        self._width = parameters.width
         self._shader = Shader(region)
         self._shader.load_runs()
         self._builder = self._shader.builder
@@ -170,11 +179,21 @@ class _Writer:
                 builder.barrier()
             return self._row(row, number, list(words), is_there)
 
-        if self._turns > 1:
-            found = self._shader.frame.fold(root, self._turns, zeros, turn)
-            self._store_packed(unit, found, is_there)
+        def write() -> None:
+            if self._turns > 1:
+                found = self._shader.frame.fold(root, self._turns, zeros, turn)
+                self._store_packed(unit, found, is_there)
+            else:
+                turn(builder.word(0), [])
+
+        length = self._shape.length
+        if isinstance(length, Size) and not is_multiple(length, share.width):
+            is_wide = (builder.word(length) % share.width).equals(0)
+            builder.when(is_wide, lambda: self._shader.with_multiple(length, share.width, write))
+            self._width = _width(self._region, self._shape, self._spaces)
+            builder.when(~is_wide, write)
         else:
-            turn(builder.word(0), [])
+            write()
         return self._shader.finish((share.invocations * share.rows, 1, 1), groups)
 
     def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
@@ -234,7 +253,7 @@ class _Writer:
             identity = identity_in(operation)
             assert identity is not None
             types = [scalar_of(value) for value in values]
-            none = [frame.scalars.constant(type, identity) for type in types] * self._share.width
+            none = [frame.scalars.constant(type, identity) for type in types] * self._width
             found = apart(self._over_row(operation, none, step, 0))
         else:
             begun = flat(elements(self._base(self._builder.word(0))))
@@ -318,9 +337,9 @@ class _Writer:
         builder, share, length = self._builder, self._share, self._shape.length
         values = list(starts)
         if isinstance(length, Size):
-            runs = quotient(length, share.width)
-            count = (builder.word(runs) + (share.invocations - 1) - self._place) // share.invocations
-            most = parts_at_most(runs, share.invocations)
+            runs = builder.word(length) // self._width
+            count = (runs + (share.invocations - 1) - self._place) // share.invocations
+            most = parts_at_most(length, share.invocations * self._width)
             return self._shader.frame.counted(
                 count, most, values, lambda number, found: step(self._base(number), found)
             )
@@ -352,7 +371,7 @@ class _Writer:
 
     def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
         found = []
-        for column in neighbours(base, self._share.width):
+        for column in neighbours(base, self._width):
             inner = Index(self._builder, self._shape.columns, linear=column).parts
             found.append(Index(self._builder, self._shape.shape, [*parts, *inner]))
         return found
@@ -430,11 +449,20 @@ def _stored(region: KernelRegion, spaces: Mapping[Value, Space]) -> list[int]:
 
 
 def _width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """How many neighbours fill an access."""
+    """How many neighbours fill an access, in every call."""
+    width = _most_width(region, shape, spaces)
+    while not is_multiple(shape.length, width):
+        width //= 2
+    return width
+
+
+def _most_width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
+    """How many neighbours fill an access, if a length that depends on the call is a multiple of them."""
     given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
     bits = min([storage_bits(scalar_of(value)) for value in given] + _stored(region, spaces), default=32)
     width = max(access_bits(region.target) // bits, 1)
-    while not is_multiple(shape.length, width):
+    is_one = sum(length != 1 for length in shape.columns) == 1
+    while not (is_multiple(shape.length, width) or (isinstance(shape.length, Size) and is_one)):
         width //= 2
     return width
 
