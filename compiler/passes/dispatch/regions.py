@@ -20,7 +20,7 @@ from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
 from ..rows import computed_of_rows
 from ..scans import scratch_words
-from ..weights import MOVES
+from ..weights import MOVES, bits_of
 from .cluster import Cluster, is_small, name_of
 
 MAX_REPEATED: Final = 8
@@ -83,11 +83,11 @@ def _fill(block: Block) -> None:
 
 
 def _repeat_views(block: Block) -> None:
-    """Gives each user of a view one of its own, in place: it costs nothing to compute, and a dispatch to store."""
+    """Gives each user of a view one of its own, in place: it costs little to compute, and a dispatch to store."""
     users: dict[Value, list[tuple[Operation, int]]] = defaultdict(list)
     kept: list[Operation] = []
     for operation in reversed(block.operations):
-        using = users[operation.results[0]] if name_of(operation) in _VIEWS else []
+        using = users[operation.results[0]] if _is_view(operation) else []
         for user, position in using[1:MAX_REPEATED]:
             copy = Operation(
                 operation.name,
@@ -103,6 +103,14 @@ def _repeat_views(block: Block) -> None:
         kept.append(operation)
         _use(users, operation)
     block.operations = kept[::-1]
+
+
+def _is_view(operation: Operation) -> bool:
+    """Whether elements cost no more than reading their operand's, or are read wider than they are stored."""
+    if name_of(operation) != "convert":
+        return name_of(operation) in _VIEWS
+    narrow, wide = (bits_of(value.tensor.scalar) for value in (operation.operands[0], operation.results[0]))
+    return narrow < wide
 
 
 def _use(users: dict[Value, list[tuple[Operation, int]]], operation: Operation) -> None:

@@ -107,6 +107,17 @@ def test_a_value_of_two_regions_is_computed_once() -> None:
     assert regions(formed(body)) == [["tanh"], ["negate"], ["transpose"]]
 
 
+def test_what_is_read_wider_than_it_is_stored_is_widened_by_each_reader() -> None:
+    body = """
+    %0 = stablehlo.convert %h : (tensor<4x8xf16>) -> tensor<4x8xf32>
+    %1 = stablehlo.negate %0 : tensor<4x8xf32>
+    %2 = stablehlo.transpose %0, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    return %1, %2 : tensor<4x8xf32>, tensor<8x4xf32>"""
+    assert regions(formed(body, "%h: tensor<4x8xf16>")) == [["convert", "negate"], ["convert", "transpose"]]
+    narrower = body.replace("f16", "x16").replace("f32", "f16").replace("x16", "f32")
+    assert regions(formed(narrower, "%h: tensor<4x8xf32>")) == [["convert"], ["negate"], ["transpose"]]
+
+
 def test_no_math_is_left_outside_of_loops_and_regions() -> None:
     body = """
     %c = stablehlo.constant dense<0> : tensor<i32>
