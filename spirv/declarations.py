@@ -69,6 +69,7 @@ class Declarations:
         self._matrices: list[Kind] = []
         self._inputs: list[int] = []
         self._buffers: dict[int, tuple[int, str, int]] = {}
+        self._modes: Sequence[str] = ()
         self.extended = self.fresh()
 
     def require(self, capability: str, extension: str = "") -> None:
@@ -76,6 +77,12 @@ class Declarations:
         self._capabilities[capability] = None
         if extension:
             self._extensions[extension] = None
+
+    def exact_floats(self) -> None:
+        """Declares that floats of all widths are rounded to nearest even, and that their subnormals are kept."""
+        self._modes = "RoundingModeRTE", "DenormPreserve"
+        for mode in self._modes:
+            self.require(mode, "SPV_KHR_float_controls")
 
     def matrix(self, component: Kind, rows: int, columns: int, use: int) -> Kind:
         """The type of cooperative matrices of a subgroup; its width is a number below zero."""
@@ -255,6 +262,10 @@ class Declarations:
         words += encode(Op.MemoryModel, _PHYSICAL if _ADDRESSES in self._capabilities else _LOGICAL, _GLSL450)
         words += encode(Op.EntryPoint, ExecutionModel.GLCompute, function, *string_words(name), *self._inputs)
         words += encode(Op.ExecutionMode, function, ExecutionMode.LocalSize, *workgroup_size)
+        # Of all widths alike: few devices tell them apart.
+        for width in (16, 32, *([64] if "Float64" in self._capabilities else [])):
+            for mode in self._modes:
+                words += encode(Op.ExecutionMode, function, getattr(ExecutionMode, mode), width)
         words += self._names
         words += self._decorations
         words += self._words

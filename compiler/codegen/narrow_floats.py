@@ -91,7 +91,7 @@ def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
     """The f32 of a narrow float's bits, which are the word's low ones, the others zero."""
     builder = bits.builder
     shift = 23 - format.mantissa
-    if is_native and format is FORMATS["f16"]:
+    if is_native:
         half = builder.emit(Op.CompositeExtract, F16, bits.bits(_HALVES), 0)
         return half.convert(Op.FConvert, F32)
     if format.is_unsigned:
@@ -117,7 +117,7 @@ def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
 def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
     """The bits of the narrow float that an f32 is rounded to."""
     builder = value.builder
-    if is_native and format is FORMATS["f16"]:
+    if is_native:
         half = value.convert(Op.FConvert, F16)
         return builder.emit(Op.CompositeConstruct, _HALVES, half, builder.constant(F16, 0)).bits(U32)
     raw = value.bits(U32)

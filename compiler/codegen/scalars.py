@@ -248,12 +248,19 @@ class Scalars:
         low, high = self.halves(value)
         return ((high & 0x7FFFFFFF) | low.differs(0).select(self.builder.word(1), 0)) > 0x7FF00000
 
+    def _is_native(self, type: ScalarType) -> bool:
+        """Whether the device converts a narrow float exactly; the kernel says so where it has to."""
+        is_native = str(type) == "f16" and self.target.float16
+        if is_native and self.target.float_controls:
+            self.builder.declarations.exact_floats()
+        return is_native
+
     def _encoded(self, type: ScalarType, value: Id) -> Id:
         known, bits = self._bits.get(value.number, (None, value))
-        return bits if known is type else encoded(FORMATS[str(type)], value, self.target.float16)
+        return bits if known is type else encoded(FORMATS[str(type)], value, self._is_native(type))
 
     def _decoded(self, type: ScalarType, bits: Id) -> Id:
-        found = decoded(FORMATS[str(type)], bits, self.target.float16)
+        found = decoded(FORMATS[str(type)], bits, self._is_native(type))
         self._bits[found.number] = type, bits
         return found
 

@@ -48,6 +48,7 @@ class Target:
         int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
         float16: ``shaderFloat16``, where conversions to f16 round to nearest even and keep subnormals. Without it they
             are done with integers. Arithmetic is in f32 either way.
+        float_controls: whether conversions to f16 do so where a kernel asks for that, for floats of every width.
         workgroup_size: invocations of a workgroup.
         max_groups: workgroups of each dimension of a dispatch.
         max_loop_iterations: of all loops of an invocation together. lavapipe ends loops after 65,535.
@@ -71,6 +72,7 @@ class Target:
     float64: bool = True
     int64: bool = False
     float16: bool = False
+    float_controls: bool = False
     workgroup_size: int = 64
     max_groups: int = 65_535
     max_loop_iterations: int = 60_000
@@ -109,11 +111,14 @@ class Target:
     @classmethod
     def of_features(cls, features: Collection[str]) -> Target:
         """The target of a device with these features, and properties of float controls, by their Vulkan names."""
-        half = {"shaderFloat16", "shaderRoundingModeRTEFloat16", "shaderDenormPreserveFloat16"}
+        widths = (16, 32, 64) if "shaderFloat64" in features else (16, 32)
+        modes = {f"shader{mode}Float{width}" for mode in ("RoundingModeRTE", "DenormPreserve") for width in widths}
+        half = {"shaderFloat16", *modes} <= set(features)
         return cls(
             float64="shaderFloat64" in features,
             int64="shaderInt64" in features,
-            float16=half <= set(features),
+            float16=half,
+            float_controls=half,
         )
 
 

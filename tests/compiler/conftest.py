@@ -12,8 +12,9 @@ from pumice.spirv.validation import ensure_valid
 
 _EXTENSIONS = {
     "CooperativeMatrixKHR": "SPV_KHR_cooperative_matrix",
-    "PhysicalStorageBufferAddresses": "SPV_KHR_physical_storage_buffer",
+    "DenormPreserve": "SPV_KHR_float_controls",
     "DotProduct": "SPV_KHR_integer_dot_product",
+    "PhysicalStorageBufferAddresses": "SPV_KHR_physical_storage_buffer",
 }
 
 

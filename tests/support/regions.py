@@ -19,7 +19,7 @@ from pumice.compiler.ir.types import ShapedType
 from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
-from pumice.spirv.grammar import ENUMERATIONS, BuiltIn, Decoration, Op
+from pumice.spirv.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionMode, Op
 from pumice.spirv.module import Module
 from pumice.spirv.validation import ensure_valid
 from pumice.spirv.words import read_binary
@@ -116,7 +116,7 @@ def shader_declarations(code: bytes) -> tuple[set[str], set[str]]:
 
 
 def shader_needs(code: bytes) -> set[str]:
-    """The capabilities that a shader's types and subgroup instructions need."""
+    """The capabilities that a shader's types, subgroup instructions and modes need."""
     binary = read_binary(code)
     needs = {"Shader"}
     for opcode, start, _ in binary:
@@ -126,4 +126,6 @@ def shader_needs(code: bytes) -> set[str]:
             needs.update(_CAPABILITIES[opcode])
         if opcode == Op.Decorate and list(binary.words[start + 2 : start + 4]) in _SUBGROUP_INPUTS:
             needs.add("GroupNonUniform")
+        if opcode == Op.ExecutionMode and binary.words[start + 2] != ExecutionMode.LocalSize:
+            needs.add(ENUMERATIONS["ExecutionMode"].name(binary.words[start + 2]))
     return needs

@@ -11,7 +11,12 @@ from support.profiles import PROFILE_NAMES, recorded_profile
 import pumice
 from pumice.compiler.codegen.device_target import FAMILY_NAMES, target_of
 from pumice.compiler.codegen.target import Target
+from pumice.compiler.dialects.syntax.text import parse
+from pumice.compiler.strategies.choice import compile_region
 from pumice.hal_vulkan.instance.profile import CooperativeMatrix
+from pumice.spirv.grammar import ExecutionMode, Op
+from pumice.spirv.validation import ensure_valid
+from pumice.spirv.words import read_binary
 
 PROGRAM = """
 func.func @main(%a: tensor<3xi64>) -> tensor<3xi64> {
@@ -44,6 +49,22 @@ def test_matrices_that_a_subgroup_multiplies_exactly() -> None:
     profile = replace(recorded_profile("nvidia_rtx_4060"), cooperative_matrices=(listed, *others))
     assert target_of(profile).cooperative_matrices == ((16, 8, 16, "f16", "f16", "f32", "f32"),)
     assert type(profile).from_json(profile.to_json()) == profile
+
+
+def test_halves_are_converted_by_devices_that_promise_to_do_so_exactly() -> None:
+    modes = {f"shader{mode}Float{width}" for mode in ("RoundingModeRTE", "DenormPreserve") for width in (16, 32, 64)}
+    promised = replace(recorded_profile("nvidia_rtx_4060"), properties=frozenset(modes))
+    declared = {(mode, n) for mode in (ExecutionMode.RoundingModeRTE, ExecutionMode.DenormPreserve) for n in (16, 32)}
+    (function,) = parse(PROGRAM.replace("i64", "f16"))
+    for lacking, expected in (((), declared), *(((mode,), set()) for mode in modes)):
+        target = target_of(replace(promised, properties=promised.properties.difference(lacking)))
+        assert target.float16 == target.float_controls == bool(expected)
+        code = compile_region(function.regions[0].block, "main", target).code
+        ensure_valid(code, "vulkan1.1")
+        binary = read_binary(code)
+        found = {tuple(binary.words[at + 2 : at + 4]) for opcode, at, _ in binary if opcode == Op.ExecutionMode}
+        assert {each for each in found if each[0] != ExecutionMode.LocalSize} == expected
+        assert any(opcode == Op.FConvert for opcode, _, _ in binary) == bool(expected)
 
 
 def test_a_module_is_made_for_a_device() -> None:
