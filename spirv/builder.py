@@ -48,6 +48,7 @@ class Builder:
         self.declarations = Declarations()
         self._body: list[int] = []
         self._constants: dict[tuple[Kind, int], Id] = {}
+        self._words: dict[int, Id] = {}
         self._scopes: list[dict[Hashable, Any]] = [{}]
         self._first_label = self._label = self.declarations.fresh()
         self.contracts = False
@@ -74,7 +75,10 @@ class Builder:
 
     def word(self, value: int) -> Id:
         """A 32-bit constant."""
-        return self.constant_bits(U32, value & 0xFFFFFFFF)
+        found = self._words.get(value)
+        if found is None:
+            found = self._words[value] = self.constant_bits(U32, value & 0xFFFFFFFF)
+        return found
 
     def boolean(self, value: object) -> Id:
         """A boolean constant."""
@@ -99,7 +103,11 @@ class Builder:
         return self._emit(opcode, self.declarations.type(kind), kind, *operands)
 
     def _emit(self, opcode: int, type: int, kind: Kind, *operands: Id | int) -> Id:
-        key = (opcode, type, *[operand.number if isinstance(operand, Id) else operand for operand in operands])
+        numbers = [operand.number if isinstance(operand, Id) else operand for operand in operands]
+        return self._numbered(opcode, kind, (opcode, type, *numbers))
+
+    def _numbered(self, opcode: int, kind: Kind, key: tuple[int, ...]) -> Id:
+        """The result of an instruction: its opcode, its type, and its operands' numbers."""
         # As ``known``, without a call: most of the time of a kernel's text is spent here.
         for scope in reversed(self._scopes):
             found = scope.get(key)
@@ -107,7 +115,7 @@ class Builder:
                 break
         else:
             found = Id(self, self.declarations.fresh(), kind)
-            self._body += (opcode | len(key) + 1 << 16, type, found.number, *key[2:])
+            self._body += (opcode | len(key) + 1 << 16, key[1], found.number, *key[2:])
             if opcode in _ROUNDED and not self.contracts:
                 self.declarations.decorate(found.number, Decoration.NoContraction)
             self._scopes[-1][key] = found
@@ -135,14 +143,13 @@ class Builder:
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """An instruction of two operands, computed here where they are known."""
-        if left.value is None and right.value is None:
-            return self._emit(opcode, self.declarations.type(kind), kind, left, right)
-        found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
-        if isinstance(found, int):
-            return self.constant_bits(kind, found)
-        if found is not None:
-            return left if found is Operands.LEFT else right
-        return self.emit(opcode, kind, left, right)
+        if left.value is not None or right.value is not None:
+            found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
+            if isinstance(found, int):
+                return self.constant_bits(kind, found)
+            if found is not None:
+                return left if found is Operands.LEFT else right
+        return self._numbered(opcode, kind, (opcode, self.declarations.type(kind), left.number, right.number))
 
     def shuffled(self, value: Id, lane: Id) -> Id:
         """What another invocation of the subgroup, all of which are here, has for a value."""

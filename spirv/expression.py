@@ -94,9 +94,15 @@ class Id:
         raise TypeError("an expression has no truth value before the shader runs")
 
     def _binary(self, other: Operand, opcodes: dict[str, int], kind: Kind | None = None, swap: bool = False) -> Id:
-        right = other if isinstance(other, Id) else self.builder.constant(self.kind, other)
+        mine = self.kind
+        if isinstance(other, Id):
+            right = other
+        elif mine is U32 and type(other) is int:
+            right = self.builder.word(other)
+        else:
+            right = self.builder.constant(mine, other)
         left, right = (right, self) if swap else (self, right)
-        return self.builder.binary(opcodes[self.kind.letter], self.kind if kind is None else kind, left, right)
+        return self.builder.binary(opcodes[mine.letter], kind or mine, left, right)
 
     def __add__(self, other: Operand) -> Id:
         return self._binary(other, _ADD)

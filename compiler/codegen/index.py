@@ -12,8 +12,8 @@ from .lengths import KernelBuilder
 class Index:
     """A place in a tensor.
 
-    What is not given is computed when it is asked for: again each time, since it may be asked for in blocks that do not
-    dominate each other. The builder knows what it has.
+    What is not given is computed when it is asked for, since it may be asked for in blocks that do not dominate each
+    other. The builder knows what it has.
 
     Args:
         builder: of the kernel.
@@ -62,10 +62,14 @@ class Index:
         """Number in row-major order."""
         if self._linear is not None:
             return self._linear
-        found = self.builder.word(0)
-        for part, length in zip(self.parts, self.shape, strict=True):
-            if length != 1:
-                found = found * self.builder.word(length) + part
+        key = self.shape, self.key
+        found: Id | None = self.builder.known(key)
+        if found is None:
+            found = self.builder.word(0)
+            for part, length in zip(self.parts, self.shape, strict=True):
+                if length != 1:
+                    found = found * self.builder.word(length) + part
+            self.builder.keep(key, found)
         return found
 
     def reshaped(self, shape: Sequence[Dim]) -> Index:
