@@ -11,9 +11,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from ...records import dataclass
 from ...status import InvalidArgumentError, close_to
 
 _MAX_SHOWN: Final = 100
@@ -33,8 +32,7 @@ class TokenKind(enum.Enum):
     END = enum.auto()  # of the line
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token and its place."""
 
     kind: TokenKind
@@ -77,9 +75,10 @@ _PATTERNS: Final = (
     (TokenKind.WORD, r"[A-Za-z_.][A-Za-z0-9_$.]*"),
     (TokenKind.PUNCTUATION, r"->|[()\[\]{},:=?]"),
 )
-_TOKEN: Final = re.compile("|".join(f"(?P<{kind.name}>{pattern})" for kind, pattern in _PATTERNS), re.ASCII)
-_TYPE_NAME: Final = re.compile(r"![A-Za-z0-9_$.*]+", re.ASCII)
 _SPACE: Final = re.compile(r"[ \t\r\v\f]*")
+_TOKEN: Final = re.compile(f"{_SPACE.pattern}(?:{'|'.join(f'({pattern})' for _, pattern in _PATTERNS)})", re.ASCII)
+_KINDS: Final = tuple(kind for kind, _ in _PATTERNS)
+_TYPE_NAME: Final = re.compile(r"![A-Za-z0-9_$.*]+", re.ASCII)
 _BEFORE_COMMENT: Final = re.compile(r'(?:[^"#/]+|"[^"]*(?:"|\Z)|/(?!/))*')
 _LISTING_PREFIX: Final = re.compile(r"[ \t\r\v\f]*\[[^\]]*\]")
 
@@ -118,21 +117,19 @@ class SourceText:
         position = prefix.end() if prefix else 0
         length = len(line)
         while True:
-            space = _SPACE.match(line, position)
-            position = space.end() if space else position
-            if position >= length or line[position] == "#" or line.startswith("//", position):
-                tokens.append(Token(TokenKind.END, "", number, position))
-                return tokens
-            if line[position] == "!":
-                end = self._type_end(number, line, position)
-                kind = TokenKind.TYPE
+            match = _TOKEN.match(line, position)
+            if match is not None and match.lastindex is not None:
+                kind, start, end = _KINDS[match.lastindex - 1], match.start(match.lastindex), match.end()
             else:
-                match = _TOKEN.match(line, position)
-                if match is None or match.lastgroup is None:
-                    raise self._unexpected(number, line, position)
-                end = match.end()
-                kind = TokenKind[match.lastgroup]
-            tokens.append(Token(kind, line[position:end], number, position))
+                space = _SPACE.match(line, position)
+                start = space.end() if space else position
+                if start >= length or line[start] == "#" or line.startswith("//", start):
+                    tokens.append(Token(TokenKind.END, "", number, start))
+                    return tokens
+                if line[start] != "!":
+                    raise self._unexpected(number, line, start)
+                kind, end = TokenKind.TYPE, self._type_end(number, line, start)
+            tokens.append(Token(kind, line[start:end], number, start))
             position = end
             if kind is TokenKind.PUNCTUATION and line[position - 1] == "=" and tokens[0].text == "vm.rodata":
                 # Bytes in hexadecimal are not tokens: the parser takes the rest of the line.
