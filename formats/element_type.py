@@ -10,10 +10,9 @@ import enum
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -142,7 +141,8 @@ class ElementType(enum.IntEnum):
         bfloat16, the 8-bit floats and the 4-bit integers are ml_dtypes' (the 4-bit ones take a byte an element in
         NumPy); opaque elements are ``void`` of their size.
         """
-        return _dtypes().get(self)
+        found = _plain_dtypes().get(self)
+        return _dtypes().get(self) if found is None else found
 
     @property
     def is_opaque(self) -> bool:
@@ -199,12 +199,14 @@ class ElementType(enum.IntEnum):
             InvalidArgumentError: no element type holds that dtype, or it has foreign byte order.
         """
         try:
-            wanted = np.dtype(dtype)
+            wanted = dtype_of(dtype)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"expected a NumPy dtype, got {shown(dtype)}: {shorten(str(error))}") from None
-        found = _by_dtype().get(wanted)
+        found = _by_dtype(_plain_dtypes).get(wanted)
         if found is None:
-            known = ", ".join(str(known) for known in _by_dtype())
+            found = _by_dtype(_dtypes).get(wanted)
+        if found is None:
+            known = ", ".join(str(known) for known in _by_dtype(_dtypes))
             hint = "; convert it to native byte order first" if not wanted.isnative else ""
             raise InvalidArgumentError(f"expected one of the dtypes {known}, got {shorten(str(wanted))}{hint}")
         return found
@@ -281,42 +283,67 @@ def _names() -> dict[str, ElementType]:
     return names
 
 
+def dtype_of(given: npt.DTypeLike) -> np.dtype[np.generic]:
+    """The dtype that NumPy takes something for; the names of ml_dtypes' are known too.
+
+    Raises:
+        TypeError, ValueError: as ``numpy.dtype``.
+    """
+    try:
+        return np.dtype(given)
+    except TypeError:
+        import ml_dtypes  # noqa: F401  here: programs start sooner without; with it NumPy knows the names
+
+        return np.dtype(given)
+
+
 @functools.cache
-def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
+def _plain_dtypes() -> dict[ElementType, np.dtype[np.generic]]:
+    """NumPy's own."""
     kinds: dict[ElementType, npt.DTypeLike] = {
         ElementType.OPAQUE_8: "V1",
         ElementType.OPAQUE_16: "V2",
         ElementType.OPAQUE_32: "V4",
         ElementType.OPAQUE_64: "V8",
         ElementType.BOOL_8: np.bool_,
-        ElementType.INT_4: ml_dtypes.int4,
-        ElementType.SINT_4: ml_dtypes.int4,
-        ElementType.UINT_4: ml_dtypes.uint4,
         ElementType.FLOAT_16: np.float16,
         ElementType.FLOAT_32: np.float32,
         ElementType.FLOAT_64: np.float64,
-        ElementType.BFLOAT_16: ml_dtypes.bfloat16,
         ElementType.COMPLEX_FLOAT_64: np.complex64,
         ElementType.COMPLEX_FLOAT_128: np.complex128,
-        ElementType.FLOAT_8_E5M2: ml_dtypes.float8_e5m2,
-        ElementType.FLOAT_8_E4M3_FN: ml_dtypes.float8_e4m3fn,
-        ElementType.FLOAT_8_E5M2_FNUZ: ml_dtypes.float8_e5m2fnuz,
-        ElementType.FLOAT_8_E4M3_FNUZ: ml_dtypes.float8_e4m3fnuz,
     }
     for bits in (8, 16, 32, 64):
         kinds[ElementType[f"INT_{bits}"]] = f"i{bits // 8}"
         kinds[ElementType[f"SINT_{bits}"]] = f"i{bits // 8}"
         kinds[ElementType[f"UINT_{bits}"]] = f"u{bits // 8}"
-    # ml_dtypes has this one only from 0.5 on.
-    if hasattr(ml_dtypes, "float8_e8m0fnu"):
-        kinds[ElementType.FLOAT_8_E8M0_FNU] = ml_dtypes.float8_e8m0fnu
     return {member: np.dtype(kind) for member, kind in kinds.items()}
 
 
 @functools.cache
-def _by_dtype() -> dict[np.dtype[np.generic], ElementType]:
+def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
+    """All."""
+    import ml_dtypes  # here: programs start sooner without
+
+    kinds: dict[ElementType, npt.DTypeLike] = {
+        ElementType.INT_4: ml_dtypes.int4,
+        ElementType.SINT_4: ml_dtypes.int4,
+        ElementType.UINT_4: ml_dtypes.uint4,
+        ElementType.BFLOAT_16: ml_dtypes.bfloat16,
+        ElementType.FLOAT_8_E5M2: ml_dtypes.float8_e5m2,
+        ElementType.FLOAT_8_E4M3_FN: ml_dtypes.float8_e4m3fn,
+        ElementType.FLOAT_8_E5M2_FNUZ: ml_dtypes.float8_e5m2fnuz,
+        ElementType.FLOAT_8_E4M3_FNUZ: ml_dtypes.float8_e4m3fnuz,
+    }
+    # ml_dtypes has this one only from 0.5 on.
+    if hasattr(ml_dtypes, "float8_e8m0fnu"):
+        kinds[ElementType.FLOAT_8_E8M0_FNU] = ml_dtypes.float8_e8m0fnu
+    return _plain_dtypes() | {member: np.dtype(kind) for member, kind in kinds.items()}
+
+
+@functools.cache
+def _by_dtype(dtypes: Callable[[], dict[ElementType, np.dtype[np.generic]]]) -> dict[np.dtype[np.generic], ElementType]:
     by_dtype: dict[np.dtype[np.generic], ElementType] = {}
-    for member, dtype in _dtypes().items():
+    for member, dtype in dtypes().items():
         # A signed type shares its dtype with the signless one, which is declared before it and wins.
         by_dtype.setdefault(dtype, member)
     return by_dtype

@@ -199,7 +199,7 @@ class Device(ArrayDevice):
             dtype: convert to this dtype on the host first.
         """
         if isinstance(a, DeviceArray):
-            if a.device is self and (dtype is None or a.dtype == np.dtype(dtype)):
+            if a.device is self and (dtype is None or a.dtype == check_dtype(dtype)):
                 return a
             a = a.numpy()
         return array_of(self, a, dtype)

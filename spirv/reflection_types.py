@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-import ml_dtypes
 import numpy as np
 
 from ..records import dataclass
@@ -15,11 +15,16 @@ from ..status import InvalidArgumentError, NotFoundError, shown
 ScalarKind = Literal["float", "int", "uint", "bool"]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
-_ENCODED_FLOATS: Final[dict[str, np.dtype]] = {
-    "bfloat16": np.dtype(ml_dtypes.bfloat16),
-    "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
-}
+
+@functools.cache
+def _encoded_floats() -> dict[str, np.dtype]:
+    import ml_dtypes  # here: programs start sooner without
+
+    return {
+        "bfloat16": np.dtype(ml_dtypes.bfloat16),
+        "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+        "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class ScalarType(_Plain):
     def dtype(self) -> np.dtype | None:
         """The NumPy dtype of one such scalar, or ``None`` for ``bool`` and formats NumPy has no dtype for."""
         if self.encoding:
-            return _ENCODED_FLOATS.get(self.encoding)
+            return _encoded_floats().get(self.encoding)
         if self.kind == "bool" or self.bits not in ((16, 32, 64) if self.kind == "float" else (8, 16, 32, 64)):
             return None
         return np.dtype(f"{self.kind}{self.bits}")

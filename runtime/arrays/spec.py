@@ -11,6 +11,7 @@ from typing import Final, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...formats.element_type import dtype_of
 from ...status import InvalidArgumentError, UnimplementedError
 
 Index: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
@@ -68,7 +69,7 @@ def check_shape(shape: SupportsIndex | Sequence[int], *, allow_unknown: bool = F
 def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     """A dtype whose elements are plain bytes, or InvalidArgumentError."""
     try:
-        found: np.dtype[np.generic] = np.dtype(dtype)
+        found = dtype_of(dtype)
     except TypeError as error:
         raise InvalidArgumentError(f"not a dtype: {dtype!r} ({error})") from None
     if found.subdtype is not None:

@@ -245,7 +245,7 @@ class DeviceImage(Closing):
         check_plain(self.format, "numpy")
         if out is None:
             return as_dtype(self.texels(), self.format, self.dtype if dtype is None else check_dtype(dtype))
-        if dtype is not None and np.dtype(dtype) != getattr(out, "dtype", None):
+        if dtype is not None and check_dtype(dtype) != getattr(out, "dtype", None):
             raise InvalidArgumentError(f"numpy: out has dtype {getattr(out, 'dtype', None)}, not {dtype}")
         check_out(out, self.shape, getattr(out, "dtype", self.dtype), "out")
         out[...] = as_dtype(self.texels(), self.format, out.dtype)

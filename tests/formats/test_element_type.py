@@ -1,6 +1,8 @@
 """Element types: codes against IREE's Python bindings, dtypes and packing against NumPy and ml_dtypes."""
 
 import math
+import subprocess
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -164,3 +166,15 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
     except PumiceError:
         return
     assert parse_shape_and_type(format_shape_and_type(shape, member)) == (shape, member)
+
+
+def test_names_of_ml_dtypes_are_known_before_it_is_imported() -> None:
+    code = """
+import sys
+from pumice.formats.element_type import ElementType, dtype_of
+assert ElementType.FLOAT_32.dtype == ElementType.from_dtype("f4").dtype and "ml_dtypes" not in sys.modules
+assert dtype_of("float8_e5m2").itemsize == 1
+assert ElementType.from_dtype("bfloat16") is ElementType.BFLOAT_16
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr

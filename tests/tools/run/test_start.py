@@ -23,6 +23,7 @@ HEAVY = {
     "ctypes.util",
     "hashlib",
     "importlib.metadata",
+    "ml_dtypes",
     "platformdirs",
     "pumice.compiler.pipeline",
     "pumice.compiler.ir",
