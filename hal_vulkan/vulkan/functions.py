@@ -74,16 +74,24 @@ def _structure_types() -> dict[str, int]:
     return {name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower(): value for name, value in types}
 
 
+@functools.cache
+def _layout(struct_name: str) -> tuple[CData, dict[str, Any], int | None]:
+    """The type of pointers to a structure, its fields by name, and its ``sType`` if it has one."""
+    declared = dict(ffi.typeof(struct_name).fields)
+    known = _structure_types()[struct_name.removeprefix("Vk").lower()] if "sType" in declared else None
+    return ffi.typeof(struct_name + " *"), declared, known
+
+
 def new(struct_name: str, **fields: Any) -> CData:
     """A zeroed Vulkan structure with ``sType`` set (where it has one) and the fields given.
 
     A ``list``, ``tuple`` or ``bytes`` for a pointer field becomes an array that lives as long as the
     structure, and so does every structure passed by pointer. For cold paths; hot paths keep structures.
     """
-    struct = ffi.new(struct_name + " *")
-    declared = dict(ffi.typeof(struct_name).fields)
-    if "sType" in declared:
-        struct.sType = _structure_types()[struct_name.removeprefix("Vk").lower()]
+    pointer, declared, structure_type = _layout(struct_name)
+    struct = ffi.new(pointer)
+    if structure_type is not None:
+        struct.sType = structure_type
     kept: list[Any] = []
     for name, value in fields.items():
         field_type = declared[name].type
