@@ -2,7 +2,8 @@
 
 ``python _program_worker.py SIDE PROGRAM DEVICE``; SIDE is ``pumice`` or ``iree``, which takes its own first Vulkan
 device, and PROGRAM a name of peer_programs.py. It says ``ready``, answers ``result 0`` with the elements of the first
-result, and ``call 100`` with the nanoseconds of each of 100 calls.
+result, ``call 100`` with the nanoseconds of each of 100 calls, and ``driver 100``, if it is pumice, with those of what
+the driver has to do for a call.
 """
 
 from __future__ import annotations
@@ -13,14 +14,22 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from peer_programs import PROGRAMS, Program, compiled
 
+if TYPE_CHECKING:  # the peer's side does without
+    from pumice import Device
+
 
 def pumice_call(stack: ExitStack, program: Program, uri: str) -> Callable[[], Any]:
     """A call on device arrays that are there already."""
+    return pumice_program(stack, program, uri)[0]
+
+
+def pumice_program(stack: ExitStack, program: Program, uri: str) -> tuple[Callable[[], Any], Device]:
+    """The same, with its device."""
     import pumice
 
     device = stack.enter_context(pumice.open_device(uri))
@@ -28,7 +37,38 @@ def pumice_call(stack: ExitStack, program: Program, uri: str) -> Callable[[], An
     module = session.load(compiled(program))
     function = session.lookup(f"{module.name}.{program.function}")
     arrays = [device.asarray(array) for array in program.arrays()]
-    return lambda: function(*arrays)
+    return lambda: function(*arrays), device
+
+
+def driver_alone(call: Callable[[], Any], device: Device) -> Callable[[], None]:
+    """Submits again what a call submits, by bare native calls, and waits after each: what no runtime can save."""
+    from pumice.hal_vulkan.vulkan.functions import NULL, chain, ffi, new
+
+    fn, queue = device.vulkan.fn, device.vulkan.compute_queue
+    real: Callable[..., int] = fn.vkQueueSubmit
+    handles: list[Any] = []
+
+    def noting(queue: Any, count: int, info: Any, fence: Any) -> int:
+        handles.extend(info.pCommandBuffers[index] for index in range(info.commandBufferCount))
+        return real(queue, count, info, fence)
+
+    fn.vkQueueSubmit = noting
+    call()
+    fn.vkQueueSubmit = real
+    semaphores = [device.vulkan.create_semaphore().handle]
+    payload = ffi.new("uint64_t[1]")
+    timeline = new("VkTimelineSemaphoreSubmitInfo", signalSemaphoreValueCount=1, pSignalSemaphoreValues=payload)
+    wait = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=semaphores, pValues=payload)
+    counts = {"commandBufferCount": 1, "signalSemaphoreCount": 1, "pSignalSemaphores": semaphores}
+    submits = [chain(new("VkSubmitInfo", **counts, pCommandBuffers=[handle]), timeline) for handle in handles]
+
+    def run() -> None:
+        for submit in submits:
+            payload[0] += 1
+            real(queue.handle, 1, submit, NULL)
+            fn.vkWaitSemaphores(device.vulkan.handle, wait, 10**10)
+
+    return run
 
 
 def peer_elements(array: Any) -> np.ndarray:
@@ -67,8 +107,16 @@ def main(side: str, name: str, uri: str) -> None:
     """The command line."""
     program = PROGRAMS[name]
     with ExitStack() as stack:
-        call = pumice_call(stack, program, uri) if side == "pumice" else peer_call(program)
-        call()
+        calls: dict[str, Callable[[], Any]] = {}
+        if side == "pumice":
+            call, device = pumice_program(stack, program, uri)
+            for _ in range(100):  # until memory and recordings come again
+                call()
+            calls["driver"] = driver_alone(call, device)
+        else:
+            call = peer_call(program)
+            call()
+        calls["call"] = call
         print("ready", flush=True)
         gc.collect()
         gc.freeze()
@@ -79,10 +127,11 @@ def main(side: str, name: str, uri: str) -> None:
                 first = result[0] if isinstance(result, (tuple, list)) else result
                 print(*(first.numpy() if side == "pumice" else peer_elements(first)).ravel(), flush=True)
                 continue
+            timed = calls[command]
             clock, times = time.perf_counter_ns, [0] * int(count)
             for index in range(len(times)):
                 begin = clock()
-                call()
+                timed()
                 times[index] = clock() - begin
             print(*times, flush=True)
         if side == "iree":

@@ -6,6 +6,9 @@ threads of the peer's runtime spin while it is idle. ``--cpu 0`` keeps both on o
 with ``iree-benchmark-module``, IREE's own benchmark driver. The last row is a process from its start to its first
 result, beside ``iree-run-module``.
 
+The rows "driver alone" are what no runtime can save: the submissions of a call made again by bare native calls, and a
+wait after each.
+
 The ratio of the first kind is the median over the rounds of (median of pumice's block / median of the peer's), with a
 95 % interval; that of the others is the ratio of the medians. Wake-ups of threads cost from 5 to 250 µs from one hour
 to the next, and both sides wait for them: run ``submit_wait.py`` beside it to see which it was.
@@ -35,11 +38,12 @@ from timed_process import TimedProcess, Times, ratio
 TARGETS = {"simple_mul": 0.6, "collatz": 0.5, "mnist_like": 1.0, "lstm_like": 1.0, **dict.fromkeys(WHOLE_PROGRAMS, 0.9)}
 WORKER = Path(__file__).with_name("_program_worker.py")
 WARM_UP = 3
+DRIVER = "driver alone"
 
 
 def beside_peer(name: str, uri: str, samples: int, rounds: int) -> tuple[dict[str, list[float]], tuple[float, ...]]:
     """Seconds a call of each side, in processes of their own and in turn; the ratio and its 95 % interval."""
-    blocks: dict[str, list[Times]] = {"pumice": [], "iree.runtime": []}
+    blocks: dict[str, list[Times]] = {"pumice": [], "iree.runtime": [], DRIVER: []}
     sides: dict[str, TimedProcess] = {}
     with ExitStack() as stack:
         for side, word in (("pumice", "pumice"), ("iree.runtime", "iree")):
@@ -56,9 +60,11 @@ def beside_peer(name: str, uri: str, samples: int, rounds: int) -> tuple[dict[st
         for _ in range(rounds):
             for side in random.sample(list(sides), len(sides)):
                 sides[side].resume()
-                times = sides[side].ask("call", WARM_UP + max(3, samples // rounds))
+                count = WARM_UP + max(3, samples // rounds)
+                blocks[side].append(np.array(sides[side].ask("call", count)[WARM_UP:]) * 1e-9)
+                if side == "pumice":
+                    blocks[DRIVER].append(np.array(sides[side].ask("driver", count)[WARM_UP:]) * 1e-9)
                 sides[side].pause()
-                blocks[side].append(np.array(times[WARM_UP:]) * 1e-9)
     raw = {side: [float(each) for block in taken for each in block] for side, taken in blocks.items()}
     return raw, ratio(blocks["pumice"], blocks["iree.runtime"])
 
@@ -171,8 +177,9 @@ def show(raw: dict[str, dict[str, list[float]]], ratios: dict[str, tuple[float, 
         for side, values in times.items():
             cells = [case if side == "pumice" else "", side, f"{medians[side] * 1e6:,.1f}", f"{min(values) * 1e6:,.1f}"]
             if side != "pumice":
-                middle, *interval = ratios.get(case, (medians["pumice"] / medians[side],))
-                target = TARGETS.get(case)
+                is_peer = side != DRIVER
+                middle, *interval = (ratios.get(case) if is_peer else None) or (medians["pumice"] / medians[side],)
+                target = TARGETS.get(case) if is_peer else None
                 missed = missed or (target is not None and middle > target)
                 cells += [f"{middle:.3f}", " to ".join(f"{bound:.2f}" for bound in interval)]
                 cells += [f"{min(times['pumice']) / min(values):.3f}", "" if target is None else f"≤ {target}"]

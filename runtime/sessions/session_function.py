@@ -133,7 +133,7 @@ class SessionFunction(BoundFunction):
             return self._results(self._invoke_async(values, timeout, wait, signal))
         if wait is not None or signal is not None:
             self._check_fences(wait, signal)
-        result = context.invoke(self._function, values, timeout=timeout)
+        result = context.invoke(self._function, values, timeout=timeout, blocks=True)
         if self._single is not None:
             return self._single(result)
         return self._results(result)

@@ -252,7 +252,9 @@ class Context(Closing):
             stack.enter_native(function.full_name, function.native, arguments)
         return stack
 
-    def invoke(self, function: Function, arguments: tuple[Any, ...], *, timeout: float | None = None) -> Any:
+    def invoke(
+        self, function: Function, arguments: tuple[Any, ...], *, timeout: float | None = None, blocks: bool = False
+    ) -> Any:
         """Calls a function and waits until it is done.
 
         Args:
@@ -260,6 +262,7 @@ class Context(Closing):
             arguments: one a calling-convention element: ints, floats, references; not checked.
             timeout: seconds for the whole call, waits included; ``None`` is no limit. One that is not positive has
                 passed already: the call ends where it first loops or waits.
+            blocks: whether native functions may block, if nobody looks at the call's waits and there is no timeout.
 
         Returns:
             ``None``, the result, or a tuple of several.
@@ -276,6 +279,7 @@ class Context(Closing):
         try:
             stack = self.stack_for(function, arguments)
             if timeout is None and not deadlines:
+                stack.blocks = blocks
                 try:
                     while not stack.step():
                         wait = stack.wait_frame

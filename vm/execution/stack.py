@@ -21,7 +21,7 @@ from ..native import calls as native_calls
 from ..translation import float_numerics, numerics
 from ..types import buffer, elements, siphash
 from ..types import list as list_
-from ..wait.frame import Wait, WaitFrame
+from ..wait.frame import Wait, WaitFrame, step_mode
 from . import left_frames, namespace
 from .bytecode_module import Translation, translated_function
 from .frame import Frame, NativeFrame
@@ -43,13 +43,15 @@ class Stack:
         frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
         results: of the outermost function: ``None``, a value, or a tuple of several. Valid once done.
         max_depth: most frames at once.
+        blocks: whether native functions may block while it is stepped (vm/wait/frame.py).
     """
 
-    __slots__ = ("_handed", "frames", "max_depth", "results")
+    __slots__ = ("_handed", "blocks", "frames", "max_depth", "results")
 
     def __init__(self, max_depth: int = DEFAULT_MAX_DEPTH) -> None:
         self.frames: list[Frame | NativeFrame | WaitFrame] = []
         self.max_depth = max_depth
+        self.blocks = False
         self.results: Any = None
         self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry
 
@@ -81,6 +83,7 @@ class Stack:
             raise FailedPreconditionError("the invocation is done, failed or was aborted: there is nothing to step")
         if type(frames[-1]) is WaitFrame and not frames[-1].done:
             raise FailedPreconditionError("the invocation waits; perform its wait before the next step")
+        before, step_mode.blocks = step_mode.blocks, self.blocks
         try:
             return self._run(frames)
         except BaseException as error:
@@ -89,6 +92,8 @@ class Stack:
             if located is error:
                 raise
             raise located from error
+        finally:
+            step_mode.blocks = before
 
     def _run(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
         handed = self._handed

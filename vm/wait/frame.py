@@ -10,11 +10,24 @@ Thread rule: that of the invocation: any thread, one at a time.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...status import InvalidArgumentError, PumiceError
 from .source import Waitable
+
+
+class StepMode(threading.local):
+    """Whether native functions of the invocation that this thread steps may block instead of returning a ``Wait``.
+
+    It saves suspending and resuming, and is for waits without a deadline of calls that nothing else can end.
+    """
+
+    blocks: bool = False
+
+
+step_mode: Final = StepMode()
 
 
 class Wait:

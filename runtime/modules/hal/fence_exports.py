@@ -10,7 +10,7 @@ from ....hal.programs.device_context import DeviceTable
 from ....hal.programs.fence import HalFence, check_fence, fail_with, join, status_of
 from ....status import DeadlineExceededError, PumiceError, StatusCode
 from ....vm.native.module import export
-from ....vm.wait.frame import Wait
+from ....vm.wait.frame import Wait, step_mode
 
 _DEADLINE_EXCEEDED: Final = int(StatusCode.DEADLINE_EXCEEDED)
 
@@ -70,6 +70,9 @@ class FenceExports(DeviceTable):
         if not timeout:
             reached = [fence.query() for fence in pending]  # all of them: any may have failed
             return 0 if all(reached) else _DEADLINE_EXCEEDED
+        if timeout == -1 and step_mode.blocks and len(pending) == 1:
+            pending[0].wait_until()
+            return 0
         deadline = None if timeout == -1 else time.monotonic() + (timeout & 0xFFFFFFFF) / 1000
         return Wait(pending, deadline=deadline, resume=_awaited)
 

@@ -25,8 +25,11 @@ from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.execution.module_state import ModuleState
+from pumice.vm.invocation.stages import begin_invoke, end_invoke
+from pumice.vm.invocation.state import InvokeState
 from pumice.vm.native.module import NativeModule, export
 from pumice.vm.types.buffer import VmBuffer
+from pumice.vm.wait.frame import step_mode
 
 
 def module(text: str) -> BytecodeModule:
@@ -231,6 +234,31 @@ def test_names_may_have_dots() -> None:
         assert (call(context, "a.b.c.d"), call(context, "a.b.e")) == (9, 8)
         with pytest.raises(NotFoundError, match="module 'a' has no function 'b.c.e'"):
             context.lookup("a.b.c.e")
+
+
+def test_native_functions_may_block_only_where_the_call_says_so() -> None:
+    seen: list[bool] = []
+
+    def probe() -> int:
+        seen.append(step_mode.blocks)
+        return 0
+
+    def outer() -> int:
+        probe()
+        call(inner, "host.probe", timeout=None)  # a call within that waits may look at
+        state = InvokeState()
+        begin_invoke(state, inner, inner.lookup("host.probe"), ())
+        end_invoke(state)
+        return probe()
+
+    with Context([host({("probe", "0v_i"): probe})]) as inner, Context([host({("outer", "0v_i"): outer})]) as context:
+        function = context.lookup("host.outer")
+        for timeout, blocks in ((None, True), (None, False), (60, True)):
+            seen.clear()
+            context.invoke(function, (), timeout=timeout, blocks=blocks)
+            may = blocks and timeout is None
+            assert seen == [may, False, False, may]
+        assert not step_mode.blocks
 
 
 # -- state -------------------------------------------------------------------------------------------
