@@ -146,12 +146,12 @@ class ContractionGrid:
                 elif length % unit:
                     start = (start < length - tile).select(start, length - tile)
                 numbers = [start + each for each in range(tile)]
-                if isinstance(length, Size):
+                if isinstance(length, Size) and self._is_written_once(shader.region):
                     is_there.append([each < builder.word(length) for each in numbers])
+                elif start is not wanted:
+                    is_there.append([each >= wanted for each in numbers])
                 else:
-                    is_there.append(
-                        [each >= wanted if start is not wanted else builder.boolean(True) for each in numbers]
-                    )
+                    is_there.append([builder.boolean(True)] * tile)
                 sides.append(numbers)
                 firsts.append(first)
             rows, columns = sides
@@ -180,13 +180,18 @@ class ContractionGrid:
                 place[axis] = part
         return Index(builder, self._shape, place)
 
+    def _is_written_once(self, region: KernelRegion) -> bool:
+        """Whether no element is written twice, with the same bits: one that is read there, or shares a word."""
+        return bool(region.in_place) or storage_bits(scalar_of(region.results[0])) < 32
+
     def _store(
         self, shader: Shader, tile: Sequence[Sequence[Index]], rows: Sequence[Id], columns: Sequence[Id]
     ) -> None:
         """Writes the rows and columns of a tile that no other invocation writes."""
         (result,) = shader.region.results
         lanes = max(32 // storage_bits(scalar_of(result)), 1)
-        step = len(columns) if all(each.value for each in columns) else lanes
+        are_neighbours = not isinstance(self.lengths.columns, Size) and all(each.value for each in columns)
+        step = len(columns) if are_neighbours else lanes
         for row, is_row in zip(tile, rows, strict=True):
             for first in range(0, len(row), step):
                 indices = row[first : first + step]

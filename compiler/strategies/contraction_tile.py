@@ -18,6 +18,7 @@ from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader, access_bits
 from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
+from ..codegen.wide_integers import Pair
 from ..ir.operation import Operation
 from ..ir.sizes import product
 from .contraction_grid import (
@@ -31,7 +32,7 @@ from .contraction_grid import (
     products_in,
     words_around,
 )
-from .joining import subgroup_of
+from .joining import of_words, subgroup_of, words_of
 from .strategy import LOAD, Strategy, number_of
 
 _MIN_RUN: Final = 16
@@ -228,7 +229,7 @@ def _factors(
                     mine.append((there & inside, index))
                 given = as_id(products.factors(side, mine))
                 numbers = range(min(along.lanes, units - first))
-                found += [frame.builder.shuffled(given, frame.word(number)) for number in numbers]
+                found += [_shuffled(frame, given, frame.word(number)) for number in numbers]
             shared.append([found])
     else:
         places = [
@@ -248,3 +249,11 @@ def _factors(
         ]
         for row in range(len(tile))
     ]
+
+
+def _shuffled(frame: Frame, value: Id, lane: Id) -> Scalar:
+    """The value of an invocation of the subgroup; that of a pair of words by its words."""
+    if not isinstance(value, Pair):
+        return frame.builder.shuffled(value, lane)
+    words = [frame.builder.shuffled(word, lane) for word in words_of(frame.scalars, [value])]
+    return of_words(frame.scalars, [value], words)[0]

@@ -68,6 +68,7 @@ CASES = {
     "halves, odd": contraction("19x40xf16", "40x21xf16", "19x21xf16", PLAIN),
     "wide sums": contraction("19x40xbf16", "40x22xbf16", "19x22xf32", PLAIN),
     "bytes": contraction("19x40xi8", "40x24xi8", "19x24xi32", PLAIN),
+    "long integers": contraction("19x40xi64", "40x22xi64", "19x22xi64", PLAIN),
     "doubles": contraction("19x40xf64", "40x22xf64", "19x22xf64", PLAIN),
     "3x3": convolution("2x9x10x5", "3x3x5x7", "2x9x10x7", "pad = [[1, 1], [1, 1]]"),
     "strided": convolution("1x9x12x4", "3x2x4x8", "1x4x6x8", "stride = [2, 2]"),
@@ -93,12 +94,13 @@ STRATEGIES: dict[Strategy, set[str]] = {
         "halves, odd",
         "3x3",
         "doubles",
+        "long integers",
         "strided",
         "dilated",
         "1x1",
         "runs and a rest",
     },
-    WorkgroupTile(4, 4, 2, 1, 4): {*VECTORS, *SHARING, "halves, odd", "doubles", "3x3"},
+    WorkgroupTile(4, 4, 2, 1, 4): {*VECTORS, *SHARING, "halves, odd", "doubles", "long integers", "3x3"},
 }
 """What each does not take: tiles larger than the result, two rows in a word, factors that are not shared."""
 
