@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -95,6 +97,25 @@ def _matvec(size: int) -> Case:
     body = Body(((size, size), "f32"), ((size,), "f32"))
     text = body.function(body.dot("%a0", "%a1", (1, 0)))
     return Case(text, body.arguments, Goal(1.0, bandwidth=0.8), 2 * size * size, np.matmul, is_library=True)
+
+
+def _layers(batch: int, widths: Sequence[int], is_open: bool = False) -> Case:
+    """Layers with tanh; open ones are for batches of any size, which is that of no layer."""
+    body = Body(((batch, widths[0]), "f32"), *((pair, "f32") for pair in itertools.pairwise(widths)))
+    x = "%a0"
+    for number in range(1, len(widths)):
+        x = body.op("tanh", body.dot(x, f"%a{number}", (1, 0)))
+
+    def layers(x: Array, *weights: Array) -> Array:
+        return functools.reduce(lambda x, weight: np.tanh(x @ weight), weights, x)
+
+    def values(rng: np.random.Generator, number: int, shape: Shape) -> Array:
+        return (rng.standard_normal(shape) / math.sqrt(shape[0] if number else 1)).astype(np.float32)
+
+    text = body.function(x)
+    text = text.replace(f"tensor<{batch}x", "tensor<?x") if is_open else text
+    flops = sum(2 * batch * one * other for one, other in itertools.pairwise(widths))
+    return Case(text, body.arguments, ANY, flops, layers, values, tolerance=1e-3)
 
 
 def _attention(heads: int, length: int, width: int) -> Case:
@@ -335,6 +356,8 @@ CASES: dict[str, Case] = {
         for type in ("f32", "f16")
         for size in (256, 512, 1024, 2048)
     },
+    "layers 500x512": _layers(500, (512, 1024, 512, 256)),
+    "layers ?x512": _layers(500, (512, 1024, 512, 256), is_open=True),
     "attention 16x512x64": _attention(16, 512, 64),
     "conv 3x3 112x32": _convolution(112, 32, 32),
     "conv 3x3 56x64": _convolution(56, 64, 64),
