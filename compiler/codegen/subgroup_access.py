@@ -31,6 +31,9 @@ PUSHED_NUMBERS: Final = 16
 MAX_BINDINGS: Final = 8
 """Of a kernel: push constants have 128 bytes on every device."""
 
+LOAD_WORDS: Final = 32
+"""Words of the code of a vector's load, about."""
+
 _QUAD: Final = Kind("u", 32, 4)
 _PAIR: Final = Kind("u", 32, 2)
 _UMIN: Final = 38

@@ -26,6 +26,7 @@ from .shape_class import class_of
 from .shared_transpose import SharedTranspose
 from .shipped import SHIPPED
 from .strategy import MAX_WORDS, Strategy
+from .subgroup_rows import SubgroupRows
 from .subgroup_vectors import SubgroupVectors
 from .transpose_tile import TransposeTile
 from .workgroup_tile import WorkgroupTile
@@ -37,6 +38,7 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     FourierRows,
     MergeSort,
     ScatterInOrder,
+    SubgroupRows,
     Rows,
     LookBackScans,
     RowScans,

@@ -21,6 +21,7 @@ from ...spirv.shared_memory import SharedMemory
 from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel, Workload
+from ..codegen.lengths import KernelBuilder
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import Scalar, storage_bits
 from ..ir.operation import Operation, Value
@@ -74,7 +75,7 @@ class Rows(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Rows]]:
         """One: by the family's table, as far as the row's length allows."""
-        found = _rows_of(region)
+        found = spaces_in(region)
         if found is None or region.is_update:
             return
         shape, spaces = found
@@ -93,7 +94,7 @@ class Rows(Strategy):
         else:
             while invocations < workgroup and length > invocations * share and _has(length, width, 2 * invocations):
                 invocations *= 2
-            if _is_ordered(region):
+            if joins_in_order(region):
                 while length // width % invocations:
                     invocations //= 2
             unrolled = int(not _is_small(shape) and length // invocations * words <= 2 * MAX_WORDS)
@@ -101,11 +102,11 @@ class Rows(Strategy):
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the region is over rows, of which each invocation has an element at least."""
-        found = _rows_of(region)
+        found = spaces_in(region)
         if found is None or region.is_update or self.invocations & (self.invocations - 1) or not self.invocations:
             return False
         shape, spaces = found
-        length, is_ordered = shape.length, _is_ordered(region)
+        length, is_ordered = shape.length, joins_in_order(region)
         return (
             1 <= self.width <= _most_width(region, shape, spaces)
             and (is_multiple(length, self.width) or (isinstance(length, Size) and self.width & (self.width - 1) == 0))
@@ -122,28 +123,36 @@ class Rows(Strategy):
 
     def copies(self, region: KernelRegion) -> int:
         """One for each element of an invocation that is no iteration of a loop."""
-        found = _rows_of(region)
+        found = spaces_in(region)
         length = found[0].length if found is not None and self.unrolled else 0
         return self.width if isinstance(length, Size) else max(-(-length // self.invocations), self.width)
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
-        return _Writer(self, region).kernel()
+        return RowsWriter(self, region).kernel()
 
 
-class _Writer:
-    def __init__(self, parameters: Rows, region: KernelRegion) -> None:
-        found = _rows_of(region)
+class RowsWriter:
+    """Writes the kernel of a region.
+
+    Args:
+        parameters: that take the region.
+        region: over rows.
+        builder: another than one for any kernel.
+    """
+
+    def __init__(self, parameters: Rows, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
+        found = spaces_in(region)
         assert found is not None
         self._region = region
         self._shape, self._spaces = found
         self._share = parameters
         self._width = parameters.width
-        self._shader = Shader(region)
+        self._shader = Shader(region, builder)
         self._shader.load_runs()
         self._builder = self._shader.builder
         self._count = self._shape.row_count
-        self._is_ordered = _is_ordered(region)
+        self._is_ordered = joins_in_order(region)
         # As many rows, one after another, as have results that fill a word.
         narrow = [storage_bits(scalar_of(value)) for value in region.results if self._is_packed(value)]
         self._turns = 32 // min(narrow, default=32)
@@ -154,6 +163,7 @@ class _Writer:
         self._memory: tuple[SharedMemory, int] | None = None
 
     def kernel(self) -> Kernel:
+        """The kernel."""
         builder, share = self._builder, self._share
         units = quotient(self._count + (self._turns - 1), self._turns)
         groups: tuple[int, int, int] | Workload
@@ -162,7 +172,7 @@ class _Writer:
         else:
             groups = group_count(-(-units // share.rows), self._region.target)
             covered = groups[0] * groups[1] * groups[2] * share.rows
-        unit = self._shader.group(groups)
+        unit = self._unit(groups)
         if share.rows > 1:
             unit = unit * share.rows + self._local // share.invocations
         is_there = None if covered == units else unit < builder.word(units)
@@ -195,6 +205,10 @@ class _Writer:
         else:
             write()
         return self._shader.finish((share.invocations * share.rows, 1, 1), groups)
+
+    def _unit(self, groups: tuple[int, int, int] | Workload) -> Id:
+        """The number of this workgroup."""
+        return self._shader.group(groups)
 
     def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
         """Computes a row; gives the words of narrow results with its own added."""
@@ -430,7 +444,7 @@ class _Writer:
             self._builder.when(condition, run)
 
 
-def _rows_of(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | None:
+def spaces_in(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | None:
     """The rows of a region, and where its values are read."""
     operations = region.block.operations[-2::-1]
     if not operations or list(operations[0].results) != region.results:
@@ -438,7 +452,7 @@ def _rows_of(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | None
     return spaces_of(operations)
 
 
-def _is_ordered(region: KernelRegion) -> bool:
+def joins_in_order(region: KernelRegion) -> bool:
     """Whether a body joins elements in their order only."""
     return not all(is_commutative(each) for each in region.block.operations if each.name == "stablehlo.reduce")
 

@@ -7,7 +7,7 @@ what a workgroup computes: there are no bounds to check, which would be a branch
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -16,8 +16,9 @@ from ..codegen.index import Index
 from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader, group_count
 from ..codegen.scalars import storage_bits
-from ..codegen.subgroup_access import MAX_BINDINGS, PUSHED_NUMBERS, WIDTH, SubgroupBuilder
+from ..codegen.subgroup_access import LOAD_WORDS, MAX_BINDINGS, PUSHED_NUMBERS, WIDTH, SubgroupBuilder
 from ..ir.operation import Operation
+from ..ir.sizes import Dim
 from ..passes.weights import HEAVY, MOVES, words_of
 from .strategy import Strategy, elements_cost
 
@@ -32,9 +33,6 @@ VECTORS: Final = 16
 
 SUBGROUPS: Final = 8
 """Of a workgroup."""
-
-_LOAD: Final = 32
-"""Words of the code of a load, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class SubgroupVectors(Strategy):
         count = region.results[0].tensor.count
         if not region.target.whole_vectors or not isinstance(count, int) or count < MIN_ELEMENTS:
             return
-        words = sum(map(words_of, region.block.operations)) + _LOAD * len(region.block.arguments)
+        words = sum(map(words_of, region.block.operations)) + LOAD_WORDS * len(region.block.arguments)
         vectors = VECTORS
         while vectors > 1 and vectors * words > MAX_WORDS:
             vectors //= 2
@@ -74,7 +72,7 @@ class SubgroupVectors(Strategy):
             or len(values) > MAX_BINDINGS
             or len({shape_of(value) for value in results}) != 1
             or any(storage_bits(scalar_of(value)) != 32 for value in values)
-            or not all(map(_keeps_places, region.block.operations[:-1]))
+            or not all(map(keeps_places, region.block.operations[:-1]))
         ):
             return False
         count = results[0].tensor.count
@@ -114,10 +112,15 @@ class SubgroupVectors(Strategy):
         return shader.finish((self.subgroups * WIDTH, 1, 1), groups)
 
 
-def _keeps_places(operation: Operation) -> bool:
-    """Whether elements are computed of those at the same places, or of what is the same for a whole vector."""
+def keeps_places(operation: Operation, lengths: Sequence[Dim] = ()) -> bool:
+    """Whether elements are computed of those at the same places, or of what is the same for a whole vector.
+
+    Args:
+        operation: of a region.
+        lengths: of the dimensions that vectors are of; all of them where none are given.
+    """
     name = operation.name.removeprefix("stablehlo.")
     if name == "broadcast_in_dim" and operation.integers("broadcast_dimensions"):
-        (*_, last) = [length for length in shape_of(operation.result) if length != 1] or [1]
+        (*_, last) = [length for length in lengths or shape_of(operation.result) if length != 1] or [WIDTH]
         return isinstance(last, int) and last % WIDTH == 0
     return not operation.regions and name not in HEAVY and name not in MOVES - {"broadcast_in_dim", "reshape"}
