@@ -236,12 +236,9 @@ class Builder:
 
     def store_wide(self, buffer: int, first: Id, values: Sequence[Id]) -> None:
         """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their number."""
-        self._store_vector(buffer, quotient(first, len(values)), values)
-
-    def _store_vector(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
         kind = Kind("u", 32, len(values))
-        vector = self.emit(Op.CompositeConstruct, kind, *values)
-        self.write(Op.Store, self._place_of(kind, buffer, index), vector)
+        place = self._place_of(kind, buffer, quotient(first, len(values)))
+        self.write(Op.Store, place, self.emit(Op.CompositeConstruct, kind, *values))
 
     def atomic(self, opcode: int, buffer: int, index: Id, value: Id) -> Id:
         """A word of a buffer as it was before an atomic instruction such as ``AtomicIAdd`` changed it by a value."""
@@ -262,10 +259,6 @@ class Builder:
         """A vector of words, or of pairs of words, of a buffer that is read, by its number among such vectors."""
         self.loaded.add(buffer)
         return self.emit(Op.Load, kind, self._place_of(kind, buffer, index))
-
-    def store_quad(self, buffer: int, index: Id, values: Sequence[Id]) -> None:
-        """Writes four neighbouring words of a buffer, by the number of the four."""
-        self._store_vector(buffer, index, values)
 
     # -- other invocations of the workgroup ------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 WIDTH: Final = 112
@@ -38,19 +39,24 @@ def _with_comma(indent: str, part: str) -> list[str]:
     return [*lines[:-1], f"{lines[-1]},"]
 
 
-def _opening(text: str) -> int | None:
-    """The bracket that the last character closes."""
-    depth = 0
+def _code(text: str) -> Iterator[tuple[int, str]]:
+    """The characters that stand outside of quotes, with their positions."""
     quote = ""
-    stack: list[int] = []
     for position, character in enumerate(text):
         if quote:
             quote = "" if character == quote and text[position - 1] != "\\" else quote
         elif character in "\"'":
             quote = character
-        elif character in "([{":
+        else:
+            yield position, character
+
+
+def _opening(text: str) -> int | None:
+    """The bracket that the last character closes."""
+    stack: list[int] = []
+    for position, character in _code(text):
+        if character in "([{":
             stack.append(position)
-            depth += 1
         elif character in ")]}":
             found = stack.pop()
             if position == len(text) - 1:
@@ -61,15 +67,9 @@ def _opening(text: str) -> int | None:
 def _parts(text: str) -> list[str]:
     """The texts between the commas of a level."""
     parts = []
-    depth = 0
-    quote = ""
-    start = 0
-    for position, character in enumerate(text):
-        if quote:
-            quote = "" if character == quote and text[position - 1] != "\\" else quote
-        elif character in "\"'":
-            quote = character
-        elif character in "([{":
+    depth = start = 0
+    for position, character in _code(text):
+        if character in "([{":
             depth += 1
         elif character in ")]}":
             depth -= 1

@@ -47,13 +47,18 @@ _STRUCTURES: Final = frozenset(
 )
 
 
+def name_of(operation: Operation) -> str:
+    """An operation's name without the dialect."""
+    return operation.name.removeprefix("stablehlo.")
+
+
 def words_of(operation: Operation) -> int:
     """Words that an operation takes in a kernel, for one element of its result; bodies count eight times, unrolled."""
     total = sum(8 * words_of(inner) for region in operation.regions for inner in region.block.operations)
     type = _element(operation)
     if type is None:
         return total
-    name = operation.name.removeprefix("stablehlo.")
+    name = name_of(operation)
     if type.kind == "complex":
         return total + (_COMPLEX if name in _FUNCTIONS else 4 * _CHEAP)
     if type.is_integer:
@@ -64,13 +69,13 @@ def words_of(operation: Operation) -> int:
 
 def is_structure(operation: Operation) -> bool:
     """Whether the code of its operands stands within its own, as branches of it or in a loop."""
-    return operation.name.removeprefix("stablehlo.") in _STRUCTURES
+    return name_of(operation) in _STRUCTURES
 
 
 def iterations_of(operation: Operation) -> int:
     """Iterations of the loop by which an element-wise operation is computed; 0 for those that have none."""
     type = _element(operation)
-    name = operation.name.removeprefix("stablehlo.")
+    name = name_of(operation)
     if type is None or name not in ("power", "remainder"):
         return 0
     if type.is_integer:

@@ -21,10 +21,10 @@ from ..codegen.kernel import Kernel
 from ..codegen.reductions import reduced_at
 from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
-from ..ir.operation import Operation, Value
+from ..ir.operation import Value
 from ..ir.sizes import Dim, Size, is_multiple, product
 from ..passes.rows import rows_of
-from ..passes.weights import HEAVY, MOVES, words_of
+from ..passes.weights import HEAVY, MOVES, name_of, words_of
 from .strategy import Strategy, elements_cost, number_of
 
 QUAD: Final = 128
@@ -199,7 +199,7 @@ def _interleaved(region: KernelRegion) -> tuple[int, int] | None:
 def _loops_together(region: KernelRegion) -> bool:
     """Whether nothing loops, or one reduction whose results are read only where those of the region are written."""
     operations = region.block.operations[:-1]
-    heavy = [each for each in operations if _name(each) in HEAVY]
+    heavy = [each for each in operations if name_of(each) in HEAVY]
     if not heavy:
         return True
     if (
@@ -211,11 +211,7 @@ def _loops_together(region: KernelRegion) -> bool:
     shape = shape_of(region.results[0])
     here, elsewhere = set(region.results), set[Value]()
     for operation in reversed(operations):
-        is_here = here.issuperset(operation.results) and operation not in heavy and _name(operation) not in MOVES
+        is_here = here.issuperset(operation.results) and operation not in heavy and name_of(operation) not in MOVES
         for value in operation.operands:
             (here if is_here and shape_of(value) == shape else elsewhere).add(value)
     return here.issuperset(heavy[0].results) and not elsewhere.intersection(heavy[0].results)
-
-
-def _name(operation: Operation) -> str:
-    return operation.name.removeprefix("stablehlo.")

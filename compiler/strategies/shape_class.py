@@ -15,6 +15,7 @@ from ..ir.attributes import attribute_text
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size
 from ..ir.types import ShapedType
+from ..passes.weights import name_of
 
 _HEROES: Final = frozenset(
     (
@@ -30,10 +31,10 @@ _LONGEST: Final = 400
 
 def class_of(region: KernelRegion) -> str:
     """The class of a region, as text of one line."""
-    heroes = [each for each in region.block.operations if _short(each) in _HEROES]
+    heroes = [each for each in region.block.operations if name_of(each) in _HEROES]
     parts = [_described(each) for each in heroes]
     if not heroes:
-        names = sorted({_short(each) for each in region.block.operations[:-1]} - {"constant", "broadcast_in_dim"})
+        names = sorted({name_of(each) for each in region.block.operations[:-1]} - {"constant", "broadcast_in_dim"})
         parts = ["+".join(names), *(_type(value.tensor) for value in region.block.arguments)]
     results = " ".join(_type(value.tensor) for value in region.results)
     return f"{'; '.join(parts)} -> {results}"
@@ -41,14 +42,10 @@ def class_of(region: KernelRegion) -> str:
 
 def _described(operation: Operation) -> str:
     """An operation without the lengths of its tensors."""
-    words = [_short(operation), *(_type(value.tensor) for value in operation.operands)]
+    words = [name_of(operation), *(_type(value.tensor) for value in operation.operands)]
     words += (f"{name}={text}" for name, text in _attributes(operation))
-    inner = [_short(each) for each in operation.walk() if each is not operation]
+    inner = [name_of(each) for each in operation.walk() if each is not operation]
     return " ".join([*words, *(f"({'+'.join(inner)})" for _ in inner[:1])])
-
-
-def _short(operation: Operation) -> str:
-    return operation.name.removeprefix("stablehlo.")
 
 
 def _attributes(operation: Operation) -> Iterator[tuple[str, str]]:

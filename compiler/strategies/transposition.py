@@ -16,7 +16,7 @@ from ..codegen.region import KernelRegion, Shader, group_count
 from ..codegen.scalars import storage_bits
 from ..ir.operation import Operation, Value
 from ..ir.sizes import Dim, Size, number_of
-from ..passes.weights import HEAVY, MOVES
+from ..passes.weights import HEAVY, MOVES, name_of
 from .contraction_grid import Sides
 
 _Path: TypeAlias = tuple[tuple[Dim, ...], ...]
@@ -171,7 +171,7 @@ class TransposedTile:
 def transposition_in(region: KernelRegion) -> Transposition | None:
     """The transposes of a region without loops that go to its only result element by element, if there are some."""
     operations, results = region.block.operations[:-1], region.results
-    if region.is_update or len(results) != 1 or any(_name(each) in HEAVY or each.regions for each in operations):
+    if region.is_update or len(results) != 1 or any(name_of(each) in HEAVY or each.regions for each in operations):
         return None
     paths: dict[Value, _Path] = {results[0]: ()}
     found: dict[tuple[_Groups, tuple[Dim, ...]], list[tuple[Operation, _Path]]] = {}
@@ -185,7 +185,7 @@ def transposition_in(region: KernelRegion) -> Transposition | None:
             for length in value.tensor.lengths
         ):
             return None
-        name = _name(operation)
+        name = name_of(operation)
         if name == "transpose":
             groups = _groups(operation)
             if groups is not None:
@@ -232,7 +232,3 @@ def fills_words(region: KernelRegion, transposition: Transposition, columns: int
     """Whether so many columns of a tile, and the columns of the result, are whole words."""
     lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
     return columns % lanes == 0 and transposition.columns % lanes == 0
-
-
-def _name(operation: Operation) -> str:
-    return operation.name.removeprefix("stablehlo.")

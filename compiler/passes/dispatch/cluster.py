@@ -16,7 +16,7 @@ from ..direct_scatters import is_direct
 from ..rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
 from ..scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
 from ..short_transforms import follows_element_by_element
-from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, words_of
+from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, name_of, words_of
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
@@ -264,8 +264,3 @@ def inputs_of(operation: Operation) -> list[Value]:
         found.extend(value for value in inner.operands if value not in inside and not is_small(value))
         inside.update(inner.results)
     return found
-
-
-def name_of(operation: Operation) -> str:
-    """An operation's name in its dialect."""
-    return operation.name.removeprefix("stablehlo.")

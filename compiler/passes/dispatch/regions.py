@@ -20,8 +20,8 @@ from ..canonical.canonicalize import drop_unused
 from ..direct_scatters import is_direct
 from ..rows import computed_of_rows
 from ..scans import scratch_words
-from ..weights import MOVES, bits_of
-from .cluster import Cluster, is_small, name_of
+from ..weights import MOVES, bits_of, name_of
+from .cluster import Cluster, is_small
 
 MAX_REPEATED: Final = 8
 """Users of a view, at most, that have one of their own."""
