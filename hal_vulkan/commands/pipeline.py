@@ -254,9 +254,12 @@ class ComputePipeline(Closing):
                 )
                 stage.pNext = required
         info = new("VkComputePipelineCreateInfo", stage=stage, layout=self.layout, basePipelineIndex=-1)
-        handle = ffi.new("VkPipeline *")
-        result = device.fn.vkCreateComputePipelines(device.handle, cache.handle, 1, info, ffi.NULL, handle)
-        return device.made("pipeline", result, handle[0], f"creating the pipeline of {self.name}")
+        create = device.fn.vkCreateComputePipelines
+        return device.make(
+            "pipeline",
+            lambda handle: create(device.handle, cache.handle, 1, info, ffi.NULL, handle),
+            f"the pipeline of {self.name}",
+        )
 
     def bind(self, resources: Sequence[Resource | Sequence[Resource | None] | None]) -> BoundSets:
         """Binds buffers, images, samplers and texel buffers.

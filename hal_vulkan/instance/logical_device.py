@@ -199,25 +199,27 @@ class LogicalDevice(AnyDevice):
 
     def create(self, kind: str, info: CData, what: str = "") -> CData:
         """A native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end destroys."""
-        pointer, create, _ = _native_names(kind)
-        handle = ffi.new(pointer)
-        result = getattr(self.fn, create)(self.handle, info, ffi.NULL, handle)
-        return self.made(kind, result, handle[0], f"creating {what or f'a {kind}'}")
+        create = getattr(self.fn, _native_names(kind)[1])
+        return self.make(kind, lambda handle: create(self.handle, info, ffi.NULL, handle), what or f"a {kind}")
 
-    def made(self, kind: str, result: int, handle: CData, what: str) -> CData:
-        """Owns what a native call has made, and checks its result.
+    def make(self, kind: str, create: Callable[[CData], int], what: str) -> CData:
+        """Owns what a native call writes to the pointer that it is given, and checks its result.
 
         Raises:
             PumiceError: it failed, or the validation layers object to what it has made, which is destroyed again.
         """
-        if handle != ffi.NULL:
-            self.own(kind, handle)
+        handle = ffi.new(_native_names(kind)[0])
         try:
-            self.check(result, what)
+            result = create(handle)
+        finally:  # Ctrl-C during the call is raised when it has returned: what it made is there
+            if handle[0] != ffi.NULL:
+                self.own(kind, handle[0])
+        try:
+            self.check(result, f"creating {what}")
         except BaseException:
-            self.destroy(kind, handle)
+            self.destroy(kind, handle[0])
             raise
-        return handle
+        return handle[0]
 
     def own(self, kind: str, handle: CData) -> None:
         """Counts a native object and has ``close`` destroy it."""

@@ -500,6 +500,22 @@ def test_pipelines_share_layouts(device: Device) -> None:
     bound.close()
 
 
+@pytest.mark.parametrize("function", ["vkCreateComputePipelines", "vkCreateShaderModule", "vkCreatePipelineLayout"])
+def test_ctrl_c_during_a_native_call_leaves_nothing(
+    device: Device, function: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python raises it when the call has returned, and its result is lost; the fixture sees what is left."""
+    real = getattr(device.fn, function)
+
+    def interrupted(*arguments: object) -> int:
+        assert real(*arguments) == 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(device.fn, function, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        device.create_pipeline(shaders.spirv("mul"))
+
+
 def test_pipelines_made_in_many_threads(device: Device) -> None:
     executable = device.create_executable(shaders.spirv("examples/reduction"))
     made: list[ComputePipeline] = []
