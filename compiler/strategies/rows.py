@@ -158,7 +158,9 @@ class RowsWriter:
         self._turns = 32 // min(narrow, default=32)
         local = self._builder.built_in("LocalInvocationId")[0]
         self._local = local
-        self._place = local % parameters.invocations if parameters.rows > 1 else local
+        # Lanes that a workgroup does not fill must not count their loops below zero: llvmpipe waits for them.
+        is_shared = parameters.rows > 1 or isinstance(self._shape.length, Size)
+        self._place = local % parameters.invocations if is_shared else local
         self._reductions = 0
         self._memory: tuple[SharedMemory, int] | None = None
 

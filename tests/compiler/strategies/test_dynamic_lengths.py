@@ -121,6 +121,7 @@ ROWS = {
     "lengths": (centred("67x(d1)xf32", "67xf32"), Rows(64, 1, 1, 0)),
     "wide lengths": (centred("(d0)x(d1)xf32", "(d0)xf32"), Rows(8, 4, 4, 0)),
     "wide and long": (centred("(d0)x(d1+3)xf32", "(d0)xf32"), Rows(64, 1, 4, 0)),
+    "fewer invocations than lanes": (centred("(d0)x(d1)xf32", "(d0)xf32"), Rows(2, 1, 1, 0)),
     "both": (centred("(d0)x(4*d1)xf32", "(d0)xf32"), Rows(16, 4, 4, 0)),
     "halves of rows": (reduction("(d0)x64xf16", "(d0)xf16", "add", "[1]", "0.0"), Rows(4, 4, 2, 1)),
     "halves of lengths": (reduction("(d0)x(2*d1)xf16", "(d0)xf16", "maximum", "[1]", "0xFC00"), Rows(8, 2, 2, 0)),
