@@ -11,25 +11,16 @@ invocation has elements that follow each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from ...spirv.expression import Id
-from ...spirv.offsets import neighbours
-from ...spirv.shared_memory import SharedMemory
-from ..codegen.elements import scalar_of, shape_of
-from ..codegen.index import Index, split
-from ..codegen.kernel import Kernel, Workload
-from ..codegen.lengths import KernelBuilder
-from ..codegen.region import KernelRegion, Shader, access_bits, group_count
-from ..codegen.scalars import Scalar, storage_bits
-from ..ir.operation import Operation, Value
-from ..ir.sizes import Dim, Size, is_multiple, parts_at_most, quotient
-from ..passes.rows import RowShape, Space, identity_in, spaces_of
+from ..codegen.kernel import Kernel
+from ..codegen.region import KernelRegion
+from ..ir.sizes import Dim, Size, is_multiple
 from ..passes.weights import words_of
-from .joining import Join, Values, chosen, is_commutative, join_all, join_of, of_words, rounded, subgroup_of
-from .joining import words_of as words_of_values
+from .rows_region import is_small, joins_in_order, most_width_of, spaces_in, stored_bits
+from .rows_writer import RowsWriter
 from .strategy import Strategy, elements_cost
 
 SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
@@ -48,9 +39,6 @@ MAX_WORDS: Final = 1 << 14
 
 _WORKGROUP: Final = 64
 """Invocations of a workgroup of several rows."""
-
-_SMALL: Final = 1 << 10
-"""Elements below which a kernel's time is that of its dispatch: wide accesses save 2 µs of 43 on lavapipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +69,10 @@ class Rows(Strategy):
         shape, spaces = found
         share, workgroup = SHARES.get(region.target.family, SHARES["default"])
         workgroup = min(workgroup, region.target.max_workgroup_invocations)
-        width = _most_width(region, shape, spaces)
-        if _is_small(shape):
+        width = most_width_of(region, shape, spaces)
+        if is_small(shape):
             # One element at a time, or those of a word, in loops.
-            width = max([32 // bits for bits in _stored(region, spaces) if bits < 32], default=1)
+            width = max([32 // bits for bits in stored_bits(region, spaces) if bits < 32], default=1)
         words = sum(words_of(each) for each in region.block.operations)
         share = max(min(share, MAX_WORDS // words), width)
         invocations, length = 1, shape.length
@@ -97,7 +85,7 @@ class Rows(Strategy):
             if joins_in_order(region):
                 while length // width % invocations:
                     invocations //= 2
-            unrolled = int(not _is_small(shape) and length // invocations * words <= 2 * MAX_WORDS)
+            unrolled = int(not is_small(shape) and length // invocations * words <= 2 * MAX_WORDS)
         yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), width, unrolled)
 
     def takes(self, region: KernelRegion) -> bool:
@@ -108,9 +96,9 @@ class Rows(Strategy):
         shape, spaces = found
         length, is_ordered = shape.length, joins_in_order(region)
         return (
-            1 <= self.width <= _most_width(region, shape, spaces)
+            1 <= self.width <= most_width_of(region, shape, spaces)
             and (is_multiple(length, self.width) or (isinstance(length, Size) and self.width & (self.width - 1) == 0))
-            and all(self.width * bits % 32 == 0 for bits in _stored(region, spaces))
+            and all(self.width * bits % 32 == 0 for bits in stored_bits(region, spaces))
             and _is_countable(shape.row_count)
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
             and (
@@ -130,363 +118,6 @@ class Rows(Strategy):
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
         return RowsWriter(self, region).kernel()
-
-
-class RowsWriter:
-    """Writes the kernel of a region.
-
-    Args:
-        parameters: that take the region.
-        region: over rows.
-        builder: another than one for any kernel.
-    """
-
-    def __init__(self, parameters: Rows, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
-        found = spaces_in(region)
-        assert found is not None
-        self._region = region
-        self._shape, self._spaces = found
-        self._share = parameters
-        self._width = parameters.width
-        self._shader = Shader(region, builder)
-        self._shader.load_runs()
-        self._builder = self._shader.builder
-        self._count = self._shape.row_count
-        self._is_ordered = joins_in_order(region)
-        # As many rows, one after another, as have results that fill a word.
-        narrow = [storage_bits(scalar_of(value)) for value in region.results if self._is_packed(value)]
-        self._turns = 32 // min(narrow, default=32)
-        local = self._builder.built_in("LocalInvocationId")[0]
-        self._local = local
-        # Lanes that a workgroup does not fill must not count their loops below zero: llvmpipe waits for them.
-        is_shared = parameters.rows > 1 or isinstance(self._shape.length, Size)
-        self._place = local % parameters.invocations if is_shared else local
-        self._reductions = 0
-        self._memory: tuple[SharedMemory, int] | None = None
-
-    def kernel(self) -> Kernel:
-        """The kernel."""
-        builder, share = self._builder, self._share
-        units = quotient(self._count + (self._turns - 1), self._turns)
-        groups: tuple[int, int, int] | Workload
-        if isinstance(units, Size):
-            groups, covered = Workload(units, share.rows), None
-        else:
-            groups = group_count(-(-units // share.rows), self._region.target)
-            covered = groups[0] * groups[1] * groups[2] * share.rows
-        unit = self._unit(groups)
-        if share.rows > 1:
-            unit = unit * share.rows + self._local // share.invocations
-        is_there = None if covered == units else unit < builder.word(units)
-        zeros = [builder.word(0) for value in self._region.results if self._is_packed(value)]
-        (root, *_) = self._region.block.operations[::-1][1:]
-
-        def turn(number: Id, words: Values) -> list[Scalar]:
-            row = unit * self._turns + number if self._turns > 1 else unit
-            if is_there is not None or not is_multiple(self._count, self._turns):
-                last = builder.word(self._count) - 1
-                row = (row < last).select(row, last)
-            if self._turns > 1 and share.invocations > subgroup_of(self._region.target):
-                # What was shared for the row before may still be read.
-                builder.barrier()
-            return self._row(row, number, list(words), is_there)
-
-        def write() -> None:
-            if self._turns > 1:
-                found = self._shader.frame.fold(root, self._turns, zeros, turn)
-                self._store_packed(unit, found, is_there)
-            else:
-                turn(builder.word(0), [])
-
-        length = self._shape.length
-        if isinstance(length, Size) and not is_multiple(length, share.width):
-            is_wide = (builder.word(length) % share.width).equals(0)
-            builder.when(is_wide, lambda: self._shader.with_multiple(length, share.width, write))
-            self._width = _width(self._region, self._shape, self._spaces)
-            builder.when(~is_wide, write)
-        else:
-            write()
-        return self._shader.finish((share.invocations * share.rows, 1, 1), groups)
-
-    def _unit(self, groups: tuple[int, int, int] | Workload) -> Id:
-        """The number of this workgroup."""
-        return self._shader.group(groups)
-
-    def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
-        """Computes a row; gives the words of narrow results with its own added."""
-        frame, builder, region = self._shader.frame, self._builder, self._region
-        parts = split(builder, row, self._shape.rows)
-        for operation in region.block.operations[:-1]:
-            if operation.name == "stablehlo.reduce":
-                totals = self._reduced(operation, parts)
-                frame.keep(operation.results[0], Index(builder, self._shape.rows, parts), totals)
-            elif self._spaces.get(operation.results[0]) is Space.ROWS:
-                frame.at(operation.results[0], self._of_row(operation.results[0], parts))
-        wide = [each for each, value in enumerate(region.results) if self._is_of_elements(value)]
-        if wide:
-            self._when(is_there, lambda: self._store_elements(wide, parts))
-        packed = 0
-        for each, value in enumerate(region.results):
-            if each in wide:
-                continue
-            type = scalar_of(value)
-            bits = frame.scalars.to_words(type, frame.at(value, self._of_row(value, parts)))
-            if self._is_packed(value):
-                shift = number % (32 // storage_bits(type)) * storage_bits(type)
-                word = words[packed]
-                assert isinstance(word, Id)
-                words[packed] = word | bits[0] << shift
-                packed += 1
-                continue
-
-            def store(each: int = each, bits: list[Id] = bits) -> None:
-                builder.store_words(self._shader.outputs[each], row * len(bits), bits)
-
-            self._when(self._is_first(is_there), store)
-        return words
-
-    def _reduced(self, operation: Operation, parts: Sequence[Id]) -> list[Scalar]:
-        """What a reduction gives for a row."""
-        frame, join = self._shader.frame, join_of(self._shader.frame, operation)
-        count = len(operation.results)
-        values, starts = operation.operands[:count], operation.operands[count:]
-
-        def elements(base: Id) -> list[list[Scalar]]:
-            return [[frame.at(value, index) for value in values] for index in self._indices(base, parts)]
-
-        def flat(chains: Sequence[Values]) -> list[Scalar]:
-            """In order they are one chain, else one for each of the neighbours."""
-            return [scalar for chain in ([join_all(chains, join)] if self._is_ordered else chains) for scalar in chain]
-
-        def apart(found: Values) -> list[Values]:
-            return [found[at : at + count] for at in range(0, len(found), count)]
-
-        def step(base: Id, found: Values) -> list[Scalar]:
-            given = apart(flat(elements(base)))
-            return flat([join(chain, each) for chain, each in zip(apart(found), given, strict=True)])
-
-        if isinstance(self._shape.length, Size):
-            identity = identity_in(operation)
-            assert identity is not None
-            types = [scalar_of(value) for value in values]
-            none = [frame.scalars.constant(type, identity) for type in types] * self._width
-            found = apart(self._over_row(operation, none, step, 0))
-        else:
-            begun = flat(elements(self._base(self._builder.word(0))))
-            found = apart(self._over_row(operation, begun, step))
-        total = self._across(join_all(found, join), join)
-        return rounded(frame, operation, join([frame.scalar(start) for start in starts], total))
-
-    def _across(self, values: Values, join: Join) -> Values:
-        """What the invocations of a row have together, from what each has."""
-        target, builder, count = self._region.target, self._builder, self._share.invocations
-        scalars = self._shader.scalars
-        distance = 1
-        while distance < count and distance < subgroup_of(target):
-            words = [builder.exchanged(word, distance) for word in words_of_values(scalars, values)]
-            values = self._ordered(values, of_words(scalars, values, words), distance, join)
-            distance *= 2
-        if distance == count:
-            return values
-        words = words_of_values(scalars, values)
-        places = self._share.invocations * self._share.rows // distance
-        if self._memory is None or self._memory[1] < len(words):
-            self._memory = SharedMemory(builder, 2 * places * len(words)), len(words)
-        memory = self._memory[0]
-        if distance == 1:
-            # Without exchanges: pairs of what was joined before, through one half of the memory after the other.
-            while distance < count:
-                words = words_of_values(scalars, values)
-                first = self._first(places * len(words))
-                self._put(memory, first, self._local, words)
-                others = self._got(memory, first, self._local ^ distance, values)
-                values = self._ordered(values, others, distance, join)
-                distance *= 2
-            return values
-        first = self._first(places * len(words))
-        builder.when(
-            (self._local % distance).equals(0), lambda: self._put_only(memory, first, self._local // distance, words)
-        )
-        builder.barrier()
-        begin = (self._local // count) * (count // distance) if self._share.rows > 1 else builder.word(0)
-        total: Values | None = None
-        for number in range(count // distance):
-            given = self._got(memory, first, begin + number, values)
-            total = given if total is None else join(total, given)
-        assert total is not None
-        return total
-
-    def _ordered(self, values: Values, others: Values, distance: int, join: Join) -> Values:
-        """What this invocation and its partner have, joined in the order of invocations."""
-        is_first = (self._local & distance).equals(0)
-        return join(chosen(is_first, values, others), chosen(is_first, others, values))
-
-    def _first(self, words: int) -> int:
-        """Where the next values that are shared begin: what was shared before the last barrier may still be read."""
-        self._reductions += 1
-        return words * (self._reductions % 2)
-
-    def _put(self, memory: SharedMemory, first: int, place: Id, words: Sequence[Id]) -> None:
-        self._put_only(memory, first, place, words)
-        self._builder.barrier()
-
-    def _put_only(self, memory: SharedMemory, first: int, place: Id, words: Sequence[Id]) -> None:
-        for position, word in enumerate(words):
-            memory.store(place * len(words) + (first + position), [word])
-
-    def _got(self, memory: SharedMemory, first: int, place: Id, like: Values) -> list[Scalar]:
-        scalars = self._shader.scalars
-        count = len(words_of_values(scalars, like))
-        words = [memory.load(place * count + (first + position))[0] for position in range(count)]
-        return of_words(scalars, like, words)
-
-    # -- the elements of a row -------------------------------------------------------------------------
-
-    def _over_row(
-        self,
-        operation: Operation,
-        starts: Values,
-        step: Callable[[Id, Values], Values],
-        skipped: int = 1,
-    ) -> list[Scalar]:
-        """Values after a step for each place of an invocation but for some first ones."""
-        builder, share, length = self._builder, self._share, self._shape.length
-        values = list(starts)
-        if isinstance(length, Size):
-            runs = builder.word(length) // self._width
-            count = (runs + (share.invocations - 1) - self._place) // share.invocations
-            most = parts_at_most(length, share.invocations * self._width)
-            return self._shader.frame.counted(
-                count, most, values, lambda number, found: step(self._base(number), found)
-            )
-        places, rest = divmod(length, share.width * share.invocations)
-        if share.unrolled:
-            for number in range(skipped, places):
-                values = list(step(self._base(builder.word(number)), values))
-        else:
-            values = self._shader.frame.fold(
-                operation,
-                places - skipped,
-                values,
-                lambda number, found: step(self._base(number + skipped), found),
-                1 if _is_small(self._shape) else None,
-            )
-        if rest:
-            last = self._place + places * share.invocations
-            values = self._shader.frame.conditional(
-                self._place < rest // share.width, lambda: step(last, values), lambda: values
-            )
-        return values
-
-    def _base(self, number: Id) -> Id:
-        """Which of the row's runs of neighbours an invocation has at a place."""
-        if not self._is_ordered:
-            return number * self._share.invocations + self._place
-        assert isinstance(self._shape.length, int)
-        return self._place * (self._shape.length // (self._share.width * self._share.invocations)) + number
-
-    def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
-        found = []
-        for column in neighbours(base, self._width):
-            inner = Index(self._builder, self._shape.columns, linear=column).parts
-            found.append(Index(self._builder, self._shape.shape, [*parts, *inner]))
-        return found
-
-    def _store_elements(self, results: Sequence[int], parts: Sequence[Id]) -> None:
-        frame, (root, *_) = self._shader.frame, self._region.block.operations[::-1][1:]
-
-        def step(base: Id, _: Values) -> list[Scalar]:
-            indices = self._indices(base, parts)
-            for each in results:
-                value = self._region.results[each]
-                self._shader.store(each, [(index, frame.at(value, index)) for index in indices])
-            return []
-
-        self._over_row(root, [], step, 0)
-
-    # -- results of rows -------------------------------------------------------------------------------
-
-    def _store_packed(self, unit: Id, words: Values, is_there: Id | None) -> None:
-        """Writes results that several rows share a word of."""
-        packed = [each for each, value in enumerate(self._region.results) if self._is_packed(value)]
-
-        def store() -> None:
-            for each, word in zip(packed, words, strict=True):
-                value = self._region.results[each]
-                lanes = 32 // storage_bits(scalar_of(value))
-                assert isinstance(word, Id)
-                if lanes == self._turns:
-                    self._builder.store(self._shader.outputs[each], unit, word)
-
-        self._when(self._is_first(is_there), store)
-
-    def _is_of_elements(self, value: Value) -> bool:
-        return self._spaces[value] is Space.ELEMENTS
-
-    def _is_packed(self, value: Value) -> bool:
-        return not self._is_of_elements(value) and storage_bits(scalar_of(value)) < 32
-
-    def _of_row(self, value: Value, parts: Sequence[Id]) -> Index:
-        """Where a value has the element of a row."""
-        long = iter([part for part, length in zip(parts, self._shape.rows, strict=True) if length != 1])
-        shape = shape_of(value)
-        zero = self._builder.word(0)
-        return Index(self._builder, shape, [zero if length == 1 else next(long) for length in shape])
-
-    def _is_first(self, is_there: Id | None) -> Id | None:
-        if self._share.invocations == 1:
-            return is_there
-        first = self._place.equals(0)
-        return first if is_there is None else first & is_there
-
-    def _when(self, condition: Id | None, run: Callable[[], None]) -> None:
-        if condition is None:
-            run()
-        else:
-            self._builder.when(condition, run)
-
-
-def spaces_in(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | None:
-    """The rows of a region, and where its values are read."""
-    operations = region.block.operations[-2::-1]
-    if not operations or list(operations[0].results) != region.results:
-        return None
-    return spaces_of(operations)
-
-
-def joins_in_order(region: KernelRegion) -> bool:
-    """Whether a body joins elements in their order only."""
-    return not all(is_commutative(each) for each in region.block.operations if each.name == "stablehlo.reduce")
-
-
-def _stored(region: KernelRegion, spaces: Mapping[Value, Space]) -> list[int]:
-    """Bits of the elements of results that have elements of rows."""
-    return [storage_bits(scalar_of(value)) for value in region.results if spaces[value] is Space.ELEMENTS]
-
-
-def _width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """How many neighbours fill an access, in every call."""
-    width = _most_width(region, shape, spaces)
-    while not is_multiple(shape.length, width):
-        width //= 2
-    return width
-
-
-def _most_width(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """How many neighbours fill an access, if a length that depends on the call is a multiple of them."""
-    given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
-    bits = min([storage_bits(scalar_of(value)) for value in given] + _stored(region, spaces), default=32)
-    width = max(access_bits(region.target) // bits, 1)
-    is_one = sum(length != 1 for length in shape.columns) == 1
-    while not (is_multiple(shape.length, width) or (isinstance(shape.length, Size) and is_one)):
-        width //= 2
-    return width
-
-
-def _is_small(shape: RowShape) -> bool:
-    """Whether it matters more that there is little code to compile than how fast it runs."""
-    size = shape.row_count * shape.length
-    return isinstance(size, int) and size < _SMALL
 
 
 def _is_countable(rows: Dim) -> bool:

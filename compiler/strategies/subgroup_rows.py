@@ -20,7 +20,9 @@ from ..codegen.scalars import Scalar, storage_bits
 from ..codegen.subgroup_access import MAX_BINDINGS, WIDTH, SubgroupBuilder
 from ..passes.weights import words_of
 from .joining import Values
-from .rows import Rows, RowsWriter, joins_in_order, spaces_in
+from .rows import Rows
+from .rows_region import joins_in_order, spaces_in
+from .rows_writer import RowsWriter
 from .strategy import Strategy, elements_cost
 from .subgroup_vectors import MIN_ELEMENTS, keeps_places
 
