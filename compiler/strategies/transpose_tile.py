@@ -64,8 +64,12 @@ class TransposeTile(Strategy):
             return
         bits = narrowest(region, found)
         for words, columns, down, across in TILES.get(region.target.family, ()):
-            rows = max(words * 32 // bits, 1)
-            tile = cls(rows, columns, down, across)
+            # Short sides have smaller tiles, and workgroups then extend the other way.
+            sides = Sides(min(max(words * 32 // bits, 1), found.rows), min(columns, found.columns))
+            tiles = Sides(-(-found.rows // sides.rows), -(-found.columns // sides.columns))
+            invocations, across = down * across, min(across, tiles.columns)
+            down = min(invocations // across, tiles.rows)
+            tile = cls(*sides, down, min(invocations // down, tiles.columns))
             if tile.words(region) <= MAX_WORDS:
                 # Larger tiles leave a cache line less often.
                 yield elements_cost(region) / _SHARES * (1 + 1 / columns), tile

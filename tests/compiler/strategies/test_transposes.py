@@ -184,3 +184,12 @@ def test_families_of_gpus_go_through_shared_memory() -> None:
         (_, best), *_ = ranked(region)
         assert isinstance(best, TransposeTile if target.family in ("cpu", "arm") else SharedTranspose), name
         assert any(isinstance(each, SharedTranspose) for each in candidates_of(region))
+
+
+def test_tiles_of_short_sides_are_as_short() -> None:
+    target = replace(EMULATED, family="cpu", max_workgroup_invocations=1024)
+    for shape in ((1 << 16, 3), (3, 1 << 16), (2, 1 << 16)):
+        region = KernelRegion(function_of(transposed(shape, (1, 0), "f32")).regions[0].block, "main", target)
+        (_, best), *_ = ranked(region)
+        assert isinstance(best, TransposeTile) and best.takes(region)
+        assert sorted((best.rows, best.columns))[0] == min(shape) and best.down * best.across >= 64
