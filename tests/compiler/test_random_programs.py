@@ -38,7 +38,7 @@ def called(module: bytes, device: object, arguments: Sequence[Array]) -> list[Ar
 
 
 @settings(
-    max_examples=rounds(60, 5000),
+    max_examples=rounds(40, 5000),
     derandomize=not SOAK,
     deadline=None,
     suppress_health_check=list(HealthCheck),

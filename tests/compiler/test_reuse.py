@@ -193,7 +193,7 @@ def test_results_in_the_memory_of_arguments_are_the_same(session: pumice.Session
         called(session, module, arguments, reused)
 
 
-@settings(max_examples=rounds(40, 3000), derandomize=not SOAK, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(25, 3000), derandomize=not SOAK, deadline=None, suppress_health_check=list(HealthCheck))
 @given(program=programs())
 @pytest.mark.vulkan
 @pytest.mark.slow

@@ -180,11 +180,11 @@ def walk(root: Table) -> Iterator[Table]:
 
 def test_shared_targets_run_out_of_budget() -> None:
     data = shared_bomb(16, 12)
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InvalidArgumentError, match="used a few times"):
         for _ in walk(FlatBuffer(data, identifier=b"TEST", name="bomb").root()):
             pass
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_modest_sharing_is_allowed() -> None:

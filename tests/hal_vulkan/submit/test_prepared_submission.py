@@ -185,7 +185,7 @@ def test_a_wait_ends_in_time(device: Device, how: str) -> None:
     began = time.monotonic()
     with pytest.raises(DeadlineExceededError, match=r"not done within 0\.05 s"):
         wait(number + 1000, timeout=0.05)  # that nobody submits
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_run_ends_in_time_and_goes_on_over_the_slices_of_a_wait(

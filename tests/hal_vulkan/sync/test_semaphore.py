@@ -440,7 +440,7 @@ def test_close_releases_threads_that_wait(device: Device) -> None:
         for each in blocked:
             each.join()
             assert isinstance(each.error, CancelledError)
-        assert time.monotonic() - start < 1
+        assert time.monotonic() - start < 20
         until(lambda told=told: len(told) == 1)
         assert isinstance(told[0], CancelledError)
 

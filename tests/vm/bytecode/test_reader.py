@@ -285,10 +285,10 @@ def test_tables_that_share_targets_do_not_multiply() -> None:
     builder.PrependUOffsetTRelativeSlot(0, name, 0)
     builder.PrependUOffsetTRelativeSlot(8, signatures, 0)
     builder.FinishSizePrefixed(builder.EndObject(), b"IREE")
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(PumiceError, match="expected each byte to be used a few times"):
         read_module(ModuleArchive.from_bytes(bytes(builder.Output())))
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.slow
@@ -310,9 +310,9 @@ def test_ten_thousand_functions_are_read_quickly() -> None:
         ),
     )
     archive = ModuleArchive.from_bytes(write_module(module))
-    started = time.perf_counter()
+    started = time.process_time()
     read = read_module(archive)
     # About 50 ms; the bound is for a slow machine under load, and for anything that is not linear.
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
     assert read == module
     assert read.debug is not None and str(read.debug.location_of(9999, 4)).endswith("directory/:9999:1")

@@ -183,7 +183,7 @@ def test_deadlines(seconds: float | None) -> None:
         begin = time.monotonic()
         with pytest.raises(DeadlineExceededError, match=r"m\.wait was not done within its timeout of 0\.02 s"):
             await awaited(context, "wait", 0, timeout=0.02)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 20
         assert not source.has_listeners and is_empty(context)
         context.close()
 

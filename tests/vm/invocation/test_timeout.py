@@ -75,7 +75,7 @@ vm.func @identity(%r0: !vm.buffer) -> (!vm.buffer) {
 }
 """
 # What a slow and busy machine may need to notice; the timeouts are much shorter.
-_LATE = 5.0
+_LATE = 20.0
 
 
 @contextlib.contextmanager

@@ -286,10 +286,10 @@ def test_a_deadline_ends_machine_code(module: BytecodeModule, name: str, argumen
     with forced(), Context([module]) as context:
         function = context.lookup(f"m.{name}")
         for _ in range(3):
-            begin = time.monotonic()
+            begin = time.process_time()
             with pytest.raises(DeadlineExceededError):
                 context.invoke(function, (argument,), timeout=0.02)
-            assert time.monotonic() - begin < 2  # figures are in benchmarks/vm_loop.py
+            assert time.process_time() - begin < 2  # figures are in benchmarks/vm_loop.py
         assert context.invoke(context.lookup("m.sum"), (10,)) == 45
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support import random_programs
 from support.peer import run_peer
+from support.soak import rounds
 
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.writer import write_module
@@ -54,7 +55,7 @@ def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [_as_bits, _as_dispatch_loops, _calling_all_leaves])
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(rounds(1, 10)))
 def test_a_program_is_the_same_however_it_is_translated(
     seed: int, shape: str, other: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
