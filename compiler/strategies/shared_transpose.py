@@ -19,19 +19,17 @@ from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader
 from ..codegen.scalars import storage_bits
 from .contraction_grid import Sides
-from .strategy import Strategy, elements_cost
+from .strategy import Strategy
 from .transposition import (
     MAX_WORDS,
     MIN_ELEMENTS,
     TransposedTile,
     Transposition,
+    cost_of,
     fills_words,
     narrowest,
     transposition_in,
 )
-
-_SHARES: Final = 64
-"""Elements that cost as much as one that an invocation reads far from its neighbours' and writes alone."""
 
 _SLOW: Final[dict[str, int]] = {"cpu": 16, "arm": 16}
 """How many times more it costs on families whose shared memory is memory like any other."""
@@ -60,7 +58,7 @@ class SharedTranspose(Strategy):
         found, family = transposition_in(region), region.target.family
         if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
             return
-        cost = elements_cost(region) / _SHARES * _SLOW.get(family, 1)
+        cost = cost_of(region, found) * _SLOW.get(family, 1)
         lanes = max(32 // narrowest(region, found), 1)
         for number, (rows, columns, invocations, words) in enumerate(TILES.get(family, TILES["default"])):
             tile = cls(rows, columns, invocations, words * lanes)

@@ -15,19 +15,17 @@ from ..codegen.index import Index
 from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion, Shader, access_bits
 from .contraction_grid import Sides
-from .strategy import Strategy, elements_cost
+from .strategy import Strategy
 from .transposition import (
     MAX_WORDS,
     MIN_ELEMENTS,
     TransposedTile,
     Transposition,
+    cost_of,
     fills_words,
     narrowest,
     transposition_in,
 )
-
-_SHARES: Final = 64
-"""Elements that cost as much as one that an invocation reads far from its neighbours' and writes alone."""
 
 TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {
     "cpu": ((4, 16, 8, 16), (4, 8, 8, 32), (4, 4, 8, 32)),
@@ -72,7 +70,7 @@ class TransposeTile(Strategy):
             tile = cls(*sides, down, min(invocations // down, tiles.columns))
             if tile.words(region) <= MAX_WORDS:
                 # Larger tiles leave a cache line less often.
-                yield elements_cost(region) / _SHARES * (1 + 1 / columns), tile
+                yield cost_of(region, found) * (1 + 1 / columns), tile
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the region is a transpose, of which the tile is a part."""

@@ -12,12 +12,13 @@ from ..codegen.elements import scalar_of, shape_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
 from ..codegen.lengths import KernelBuilder
-from ..codegen.region import KernelRegion, Shader, group_count
+from ..codegen.region import KernelRegion, Shader, access_bits, group_count
 from ..codegen.scalars import storage_bits
 from ..ir.operation import Operation, Value
 from ..ir.sizes import Dim, Size, number_of
 from ..passes.weights import HEAVY, MOVES, name_of
 from .contraction_grid import Sides
+from .strategy import elements_cost
 
 _Path: TypeAlias = tuple[tuple[Dim, ...], ...]
 _Groups: TypeAlias = tuple[tuple[int, ...], ...]
@@ -25,7 +26,7 @@ _Groups: TypeAlias = tuple[tuple[int, ...], ...]
 MIN_ELEMENTS: Final = 1 << 14
 """Below, all that is read stays in caches, and a tile's code takes longer to compile than it saves."""
 
-MAX_WORDS: Final = 1 << 14
+MAX_WORDS: Final = 1 << 16
 """Words of an invocation's code, about."""
 
 
@@ -226,6 +227,11 @@ def narrowest(region: KernelRegion, transposition: Transposition) -> int:
     """Bits of the narrowest elements among those that are moved and the result's."""
     values = [region.results[0], *(hero.operands[0] for hero, _ in transposition.heroes)]
     return min(storage_bits(scalar_of(value)) for value in values)
+
+
+def cost_of(region: KernelRegion, transposition: Transposition) -> float:
+    """Half of what neighbours are estimated to cost, who read or write elements far from each other."""
+    return elements_cost(region) * narrowest(region, transposition) / (8 * access_bits(region.target))
 
 
 def fills_words(region: KernelRegion, transposition: Transposition, columns: int) -> bool:

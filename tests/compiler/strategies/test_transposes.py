@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -177,8 +178,10 @@ def test_other_moves_are_not_taken() -> None:
 
 
 def test_families_of_gpus_go_through_shared_memory() -> None:
-    block = function_of(transposed((512, 512), (1, 0), "f32")).regions[0].block
-    for name, profile in recorded_profiles().items():
+    blocks = [
+        function_of(transposed((512, 512), (1, 0), each)).regions[0].block for each in ("f32", "f16", "i8", "i64")
+    ]
+    for (name, profile), block in itertools.product(recorded_profiles().items(), blocks):
         target = target_of(profile)
         region = KernelRegion(block, "main", target)
         (_, best), *_ = ranked(region)
