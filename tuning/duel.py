@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..closing import Closing
 from ..compiler.codegen.kernel import Kernel
 from ..compiler.codegen.region import KernelRegion
+from ..compiler.codegen.subgroup_access import PUSHED_NUMBERS
 from ..compiler.ir.types import ShapedType
 from ..records import dataclass
 from ..runtime.device import Device
@@ -85,6 +86,8 @@ class Contestant(Closing):
         ]
         assert isinstance(kernel.workgroup_count, tuple)
         given = {"source": source.name, "bindings": bound, "groups": list(kernel.workgroup_count)}
+        if kernel.pushes_addresses:
+            given |= {"descriptors": "address", "push": list(range(PUSHED_NUMBERS))}
         settings = {setting.name: setting.default for setting in KINDS["kernel"].settings} | given
         context = WorkloadContext(pool, uri, folder)
         self._times = _Times(measure := _measure(pool.open(uri)))

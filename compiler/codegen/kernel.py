@@ -72,7 +72,7 @@ class Kernel:
         bindings: inputs in order, then results.
         symbols: whose values are the push constants, 32 bits each.
         limits: what a call has to hold.
-        pushes_addresses: whether its push constants end with the words 0 to 15 and the addresses of all bindings.
+        pushes_addresses: whether its push constants end with the addresses of all bindings and the words 0 to 15.
     """
 
     code: bytes

@@ -24,7 +24,7 @@ class KernelBuilder(Builder):
         symbols: in the order of the push constants.
 
     Attributes:
-        pushes_addresses: whether the push constants end with the words 0 to 15 and the addresses of all bindings.
+        pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
         quads: buffers of whole quads of words, of which neighbours are loaded together.
         octets: those of whole eights of words that are loaded so.
         multiples: of lengths that depend on the call, in the branch that is written where they are so.

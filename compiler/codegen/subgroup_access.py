@@ -26,7 +26,7 @@ WIDTH: Final = 8
 """Invocations of a subgroup."""
 
 PUSHED_NUMBERS: Final = 16
-"""Words ahead of the addresses in the push constants: 0 to 15."""
+"""Words behind the addresses in the push constants: 0 to 15."""
 
 MAX_BINDINGS: Final = 8
 """Of a kernel: push constants have 128 bytes on every device."""
@@ -83,7 +83,7 @@ class SubgroupBuilder(KernelBuilder):
 
     def __init__(self, bindings: int) -> None:
         super().__init__()
-        self._words_pushed = PUSHED_NUMBERS + 2 * bindings
+        self._address_words = 2 * bindings
         self._bindings: dict[int, int] = {}
         self._same: set[int] = set()
 
@@ -99,7 +99,7 @@ class SubgroupBuilder(KernelBuilder):
         """A number below a count that is the same for the invocations of a subgroup, so that the driver sees it."""
         found = self.word(0)
         for shift in range(0, max(count - 1, 1).bit_length(), 4):
-            digit = self._pushed((number >> shift) % PUSHED_NUMBERS)
+            digit = self._pushed((number >> shift) % PUSHED_NUMBERS + self._address_words)
             self._same.add(digit.number)
             found = found + digit * (1 << shift)
         return found
@@ -159,7 +159,7 @@ class SubgroupBuilder(KernelBuilder):
         return self.emit(Op.Load, U32, self.declarations.input(U32, BuiltIn.SubgroupLocalInvocationId))
 
     def _pushed(self, place: Id) -> Id:
-        variable = self.declarations.push_array(self._words_pushed)
+        variable = self.declarations.push_array(self._address_words + PUSHED_NUMBERS)
         return self.emit(Op.Load, U32, self.place(StorageClass.PushConstant, U32, variable, self.word(0), place))
 
     # -- memory ----------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class SubgroupBuilder(KernelBuilder):
 
     def _address(self, buffer: int, index: Id) -> Id:
         """Of a word. What indices have in common is added first."""
-        first = PUSHED_NUMBERS + 2 * self._bindings[buffer]
+        first = 2 * self._bindings[buffer]
         words = [self._pushed(self.word(first + part)) for part in range(2)]
         address = self.emit(Op.CompositeConstruct, _PAIR, *words).bits(U64)
         start, distance = (index.start, index.distance) if index.value is None else (self.word(0), index.value)

@@ -173,7 +173,7 @@ class ActionRecorder(ImageRecorder):
         if pipeline.interface.pushes_addresses:
             _check_push(pipeline, push)
             addresses = [buffer.device_address for buffer in bound.resources]  # type: ignore[union-attr]  # buffers alone
-            push = push + PUSHED_NUMBERS + struct.pack(f"<{len(addresses)}Q", *addresses)
+            push = push + struct.pack(f"<{len(addresses)}Q", *addresses) + PUSHED_NUMBERS
             self._push_constants(pipeline, push)
             self._bound, self._push = None, b""
         elif push is not self._push and push != self._push:

@@ -39,8 +39,8 @@ class PipelineInterface:
         set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
             shader skips is empty.
         partial: (set, binding) of the arrays that may have absent elements.
-        pushes_addresses: whether the push constants end with the words of ``PUSHED_NUMBERS`` and the device addresses
-            of all bindings, which are descriptors as well.
+        pushes_addresses: whether the push constants end with the device addresses of all bindings, which are
+            descriptors as well, and the words of ``PUSHED_NUMBERS``.
         buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
         table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
         constant_offset: where HAL constants start in the push-constant range.

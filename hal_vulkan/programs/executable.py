@@ -28,7 +28,7 @@ from ..memory.buffer import Buffer
 
 DESCRIPTOR_FORMATS: Final = ("vulkan-spirv-fb",)
 PUSHED_FORMAT: Final = "vulkan-spirv-fb-pushed-addresses"
-"""``vulkan-spirv-fb`` whose push constants end with the words 0 to 15 and the addresses of all bindings."""
+"""``vulkan-spirv-fb`` whose push constants end with the addresses of all bindings and the words 0 to 15."""
 ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", PUSHED_FORMAT)
 
 # Each is a pipeline.

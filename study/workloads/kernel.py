@@ -148,9 +148,18 @@ class KernelWorkload(Workload):
             bound = cast("list[Buffer]", [array.buffer for array in self._buffers("addresses")])
             push = b"".join(_ADDRESS.pack(buffer.device_address) for buffer in bound)
             rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
-            self._dispatch = kernel.prepare(groups=groups, push=push + rest)
+            # What the kernel declares as well, it takes by descriptor, too.
+            places = [parameter.binding.binding for parameter in kernel.parameters]
+            declared = [
+                view_as_declared(self._buffers("addresses")[place], parameter.dtype)
+                for place, parameter in zip(places, kernel.parameters, strict=True)
+            ]
+            self._dispatch = kernel.prepare(*declared, groups=groups, push=push + rest)
             self._rotation = [
-                ((), b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest)
+                (
+                    tuple(buffers[place] for place in places),
+                    b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest,
+                )
                 for buffers in self._ranges
             ]
         else:

@@ -55,7 +55,7 @@ PUSHED = """
 #extension GL_EXT_buffer_reference : require
 layout(local_size_x = 4) in;
 layout(buffer_reference, std430, buffer_reference_align = 4) readonly buffer Floats { float v[]; };
-layout(push_constant) uniform Push { float factor; uint spare; uint numbers[16]; Floats given[2]; };
+layout(push_constant) uniform Push { float factor; uint spare; Floats given[2]; uint numbers[16]; };
 layout(set = 0, binding = 1) writeonly buffer Result { float result[]; };
 void main() {
     uint i = 4 * numbers[gl_WorkGroupID.x] + gl_LocalInvocationID.x;
@@ -160,7 +160,7 @@ def test_a_table_of_addresses_in_set_3(state: HalState, memory: int, slots: bool
 
 @pytest.mark.parametrize("slots", [False, True])
 def test_addresses_as_push_constants(state: HalState, slots: bool) -> None:
-    """Our own format: descriptors, and behind the constants the words 0 to 15 and the addresses of all bindings."""
+    """Our own format: descriptors, and behind the constants the addresses of all bindings and the words 0 to 15."""
     device = state.devices_get(0)
     x = np.arange(16, dtype=np.float32)
     given, out = (buffer_of(state, device, array, DEVICE_LOCAL) for array in (x, np.zeros_like(x)))
