@@ -279,7 +279,8 @@ class Context(Closing):
         try:
             stack = self.stack_for(function, arguments)
             if timeout is None and not deadlines:
-                stack.blocks = blocks
+                if blocks:
+                    stack.on_wait = "block"
                 try:
                     while not stack.step():
                         wait = stack.wait_frame

@@ -21,7 +21,7 @@ from ..native import calls as native_calls
 from ..translation import float_numerics, numerics
 from ..types import buffer, elements, siphash
 from ..types import list as list_
-from ..wait.frame import Wait, WaitFrame, step_mode
+from ..wait.frame import OnWait, Wait, WaitFrame, step_mode
 from . import left_frames, namespace
 from .bytecode_module import Translation, translated_function
 from .frame import Frame, NativeFrame
@@ -43,15 +43,15 @@ class Stack:
         frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
         results: of the outermost function: ``None``, a value, or a tuple of several. Valid once done.
         max_depth: most frames at once.
-        blocks: whether native functions may block while it is stepped (vm/wait/frame.py).
+        on_wait: what native functions do where they wait while it is stepped (vm/wait/frame.py).
     """
 
-    __slots__ = ("_handed", "blocks", "frames", "max_depth", "results")
+    __slots__ = ("_handed", "frames", "max_depth", "on_wait", "results")
 
     def __init__(self, max_depth: int = DEFAULT_MAX_DEPTH) -> None:
         self.frames: list[Frame | NativeFrame | WaitFrame] = []
         self.max_depth = max_depth
-        self.blocks = False
+        self.on_wait: OnWait = "suspend"
         self.results: Any = None
         self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry
 
@@ -83,7 +83,7 @@ class Stack:
             raise FailedPreconditionError("the invocation is done, failed or was aborted: there is nothing to step")
         if type(frames[-1]) is WaitFrame and not frames[-1].done:
             raise FailedPreconditionError("the invocation waits; perform its wait before the next step")
-        before, step_mode.blocks = step_mode.blocks, self.blocks
+        before, step_mode.on_wait = step_mode.on_wait, self.on_wait
         try:
             return self._run(frames)
         except BaseException as error:
@@ -93,7 +93,7 @@ class Stack:
                 raise
             raise located from error
         finally:
-            step_mode.blocks = before
+            step_mode.on_wait = before
 
     def _run(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
         handed = self._handed

@@ -111,6 +111,7 @@ class DrivenInvocation(ABC):
                 if not ticket.is_settled:
                     yield from self._wait_for(ticket)
             self._stepped = stack = context.stack_for(self._function, values)
+            stack.on_wait = "ask"  # where the driver shares a core with this thread, the work is often done by then
             values = ()  # the program's from here on
             suspended = False
             while True:

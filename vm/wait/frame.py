@@ -12,19 +12,21 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from ...status import InvalidArgumentError, PumiceError
 from .source import Waitable
 
+OnWait: TypeAlias = Literal["suspend", "ask", "block"]
+"""What native functions that wait for a device do: they return a ``Wait``; once a step they ask first whether it is
+over; or they block in their own place, which is for waits without a deadline of calls that nothing else can end. The
+last two save suspending and resuming."""
+
 
 class StepMode(threading.local):
-    """Whether native functions of the invocation that this thread steps may block instead of returning a ``Wait``.
+    """What native functions of the invocation that this thread steps do where they wait."""
 
-    It saves suspending and resuming, and is for waits without a deadline of calls that nothing else can end.
-    """
-
-    blocks: bool = False
+    on_wait: OnWait = "suspend"
 
 
 step_mode: Final = StepMode()

@@ -70,9 +70,14 @@ class FenceExports(DeviceTable):
         if not timeout:
             reached = [fence.query() for fence in pending]  # all of them: any may have failed
             return 0 if all(reached) else _DEADLINE_EXCEEDED
-        if timeout == -1 and step_mode.blocks and len(pending) == 1:
-            pending[0].wait_until()
-            return 0
+        on_wait = step_mode.on_wait
+        if on_wait != "suspend" and len(pending) == 1:
+            if on_wait == "block" and timeout == -1:
+                pending[0].wait_until()
+                return 0
+            if on_wait == "ask" and pending[0].query():
+                step_mode.on_wait = "suspend"  # at the next wait others have their turn
+                return 0
         deadline = None if timeout == -1 else time.monotonic() + (timeout & 0xFFFFFFFF) / 1000
         return Wait(pending, deadline=deadline, resume=_awaited)
 

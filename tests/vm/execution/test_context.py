@@ -240,7 +240,7 @@ def test_native_functions_may_block_only_where_the_call_says_so() -> None:
     seen: list[bool] = []
 
     def probe() -> int:
-        seen.append(step_mode.blocks)
+        seen.append(step_mode.on_wait == "block")
         return 0
 
     def outer() -> int:
@@ -258,7 +258,7 @@ def test_native_functions_may_block_only_where_the_call_says_so() -> None:
             context.invoke(function, (), timeout=timeout, blocks=blocks)
             may = blocks and timeout is None
             assert seen == [may, False, False, may]
-        assert not step_mode.blocks
+        assert step_mode.on_wait == "suspend"
 
 
 # -- state -------------------------------------------------------------------------------------------
