@@ -46,7 +46,7 @@ def _canonical(program: Program, target: Target) -> None:
         expand_chlo(function.regions[0].block)
         canonicalize(function.regions[0].block)
         replace_scatters(function.regions[0].block, target)
-        decompose(function.regions[0].block)
+        decompose(function.regions[0].block, target)
         shorten_scans(function.regions[0].block, target)
         split_loops(function.regions[0].block, target)
         canonicalize(function.regions[0].block)

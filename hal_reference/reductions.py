@@ -108,6 +108,8 @@ def _select_and_scatter(evaluator: Evaluator, node: Node, operands: Sequence[Arr
 def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
     """Each block of the sorted axis, which is all of it where the node has no attribute ``block``."""
     axis = node.attributes.get("dimension", -1)
+    # What is given beyond them says where elements go, on devices that take them there.
+    operands = operands[: len(node.types)]
     moved = [np.moveaxis(value, axis, -1) for value in operands]
     length = moved[0].shape[-1]
     block = node.attributes.get("block", length)

@@ -14,6 +14,7 @@ from ..ir.operation import Block
 from .column_scans import ColumnScans
 from .contraction_tile import ContractionTile
 from .cooperative_tile import CooperativeTile
+from .digit_sort import DigitSort
 from .elements import Elements
 from .fourier_rows import FourierRows
 from .look_back_scans import LookBackScans
@@ -37,6 +38,7 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     CooperativeTile,
     FourierRows,
     MergeSort,
+    DigitSort,
     ScatterInOrder,
     SubgroupRows,
     Rows,

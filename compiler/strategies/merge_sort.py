@@ -19,6 +19,7 @@ from ..codegen.region import KernelRegion, Shader, group_count
 from ..codegen.scalars import Scalar, as_id, select, storage_bits
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size, number_of, product
+from ..passes.digit_passes import GIVEN
 from .strategy import Strategy
 
 PARTS: Final[dict[str, int]] = {"cpu": 32, "default": 16}
@@ -45,13 +46,16 @@ class MergeSort(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, MergeSort]]:
         """Nothing else computes a sort."""
-        if region.only(("sort",)) is not None:
+        hero = region.only(("sort",))
+        if hero is not None and GIVEN not in hero.attributes:
             yield 0.0, cls(PARTS.get(region.target.family, PARTS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
         """Whether the results are those of a sort of whole words, of blocks that registers or two runs hold."""
         hero = region.only(("sort",))
         if hero is None or region.is_update or region.results != hero.results or self.part not in _PARTS:
+            return False
+        if GIVEN in hero.attributes:
             return False
         if not hero.tensor.rank or any(storage_bits(scalar_of(value)) < 32 for value in hero.results):
             return False

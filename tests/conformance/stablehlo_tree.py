@@ -239,7 +239,7 @@ def run_on_vulkan(
             if fused:
                 canonicalize(block)
                 replace_scatters(block, target)
-                decompose(block)
+                decompose(block, target)
                 split_loops(block, target)
                 canonicalize(block)
                 form_regions(block)

@@ -79,6 +79,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.strategies": {
         "codegen",
         "ir",
+        "passes.digit_passes",
         "passes.direct_scatters",
         "passes.identities",
         "passes.rows",
@@ -89,6 +90,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.targets": {"codegen", "dialects.rules", "dialects.syntax", "ir", "strategies"},
     "compiler.passes.rewrite": {"dialects.builder", "ir"},
     "compiler.passes.identities": {"ir"},
+    "compiler.passes.digit_passes": set(),
     "compiler.passes.direct_scatters": {"ir", "passes.identities"},
     "compiler.passes.short_transforms": {"ir", "passes.weights"},
     "compiler.passes.weights": {"ir"},
@@ -103,6 +105,7 @@ ROOMS: Mapping[str, set[str]] = {
         "dialects.rules",
         "ir",
         "passes.canonical",
+        "passes.digit_passes",
         "passes.direct_scatters",
         "passes.formulas",
         "passes.identities",

@@ -207,8 +207,9 @@ def _scatter(operation: Operation) -> Sequence[Type]:
 
 
 def _sort(operation: Operation) -> Sequence[Type]:
-    types = tensors(operation)
-    if not types:
+    given = integer(operation, "given", 0)
+    types = tensors(operation)[: len(operation.operands) - given]
+    if not types or given < 0:
         raise OperationError("at least one operand")
     axis = integer(operation, "dimension", -1)
     axes([axis if axis >= 0 else axis + types[0].rank], types[0].rank, "dimension")

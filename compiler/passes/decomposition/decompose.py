@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
+from ...codegen.target import Target
 from ...dialects.builder import Builder
 from ...ir.operation import Block, Operation, Value
 from ..rewrite import rewrite_named
@@ -16,9 +18,9 @@ from .transforms import fft
 Values = Sequence[Value]
 
 
-def decompose(block: Block) -> None:
-    """Replaces these operations in a block and the regions inside."""
-    rewrite_named(block, _RULES)
+def decompose(block: Block, target: Target) -> None:
+    """Replaces these operations in a block and the regions inside, by what is fast on a target."""
+    rewrite_named(block, {**_RULES, "stablehlo.sort": partial(sort, target)})
 
 
 _RULES: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]] = {
@@ -26,6 +28,5 @@ _RULES: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]] = {
     "stablehlo.fft": fft,
     "stablehlo.rng": rng,
     "stablehlo.rng_bit_generator": rng_bit_generator,
-    "stablehlo.sort": sort,
     "stablehlo.triangular_solve": triangular_solve,
 }

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ...codegen.target import Target
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
 from ...ir.copying import copy_region
@@ -21,8 +22,10 @@ from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Size
 from ...ir.types import I32, I64, TensorType
 from ..canonical.legacy import over_tensors
+from ..digit_passes import GIVEN
 from ..formulas.expression import Expression
 from ..scans import LOOK_BACK
+from .digit_sorts import sorted_by_digits
 from .whole_words import narrowed, widened
 
 Values = Sequence[Value]
@@ -33,7 +36,7 @@ BLOCK: Final = 8
 MAX_OPERANDS: Final = 5
 """Of a sort, whose operands and results are buffers of a kernel."""
 
-_OWN: Final = {"stablehlo.sort": ("block", "runs"), "stablehlo.reduce_window": (LOOK_BACK,)}
+_OWN: Final = {"stablehlo.sort": ("block", "runs", GIVEN), "stablehlo.reduce_window": (LOOK_BACK,)}
 """Attributes by the operations that have them."""
 
 _SCALAR = TensorType((), I32)
@@ -44,13 +47,14 @@ def forget_stages(function: Operation) -> None:
     for operation in function.walk():
         own = _OWN.get(operation.name, ())
         if any(name in operation.attributes for name in own):
+            operation.operands = operation.operands[: len(operation.operands) - operation.integer(GIVEN, 0)]
             kept = {name: value for name, value in operation.attributes.items() if name not in own}
             operation.attributes = kept
 
 
-def sort(builder: Builder, operation: Operation) -> Values | None:
+def sort(target: Target, builder: Builder, operation: Operation) -> Values | None:
     """The sorted operands; equal elements stay in order."""
-    if "block" in operation.attributes:
+    if "block" in operation.attributes or GIVEN in operation.attributes:
         return None
     shape = tensor_of(operation.operands[0]).lengths
     axis = operation.integer("dimension", -1) % len(shape)
@@ -61,7 +65,10 @@ def sort(builder: Builder, operation: Operation) -> Values | None:
     if isinstance(length, Size) or len(compared) >= MAX_OPERANDS:
         return _sorted_in_loop(builder, operation, axis)
     if len(operation.operands) > MAX_OPERANDS:
-        return _sorted_by_place(builder, operation, axis, compared)
+        return _sorted_by_place(target, builder, operation, axis, compared)
+    found = sorted_by_digits(builder, operation, target)
+    if found is not None:
+        return found
     values = [widened(builder, value) for value in operation.operands]
     body = _widened_body(builder, operation, values)
     runs, block = 1, BLOCK
@@ -101,7 +108,9 @@ def _widened_body(builder: Builder, operation: Operation, values: Values) -> Reg
     return builder.region(types, compare)
 
 
-def _sorted_by_place(builder: Builder, operation: Operation, axis: int, compared: Sequence[int]) -> Values:
+def _sorted_by_place(
+    target: Target, builder: Builder, operation: Operation, axis: int, compared: Sequence[int]
+) -> Values:
     """What is compared is sorted with its places, and the other operands are gathered."""
     body, chosen = operation.regions[0].block, [operation.operands[number] for number in compared]
     place = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
@@ -119,7 +128,7 @@ def _sorted_by_place(builder: Builder, operation: Operation, axis: int, compared
         "sort", operands, [value.type for value in operands], attributes, [builder.region(types, compare)]
     )
     builder.block.operations.remove(made)
-    *found, place = sort(builder, made) or made.results
+    *found, place = sort(target, builder, made) or made.results
     sorted_by = dict(zip(compared, found, strict=True))
     return [
         sorted_by[number] if number in sorted_by else _gathered(builder, value, place, axis)

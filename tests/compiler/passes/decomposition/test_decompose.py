@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
@@ -24,7 +25,7 @@ def both(body: str, arguments: str, *values: Array) -> tuple[list[Array], list[A
     verify({"main": function}, SourceText(text, "x"))
     before = evaluate(ProgramWriter({"main": function}).function("main"), values)
     names = {operation.name for operation in function.walk()}
-    decompose(function.regions[0].block)
+    decompose(function.regions[0].block, Target())
     verify({"main": function}, SourceText(text, "x"))
     assert not names & {operation.name for operation in function.walk() if operation.name in DECOMPOSED}
     return before, evaluate(ProgramWriter({"main": function}).function("main"), values)
@@ -33,7 +34,7 @@ def both(body: str, arguments: str, *values: Array) -> tuple[list[Array], list[A
 def decomposed(body: str, arguments: str) -> list[Operation]:
     """All operations after decomposing."""
     (function,) = parse(f"func.func @main({arguments}) -> ({body.rpartition(' : ')[2]}) {{ {body} }}")
-    decompose(function.regions[0].block)
+    decompose(function.regions[0].block, Target())
     return list(function.walk())
 
 

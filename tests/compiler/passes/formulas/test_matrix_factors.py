@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.builder import Builder
 from pumice.compiler.ir.operation import Block, Operation, tensor_of
 from pumice.compiler.ir.types import ScalarType, TensorType
@@ -30,7 +31,7 @@ def run(function: Callable[[Builder, Sequence[Matrix]], Sequence[Matrix]], *oper
     found = function(builder, [Matrix(builder, value) for value in block.arguments])
     block.append(Operation("func.return", [each.value for each in found]))
     canonicalize(block)
-    decompose(block)
+    decompose(block, Target())
     for each in found:
         assert tensor_of(each.value).is_static
     return evaluate(ProgramWriter({}).block(block), operands)

@@ -1,0 +1,200 @@
+"""Sorts by the digits of a key, the lowest first, where the comparison is one of a number of each element.
+
+A pass keeps elements of one digit in order. Its elements are cut into chunks, one for each invocation: first the digits
+of each chunk are counted, and the counts added up, digit by digit and then chunk by chunk, to where a chunk's elements
+of a digit begin. Then invocations go over their chunks again, and take each element to its place. A pass is a sort of
+all elements by a digit, with two operands that are not sorted: the attribute ``given`` is their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from ...codegen.target import Target
+from ...dialects.builder import Builder
+from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, StructAttr, attribute_text
+from ...ir.copying import copy_operations
+from ...ir.operation import Block, Operation, Value, tensor_of
+from ...ir.types import I64, ScalarType, TensorType
+from ..canonical.legacy import over_tensors
+from ..digit_passes import GIVEN, chunk_of
+from ..direct_scatters import IN_ORDER
+from .row_scatters import joining
+from .whole_words import narrowed, widened
+
+Values = Sequence[Value]
+
+FAMILIES: Final = frozenset({"cpu"})
+"""Families of devices on which a pass over digits is faster than the merges that it saves."""
+
+MIN_LENGTH: Final = 1 << 17
+"""Fewer elements are merged in less time than digits are counted in."""
+
+DIGIT: Final = 8
+"""Bits of a digit."""
+
+CHUNKS: Final = 256
+"""Chunks that are aimed at."""
+
+MAX_CHUNK: Final = 1 << 15
+"""Elements of a chunk, at most: an invocation loops for them."""
+
+_WORD = ScalarType("ui32")
+
+
+def sorted_by_digits(builder: Builder, operation: Operation, target: Target) -> Values | None:
+    """The sorted operands of a sort of one long row by a number of each element; None of any other."""
+    shape = tensor_of(operation.operands[0]).lengths
+    body = operation.regions[0].block
+    length = max((each for each in shape if isinstance(each, int)), default=0)
+    compared = _compared(body)
+    if target.family not in FAMILIES or "reference" in target.kinds:
+        return None
+    if compared is None or any(each not in (1, length) for each in shape):
+        return None
+    if list(shape).count(length) != 1 or shape[operation.integer("dimension", -1)] != length or length < MIN_LENGTH:
+        return None
+    bits = tensor_of(compared[0]).scalar.bits
+    elements = [tensor_of(value).scalar for value in operation.operands]
+    values: Values = [builder.reshape(widened(builder, value), (length,)) for value in operation.operands]
+    for shift in range(0, max(bits, DIGIT), DIGIT):
+        values = _pass(builder, body, values, elements, shift)
+    return [
+        builder.reshape(narrowed(builder, value, element), shape)
+        for value, element in zip(values, elements, strict=True)
+    ]
+
+
+def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[ScalarType], shift: int) -> Values:
+    """Values sorted by a digit."""
+    (length,) = tensor_of(values[0]).lengths
+    assert isinstance(length, int)
+    chunks = -(-length // chunk_of(length, max(CHUNKS, -(-length // MAX_CHUNK))))
+    chunk, places = chunk_of(length, chunks), 1 << DIGIT
+
+    def digits_of(inner: Builder, given: Values) -> Value:
+        narrow = [narrowed(inner, value, element) for value, element in zip(given, elements, strict=True)]
+        key = _ordered(inner, body, narrow)
+        return inner.elementwise("and", inner.elementwise("shift_right_logical", key, shift), places - 1)
+
+    def compare(inner: Builder, pairs: Values) -> Values:
+        return [inner.compare("LT", digits_of(inner, pairs[::2]), digits_of(inner, pairs[1::2]))]
+
+    padded = builder.pad(
+        digits_of(builder, values), builder.constant(places, TensorType((), _WORD)), [0], [chunk * chunks - length], [0]
+    )
+    counts = _counted(builder, builder.reshape(padded, (chunks, chunk, 1)), places)
+    turned = builder.append(
+        "transpose", [counts], [TensorType((places, chunks), _WORD)], {"permutation": DenseArray(I64, (1, 0))}
+    ).result
+    starts = builder.reshape(_sums_before(builder, builder.reshape(turned, (places * chunks,))), (places, chunks))
+    types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
+    attributes: dict[str, Attribute] = {
+        "dimension": IntegerAttr(0, I64),
+        "is_stable": True,
+        GIVEN: IntegerAttr(2, I64),
+    }
+    operands = [*values, digits_of(builder, values), starts]
+    regions = [builder.region(types, compare)]
+    return builder.append("sort", operands, [value.type for value in values], attributes, regions).results
+
+
+def _counted(builder: Builder, digits: Value, places: int) -> Value:
+    """How often each chunk has each digit; digits beyond the places count nowhere."""
+    chunks, chunk, _ = tensor_of(digits).lengths
+    fields = {
+        "update_window_dims": (),
+        "inserted_window_dims": (1,),
+        "input_batching_dims": (0,),
+        "scatter_indices_batching_dims": (0,),
+        "scatter_dims_to_operand_dims": (1,),
+        "index_vector_dim": 2,
+    }
+    numbers = StructAttr("stablehlo.scatter", fields)
+    attributes: dict[str, Attribute] = {"scatter_dimension_numbers": numbers, IN_ORDER: True}
+    type = TensorType((chunks, places), _WORD)
+    operands = [builder.constant(0, type), digits, builder.constant(1, TensorType((chunks, chunk), _WORD))]
+    return builder.append("scatter", operands, [type], attributes, [joining(builder, "add", _WORD)]).result
+
+
+def _sums_before(builder: Builder, value: Value) -> Value:
+    """For each element of a vector, the sum of those before it."""
+    (count,) = tensor_of(value).lengths
+    type = TensorType((1, 2), I64)
+    attributes: dict[str, Attribute] = {
+        "window_dimensions": DenseArray(I64, (count,)),
+        "padding": DenseElements.of(np.array([[count, -1]]), type),
+    }
+    operands = [value, builder.constant(0, TensorType((), _WORD))]
+    region = joining(builder, "add", _WORD)
+    return builder.append("reduce_window", operands, [value.type], attributes, [region]).result
+
+
+def _compared(body: Block) -> tuple[Value, Value] | None:
+    """The two numbers of a comparison that comes of the one element as of the other; None where there are none."""
+    last = body.terminator.operands[0].owner
+    if not isinstance(last, Operation) or last.name != "stablehlo.compare":
+        return None
+    left, right = last.operands
+    element = tensor_of(left).scalar
+    known = element.kind in ("int", "uint") or (element.kind == "float" and element.bits in (16, 32))
+    direction = last.attributes["comparison_direction"]
+    if not known or not 8 <= element.bits <= 32 or not isinstance(direction, EnumAttr):
+        return None
+    if direction.case not in ("LT", "GT"):
+        return None
+    forms = [_form(body, left, 0), _form(body, right, 1)]
+    if forms[0] is None or forms[0] != forms[1]:
+        forms = [_form(body, left, 1), _form(body, right, 0)]
+    return None if forms[0] is None or forms[0] != forms[1] else (left, right)
+
+
+def _form(body: Block, value: Value, side: int) -> object:
+    """How a number comes of the elements on one side of a comparison; None if it does otherwise, too."""
+    if value.owner is body:
+        return value.index // 2 if value.index % 2 == side else None
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.parent is not body or owner.regions or len(owner.results) != 1:
+        return None
+    given = [_form(body, each, side) for each in owner.operands]
+    attributes = sorted((name, attribute_text(each)) for name, each in owner.attributes.items())
+    return None if None in given else (owner.name, str(value.type), str(attributes), *given)
+
+
+def _ordered(builder: Builder, body: Block, values: Values) -> Value:
+    """A number without sign for each element, in the order of a comparison."""
+    compare = body.terminator.operands[0].owner
+    assert isinstance(compare, Operation)
+    compared = _compared(body)
+    assert compared is not None
+    left = compared[0]
+    # A block that gives the left number, of both elements, which are the same here.
+    block = Block([argument.type for argument in body.arguments])
+    inside = dict(zip(body.arguments, block.arguments, strict=True))
+    copy_operations(body.operations[:-1], block, inside)
+    block.append(Operation("stablehlo.return", [inside[left]]))
+    (key,) = over_tensors(builder, block, [value for value in values for _ in range(2)])
+    element = tensor_of(key).scalar
+    sign = 1 << (element.bits - 1)
+    bits = key if element.kind == "uint" else builder.bitcast(key, ScalarType(f"ui{element.bits}"))
+    bits = builder.convert(bits, _WORD)
+    if element.kind == "int":
+        bits = builder.elementwise("xor", bits, sign)
+    elif element.kind == "float":
+        kind = compare.attributes.get("compare_type")
+        if not (isinstance(kind, EnumAttr) and kind.case == "TOTALORDER"):
+            bits = builder.select(builder.compare("EQ", bits, sign), 0, bits)
+        is_negative = builder.compare("GE", bits, sign)
+        whole = (1 << element.bits) - 1
+        bits = builder.select(
+            is_negative, builder.elementwise("xor", bits, whole), builder.elementwise("xor", bits, sign)
+        )
+    direction = compare.attributes["comparison_direction"]
+    assert isinstance(direction, EnumAttr)
+    is_swapped = _form(body, left, 0) is None
+    if (direction.case == "GT") != is_swapped:
+        bits = builder.elementwise("xor", bits, (1 << element.bits) - 1)
+    return bits
