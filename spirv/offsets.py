@@ -147,15 +147,15 @@ def _divide(builder: Plain, left: Id, right: Id) -> Id | None:
     number = right.value
     if not number or left.value is not None:
         return None
-    base, _ = _parted(builder, left, power_of_two_in(number))
     multiple = left.start.multiple
     if number & (number - 1) or number > multiple:
+        base, _ = _parted(builder, left, power_of_two_in(number))
         return _known(builder, Op.UDiv, base, right, 1, 0)
     # The elements of a run share words.
     run = max(left.run // number, 1) if left.run else 0
-    whole = left.distance // number if left.distance < multiple else 0
-    found = _known(builder, Op.UDiv, left.start if whole else base, right, multiple // number, run)
-    return _more(builder, found, whole, run) if whole else found
+    base, rest = _parted(builder, left, multiple)
+    found = _known(builder, Op.UDiv, base, right, multiple // number, run)
+    return _more(builder, found, rest // number, run) if rest >= number else found
 
 
 def _remainder(builder: Plain, left: Id, right: Id) -> Id | None:

@@ -59,6 +59,13 @@ def expression(source: random.Random) -> Expression:
     return found
 
 
+def behind(source: random.Random) -> Expression:
+    """Which element of a word and which word of a quad an element is that lies behind some others in its row."""
+    before, lane = 8 * source.randrange(1, 40), source.randrange(8)
+    lanes, words = source.choice((2, 4)), source.choice((2, 4))
+    return lambda x, y: (x * 8 + lane - before) // lanes % words * 8 + (x * 8 + lane - before) % lanes
+
+
 @pytest.fixture
 def gpu() -> Iterator[pumice.Device]:
     with pumice.open_device("lavapipe") as device:
@@ -69,7 +76,7 @@ def gpu() -> Iterator[pumice.Device]:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_expressions_are_those_of_numpy(gpu: pumice.Device, seed: int) -> None:
     source = random.Random(seed)
-    expressions = [expression(source) for _ in range(150)]
+    expressions = [expression(source) for _ in range(150)] + [behind(source) for _ in range(50)]
     factors = [source.choice((1, 3, 4, 8, 24, 2**20)) for _ in expressions]
     places = [source.choice((0, 1, 3, 5, 2**32 - 2)) for _ in expressions]
     builder = Builder()
