@@ -123,6 +123,8 @@ class DrivenInvocation(ABC):
                         ticket.thread = self._thread
                     if observer is not None:
                         observer.enter_step()
+                    if self._ending is not None:  # before the step was noted, which is interrupted from now on
+                        raise self._ending.again()
                     done = stack.step() if deadline is None else step_until(stack, deadline)
                 finally:
                     self._thread = 0

@@ -24,6 +24,7 @@ from pumice.status import (
 )
 from pumice.vm import REFUSE, AsyncioLoop, BytecodeModule, Context, Event, NativeModule, Wait
 from pumice.vm.assembly.assembler import assemble
+from pumice.vm.execution.admission import ContextGate
 from pumice.vm.invocation.awaited import AwaitedInvocation
 
 LOOP = """
@@ -294,6 +295,30 @@ def test_a_step_is_interrupted_by_abort() -> None:
         assert is_empty(context)
         context.close()
         module.close()
+
+    asyncio.run(main())
+
+
+def test_an_abort_as_a_step_begins_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes after the look at what ends the invocation, and before the step can be seen."""
+
+    async def main() -> None:
+        module, steps = NativeModule("m"), []
+        module.function("step", "0v_v")(lambda: steps.append(1))
+        context = Context([module], concurrent=True)
+        invocation = awaited(context, "step")
+        begin_step = ContextGate.begin_step
+
+        def begun(gate: ContextGate) -> int:
+            invocation.abort(CancelledError("enough"))
+            return begin_step(gate)
+
+        monkeypatch.setattr(ContextGate, "begin_step", begun)
+        with pytest.raises(CancelledError, match="enough"):
+            await invocation
+        assert not steps
+        assert is_empty(context)
+        context.close()
 
     asyncio.run(main())
 
