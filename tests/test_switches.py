@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from pumice.status import InvalidArgumentError
-from pumice.switches import switch
+from pumice.switches import switch, warn_of_misspelt
 from pumice.tools.cli import main
 
 
@@ -50,3 +50,25 @@ def test_of_the_second_tier() -> None:
     )
     assert done.returncode == 1
     assert "PUMICE_MACHINE_CODE is 'on'; expected off, always, or nothing" in done.stderr.splitlines()[-1]
+
+
+def test_of_misspelt_names(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    for name in [name for name in os.environ if name.startswith("PUMICE_")]:
+        monkeypatch.delenv(name)
+    # The last four are read, somebody's own, or not of pumice.
+    for name in (*_MISSPELT, "PUMICE_DEVICE", "PUMICE_TEST_CACHE", "PUMICE_STABLEHLO_TREE", "MY_PUMICE_WAITS"):
+        monkeypatch.setenv(name, "1")
+    warn_of_misspelt.cache_clear()
+    warn_of_misspelt()
+    warn_of_misspelt()
+    meant = sorted(_MISSPELT.items())
+    assert caplog.messages == [f"the environment variable {one} is not read; did you mean {two}?" for one, two in meant]
+
+
+_MISSPELT = {
+    "PUMICE_VALIDATE": "PUMICE_VALIDATION",
+    "PUMICE_CACHEDIR": "PUMICE_CACHE_DIR",
+    "PUMICE_DEVCE": "PUMICE_DEVICE",
+    "PUMICE_SANITISE": "PUMICE_SANITIZE",
+    "PUMICE_WAITS": "PUMICE_WAIT",
+}

@@ -35,7 +35,7 @@ from typing import Final, NoReturn
 import click
 
 from ..status import PumiceError, shorten
-from ..switches import switch
+from ..switches import switch, warn_of_misspelt
 from ..terminal import printable
 from .errors import ExpectationError, describe
 from .streams import discard_if_broken, note, open_closed_streams, writing_results
@@ -114,6 +114,7 @@ class _Program(click.Group):
         """Runs the program, says what failed, and returns the exit status."""
         try:
             switch(_DEBUG)
+            warn_of_misspelt()
             # Without standalone mode click returns the status of --help and ctx.exit(), and raises everything else.
             status: object = super().main(args, prog_name or "pumice", standalone_mode=False)
         except click.exceptions.Abort as error:

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from ...hal.logical_device import LogicalDevice as AnyDevice
 from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
-from ...switches import switch
+from ...switches import switch, warn_of_misspelt
 from ...waiting import wait_mode_of_environment
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
@@ -98,6 +98,7 @@ class LogicalDevice(AnyDevice):
         self.name = self.profile.name
         self.kind = self.profile.device_type.name.lower()
         self.uri = f"vulkan://GPU-{self.profile.device_uuid}"
+        warn_of_misspelt()
         options = options or PlanOptions()
         if options.staging is None:  # the path of discrete GPUs, on any device
             options = replace(options, staging=switch("PUMICE_STAGING"))
