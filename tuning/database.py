@@ -17,7 +17,7 @@ from ..compiler.codegen.device_target import DeviceFacts, target_of
 from ..compiler.codegen.target import Target
 from ..files import reading_errors, write_whole
 from ..records import dataclass
-from ..status import InvalidArgumentError, NotFoundError
+from ..status import InvalidArgumentError, NotFoundError, shown
 
 _FORM: Final = "pumice tuning 1"
 
@@ -126,7 +126,11 @@ class TuningDatabase:
                 return devices
         if self.path is None:
             return {}
-        raise InvalidArgumentError(f"{self.path}: expected what tuning wrote, JSON of the form {_FORM!r}")
+        came = shown(data[:40].decode(errors="replace"))
+        raise InvalidArgumentError(
+            f"{self.path}: expected what tuning wrote, JSON of the form {_FORM!r}, got {came}; "
+            "name another file, or delete this one"
+        )
 
 
 def _findings(devices: Mapping[str, Any], device: str) -> dict[str, Finding]:

@@ -97,13 +97,13 @@ def compile_region(
     region.check()
     if strategy is not None:
         if not strategy.takes(region):
-            message = f"the strategy {strategy} does not apply to the region; leave the attribute out"
+            message = f"the strategy {strategy.text()} does not apply to the region; leave the attribute out"
             raise compile_error(block.operations[0], message)
         words = strategy.words(region)
         if words > MAX_WORDS:
             message = (
-                f"expected a strategy of at most {MAX_WORDS:,} words of code, got about {words:,} of {strategy}; "
-                "choose smaller numbers, or leave the attribute out"
+                f"expected a strategy of at most {MAX_WORDS:,} words of code, got about {words:,} of "
+                f"{strategy.text()}; choose smaller numbers, or leave the attribute out"
             )
             raise compile_error(block.operations[0], message)
         return strategy.emit(region)
@@ -136,7 +136,9 @@ def wanted_of(attribute: Attribute) -> str:
     named = next((each for each in STRATEGIES if name == each.NAME), None)
     if named is None:
         return f"a strategy with one of the names {', '.join(each.NAME for each in STRATEGIES)}"
-    numbers = ", ".join(f"{name} (0 or 1)" if name in named.SWITCHES else name for name in named.names()) or "none"
+    numbers = ", ".join(f"{name} (0 or 1)" if name in named.SWITCHES else name for name in named.names())
+    if not numbers:
+        return f"the strategy {named.NAME} without numbers"
     return f"the strategy {named.NAME} with all its numbers, each from 0 to {_NUMBERS - 1:,}: {numbers}"
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
-from ...status import DeadlineExceededError, InvalidArgumentError
+from ...status import DeadlineExceededError, InvalidArgumentError, shown
 from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, deadline_after
+from ...waiting import WAIT_MODES
 from ..profiling.call import CallRecord, now
 from .observed_call import observed_async, observed_sync
 from .session_devices import CallTarget
@@ -105,10 +106,11 @@ class BoundFunction:
         for name, fence in (("wait", wait), ("signal", signal)):
             if fence is None:
                 continue
+            if not isinstance(fence, (Fence, HalFence)):
+                modes = f", one of {', '.join(WAIT_MODES)}," if name == "wait" else ""
+                raise InvalidArgumentError(f"{self.name}: {name} is a fence{modes} or None, got {shown(fence)}")
             if not self.signature.is_async:
                 raise InvalidArgumentError(f"{self.name} is synchronous: it takes no wait and signal fences")
-            if not isinstance(fence, (Fence, HalFence)):
-                raise InvalidArgumentError(f"{self.name}: {name} is a fence or None, got {type(fence).__name__}")
 
     def _invoke_async(
         self,

@@ -65,7 +65,9 @@ def tuned(
     for line in done.refused:
         note(f"left out: {printable(line)}")
     left = f", {done.left} not done after {limit:g} s: the same command goes on" if done.left else ""
-    note(f"tuned {done.regions} kinds of kernels on {printable(profile.name)}, {done.measured} measurements{left}")
+    kinds = f"{done.regions} kind{'s' * (done.regions != 1)} of kernels"
+    measured = f"{done.measured} measurement{'s' * (done.measured != 1)}"
+    note(f"tuned {kinds} on {printable(profile.name)}, {measured}{left}")
     if not done.regions and not done.left:
         note("each kernel of this program can be computed in one way only, or its lengths depend on the call")
     return target

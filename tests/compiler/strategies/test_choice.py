@@ -67,13 +67,13 @@ def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
         ("depth = 4", "depth = -4", _NUMBERS),
         ("rows = 2 : i64", "rows = true", _NUMBERS),
         ("shuffled = 0", "shuffled = 7", _NUMBERS),
-        ("rows = 2", "rows = 65", r"ContractionTile\(rows=65.* does not apply to the region; leave the attribute out"),
+        ("rows = 2", "rows = 65", r"contraction_tile rows=65 .* does not apply to the region; leave the attribute out"),
         ("across = 4", "across = 4000", "does not apply to the region"),
         (
             "depth = 4",
             "depth = 40000",
-            r"expected a strategy of at most 262,144 words of code, got about [0-9,]+ of ContractionTile\(.*; choose "
-            "smaller numbers, or leave the attribute out",
+            r"expected a strategy of at most 262,144 words of code, got about [0-9,]+ of contraction_tile rows=2 .*; "
+            "choose smaller numbers, or leave the attribute out",
         ),
     ],
 )

@@ -107,7 +107,7 @@ def test_errors_come_at_the_await(kind: str, device: pumice.Device, session: pum
         await until(lambda: is_idle(session))
 
     run_on(kind, leaves_nothing(device, scenario))
-    with pytest.raises(InvalidArgumentError, match="wait is a fence or None"):
+    with pytest.raises(InvalidArgumentError, match="wait is a fence, one of adaptive, block, spin, or None, got"):
         session.submit("program.pass", X, wait=5)  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="synchronous: it takes no wait and signal fences"):
         session.submit("program.next", signal=HalFence(session.device.hal))

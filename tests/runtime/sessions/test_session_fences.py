@@ -98,8 +98,10 @@ def test_work_in_a_nested_call_ends_by_the_outer_timeout(session: pumice.Session
 def test_fences_are_fences(session: pumice.Session, fence: object) -> None:
     with_program(session, ASYNC + COUNTER)
     for name in ("wait", "signal"):
-        with pytest.raises(InvalidArgumentError, match=f"program.pass: {name} is a fence or None, got"):
+        with pytest.raises(InvalidArgumentError, match=f"program.pass: {name} is a fence.* or None, got"):
             session.call("program.pass", X, **{name: fence})
+    with pytest.raises(InvalidArgumentError, match=r"program\.next: wait is a fence, one of adaptive, .* got b'spin'"):
+        session.call("program.next", wait=b"spin")
     with pytest.raises(InvalidArgumentError, match=r"program\.next is synchronous: it takes no wait and signal fences"):
         session.call("program.next", signal=HalFence(session.device.hal))
 
