@@ -146,22 +146,28 @@ def _compared(body: Block) -> tuple[Value, Value] | None:
         return None
     if direction.case not in ("LT", "GT"):
         return None
-    forms = [_form(body, left, 0), _form(body, right, 1)]
-    if forms[0] is None or forms[0] != forms[1]:
-        forms = [_form(body, left, 1), _form(body, right, 0)]
-    return None if forms[0] is None or forms[0] != forms[1] else (left, right)
+    numbers: dict[object, int] = {}
+    first, second = (_forms(body, side, numbers) for side in range(2))
+    alike = [(first.get(left), second.get(right)), (second.get(left), first.get(right))]
+    return (left, right) if any(one is not None and one == other for one, other in alike) else None
 
 
-def _form(body: Block, value: Value, side: int) -> object:
-    """How a number comes of the elements on one side of a comparison; None if it does otherwise, too."""
-    if value.owner is body:
-        return value.index // 2 if value.index % 2 == side else None
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.parent is not body or owner.regions or len(owner.results) != 1:
-        return None
-    given = [_form(body, each, side) for each in owner.operands]
-    attributes = sorted((name, attribute_text(each)) for name, each in owner.attributes.items())
-    return None if None in given else (owner.name, str(value.type), str(attributes), *given)
+def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, int]:
+    """A number for each value of a comparison that comes of the elements on one side alone: equal if it does alike.
+
+    ``numbers`` has those that were given. Bodies may have more ways from a value to an
+    element than can be taken.
+    """
+    found = {
+        each: numbers.setdefault(each.index // 2, len(numbers)) for each in body.arguments if each.index % 2 == side
+    }
+    for operation in body.operations[:-1]:
+        given = [found.get(each) for each in operation.operands]
+        if not operation.regions and len(operation.results) == 1 and None not in given:
+            attributes = sorted((name, attribute_text(each)) for name, each in operation.attributes.items())
+            form = operation.name, str(operation.result.type), str(attributes), *given
+            found[operation.result] = numbers.setdefault(form, len(numbers))
+    return found
 
 
 def _ordered(builder: Builder, body: Block, values: Values) -> Value:
@@ -194,7 +200,7 @@ def _ordered(builder: Builder, body: Block, values: Values) -> Value:
         )
     direction = compare.attributes["comparison_direction"]
     assert isinstance(direction, EnumAttr)
-    is_swapped = _form(body, left, 0) is None
+    is_swapped = left not in _forms(body, 0, {})
     if (direction.case == "GT") != is_swapped:
         bits = builder.elementwise("xor", bits, (1 << element.bits) - 1)
     return bits

@@ -152,7 +152,20 @@ def test_a_key_may_be_computed(gpu: pumice.Device) -> None:
     np.testing.assert_array_equal(called(gpu, text, [value])[0], value[np.argsort(value & 7, kind="stable")])
 
 
+@pytest.mark.vulkan
 @pytest.mark.usefixtures("short")
+def test_a_key_may_be_computed_in_many_ways(gpu: pumice.Device) -> None:
+    """Each step has both operands of the step before: there are more ways to the element than can be taken."""
+    steps = [
+        f"%{side}{number + 1} = stablehlo.add %{side}{number}, %{side}{number} : tensor<i32>"
+        for side in "xy"
+        for number in range(30)
+    ]
+    found = "%r = stablehlo.compare LT, %x30, %y30, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"
+    text = text_of("100", ["i32"], "\n".join([*steps, found]))
+    assert is_by_digits(text, target_of(gpu.profile))
+
+
 @pytest.mark.parametrize(
     ("shape", "elements", "compared"),
     [
