@@ -93,7 +93,10 @@ def peer_elements(array: Any) -> np.ndarray:
 
 def peer_call(program: Program) -> Callable[[], Any]:
     """The same with the ``iree.runtime`` package."""
-    import iree.runtime as peer
+    try:
+        import iree.runtime as peer
+    except ImportError:
+        raise SystemExit("this needs iree.runtime: pip install -e '.[peer]'") from None
 
     device = peer.get_device("vulkan")
     config = peer.Config(device=device)

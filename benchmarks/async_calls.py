@@ -168,9 +168,13 @@ def seconds(blocks: list[Block | float]) -> list[np.ndarray]:
 @click.option(
     "--device", "uri", default="vulkan", help="Device URI for pumice; IREE takes its own first Vulkan device."
 )
-@click.option("--rounds", default=30, show_default=True, help="Blocks of each way of calling.")
+@click.option("--rounds", type=click.IntRange(1), default=30, show_default=True, help="Blocks of each way of calling.")
 @click.option(
-    "--calls", default=320, show_default=True, help="Calls in a block of simple_mul; mnist_like takes a fifth."
+    "--calls",
+    type=click.IntRange(1),
+    default=320,
+    show_default=True,
+    help="Calls in a block of simple_mul, in multiples of 64; mnist_like takes a fifth.",
 )
 @click.option("--cpu", type=click.IntRange(0), metavar="N", help="Keep both sides on this one core (Linux).")
 @click.option("--json", "json_file", type=click.Path(), help="Write the seconds a call of all blocks here.")
@@ -186,7 +190,8 @@ def main(uri: str, rounds: int, calls: int, cpu: int | None, json_file: str | No
     missed: list[str] = []
     waits = []
     with WakeUps() as wake_ups:
-        for name, count in (("simple_mul", calls), ("mnist_like", max(1, calls // 5 // 64) * 64)):
+        for name, share in (("simple_mul", 1), ("mnist_like", 5)):
+            count = max(1, calls // share // max(DEPTHS)) * max(DEPTHS)
             blocks, wakes, bound = measure(uri, name, count, rounds, wake_ups)
             waits += wakes
             times = {way: seconds(found) for way, found in blocks.items()}

@@ -235,7 +235,7 @@ def show(console: Console, results: list[Result], peaks: tuple[float, float], ti
 @click.option("--device", "uri", default="vulkan", show_default=True, help="Device URI.")
 @click.option("--cpu", type=int, help="Keep everything on this core (Linux).")
 @click.option("--case", "words", multiple=True, metavar="WORD", help="Only cases with this word; several add up.")
-@click.option("--rounds", default=9, show_default=True, help="Turns of the two sides, at most.")
+@click.option("--rounds", type=click.IntRange(1), default=9, show_default=True, help="Turns of the two sides, at most.")
 @click.option("--seconds", default=4.0, show_default=True, help="A case stops after this, but takes three rounds.")
 @click.option("--tune", "database", type=click.Path(path_type=Path), help="Tune each case first, by this database.")
 @click.option("--tune-time", default=30.0, show_default=True, help="Seconds of tuning for a case.")
