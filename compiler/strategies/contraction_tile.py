@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from ...spirv.expression import Id
-from ..codegen.contractions import Products, pack_of, products_of, result_of, summed
+from ..codegen.contractions import Products, depth_of, pack_of, products_of, result_of, summed
 from ..codegen.elements import Frame, scalar_of
 from ..codegen.index import Index, split
 from ..codegen.kernel import Kernel
@@ -20,7 +20,7 @@ from ..codegen.scalars import Scalar, as_id
 from ..codegen.target import Target
 from ..codegen.wide_integers import Pair
 from ..ir.operation import Operation
-from ..ir.sizes import product
+from ..ir.sizes import Dim, product
 from .contraction_grid import (
     MIN_PRODUCTS,
     PRODUCT_WORDS,
@@ -37,7 +37,10 @@ from .strategy import LOAD, Strategy, number_of
 
 _MIN_RUN: Final = 16
 _MAX_STEP: Final = 32
-"""So few products are one step, whose places are known: neighbouring windows share what they have in common."""
+"""So few products of an element are one step, whose places are known."""
+
+_MAX_PRODUCTS: Final = 512
+"""Products of a tile that are one step at most, where neighbours share nothing by it."""
 
 
 class _Along(NamedTuple):
@@ -89,7 +92,7 @@ class ContractionTile(Strategy):
             return
         for tile in TILES.get(region.target.family, TILES["default"]):
             if tile.takes(region):
-                code = tile.rows * tile.columns * tile.depth * _CODE
+                code = tile.words(region) * (_CPU_CODE if region.target.family == "cpu" else _CODE)
                 yield products_in(hero) * tile._cost(hero, region.target) + code, tile
 
     def _cost(self, hero: Operation, target: Target) -> float:
@@ -126,7 +129,17 @@ class ContractionTile(Strategy):
         assert hero is not None
         factor, element = words_around(region, hero)
         elements = self.rows * self.columns
-        return self.depth * (elements * PRODUCT_WORDS + (self.rows + self.columns) * factor) + elements * element
+        depth = self._width(depth_of(hero))
+        return depth * (elements * PRODUCT_WORDS + (self.rows + self.columns) * factor) + elements * element
+
+    def _width(self, lengths: Sequence[Dim]) -> int:
+        """Products of a step: all where they are few, so that their places are known."""
+        merged = _merged(lengths)
+        last = product(lengths[merged:])
+        # Neighbouring windows share what they have in common.
+        is_window = merged < len(lengths) - 1
+        most = _MAX_STEP if is_window else min(_MAX_PRODUCTS // (self.rows * self.columns), _MAX_STEP)
+        return last if isinstance(last, int) and last <= most else self.depth
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""
@@ -137,14 +150,17 @@ class ContractionTile(Strategy):
         def compute(place: TilePlace) -> list[Scalar]:
             lane = place.across if self.shuffled else None
             rows, columns = grid.operands
-            along = _Along(rows, columns, lane, self.across, self.depth)
+            along = _Along(rows, columns, lane, self.across, self._width(depth_of(hero)))
             return _sums(shader.frame, hero, place.tile, along)
 
         return grid.emit(shader, compute)
 
 
-_CODE: Final = 3000
-"""Products that take as long as compiling the code of one does, if a kernel runs a thousand times."""
+_CODE: Final = 800
+"""Products that take as long as compiling a word of code does, if a kernel runs a thousand times."""
+
+_CPU_CODE: Final = 70
+"""The same where the device is a CPU, too, and as slow at products as it is at compiling."""
 
 _SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
 
@@ -163,11 +179,7 @@ TILES: Final[dict[str, tuple[ContractionTile, ...]]] = {
 def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along: _Along) -> list[Scalar]:
     """The elements of a contraction at the places of a tile, row by row."""
     products = products_of(frame, hero, pack_of(hero, frame.scalars.target))
-    lengths = products.depth
-    # Short lengths together make runs that are worth a loop.
-    merged = len(lengths) - 1
-    while merged and number_of(product(lengths[merged:])) < _MIN_RUN:
-        merged -= 1
+    lengths, merged = products.depth, _merged(products.depth)
     depth = [*lengths[:merged], product(lengths[merged:])]
 
     def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
@@ -188,10 +200,16 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
         return found
 
     zeros = [frame.scalars.constant(products.working, 0)] * (len(tile) * len(tile[0]))
-    last = depth[-1]
-    width = last if isinstance(last, int) and last <= _MAX_STEP else along.width
-    found = summed(frame, hero, depth, zeros, step, width)
+    found = summed(frame, hero, depth, zeros, step, along.width)
     return [result_of(frame, scalar_of(hero.result), each) for each in found]
+
+
+def _merged(lengths: Sequence[Dim]) -> int:
+    """The first of the last lengths that are one: short ones together make runs that are worth a loop."""
+    merged = len(lengths) - 1
+    while merged and number_of(product(lengths[merged:])) < _MIN_RUN:
+        merged -= 1
+    return merged
 
 
 def _factors(
