@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from ..vm.bytecode.module_def import ModuleDef
 from .codegen.target import Target
 from .ir.attributes import IntegerAttr, SymbolRef
+from .ir.copying import copy_region
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 from .ir.types import I32, I64
@@ -19,7 +21,7 @@ from .passes.decomposition.scans import shorten_scans
 from .passes.decomposition.scatters import replace_scatters
 from .passes.decomposition.sorts import forget_stages
 from .passes.decomposition.split import split_loops
-from .passes.dispatch.outline import entry_of, outline
+from .passes.dispatch.outline import entry_of, executable_of, outline
 from .passes.dispatch.regions import form_regions
 from .passes.dynamic.resolve import resolve
 from .passes.formulas.expand import expand_chlo
@@ -98,17 +100,42 @@ def _ll_seq(program: Program, target: Target) -> None:
 
 def _targets(program: Program, target: Target) -> None:
     """Each executable is lowered for each kind of device."""
+    executables = []
     for executable in program.executables:
-        _, function = entry_of(executable)
-        (unspecified,) = executable.regions[0].block.operations
-        variants = []
-        for kind, features, made_for in target.variants():
-            if kind == "vulkan":
-                kernel = vulkan.vulkan_kernel(function, made_for)
-                variants.append(vulkan.vulkan_variant(kernel, function.location, features))
-            else:
-                variants.append(reference.reference_variant(unspecified.regions[0], function.location))
-        executable.regions = [Region([block_of(variants)])]
+        longer = _longer(executable, target)
+        _lower(executable, target, None if longer is None else entry_of(longer)[0])
+        executables.append(executable)
+        if longer is not None:
+            _lower(longer, target, None)
+            executables.append(longer)
+    program.operations = [*executables, *program.functions.values()]
+
+
+def _longer(executable: Operation, target: Target) -> Operation | None:
+    """An executable for calls in which the loops of another one's kernel are too long; None where there are none."""
+    _, function = entry_of(executable)
+    made_for = [each for kind, _, each in target.variants() if kind == "vulkan"]
+    strategy = vulkan.longer_strategy(function, made_for[0]) if made_for else None
+    if strategy is None:
+        return None
+    name, attributes = f"{function.attributes['sym_name']}_long", function.attributes
+    attributes = {**attributes, "sym_name": name, vulkan.STRATEGY: strategy.attribute()}
+    body = copy_region(function.regions[0], {})
+    longer = Operation(function.name, (), (), attributes, [body], location=function.location)
+    return executable_of(longer, f"{executable.attributes['sym_name']}_long")
+
+
+def _lower(executable: Operation, target: Target, longer: str | None) -> None:
+    _, function = entry_of(executable)
+    (unspecified,) = executable.regions[0].block.operations
+    variants = []
+    for kind, features, made_for in target.variants():
+        if kind == "vulkan":
+            kernel = replace(vulkan.vulkan_kernel(function, made_for), longer=longer)
+            variants.append(vulkan.vulkan_variant(kernel, function.location, features))
+        else:
+            variants.append(reference.reference_variant(unspecified.regions[0], function.location))
+    executable.regions = [Region([block_of(variants)])]
 
 
 def module_of(program: Program) -> ModuleDef:

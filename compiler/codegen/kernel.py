@@ -73,6 +73,7 @@ class Kernel:
         symbols: whose values are the push constants, 32 bits each.
         limits: what a call has to hold.
         pushes_addresses: whether its push constants end with the addresses of all bindings and the words 0 to 15.
+        longer: the entry point of another executable, with the same buffers, for calls that the limits rule out.
     """
 
     code: bytes
@@ -83,6 +84,7 @@ class Kernel:
     symbols: tuple[str, ...] = ()
     limits: tuple[Limit, ...] = ()
     pushes_addresses: bool = False
+    longer: str | None = None
 
 
 def buffer_size(type: ShapedType) -> int:

@@ -127,7 +127,8 @@ class DynamicCall:
                 if isinstance(each, Size):
                     said = f"{what}; expected {str(each)[1:-1]} >= 0, where {where}"
                     _hold(text, text.i64(0), lengths.of(each), said)
-        entries = dict.fromkeys(step.entry for step in walk(self._plan.steps) if isinstance(step, Dispatch))
+        dispatches = [step for step in walk(self._plan.steps) if isinstance(step, Dispatch)]
+        entries = [(not step.guard and kernels[step.entry].longer) or step.entry for step in dispatches]
         limits = dict.fromkeys(limit for entry in entries for limit in kernels[entry].limits)
         for limit in limits:
             got = f"got {str(limit.size)[1:-1]}, where {where}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...status import InvalidArgumentError
-from ..codegen.kernel import Workload
+from ..codegen.kernel import Limit, Workload
 from ..ir.sizes import Dim, Size, parts_of_quotient
 from ..passes.sequencing.memory import ALIGNMENT, Plan
 from ..passes.sequencing.steps import Buffer
@@ -130,6 +130,20 @@ class Lengths:
         found = self._text.integer()
         self._text.line(f"{found} = vm.trunc.i64.i32 {register}")
         return found
+
+    def within(self, limits: Sequence[Limit]) -> str:
+        """Whether sizes are at most what they have to be, 32 bits."""
+        key = ("within", tuple(limits))
+        if key not in self._known:
+            text = self._text
+            found = text.i32(1)
+            for limit in limits:
+                holds, both = text.integer(), text.integer()
+                text.line(f"{holds} = vm.cmp.lt.i64.s {self.of(limit.size)}, {text.i64(limit.most + 1)}")
+                text.line(f"{both} = vm.and.i32 {found}, {holds}")
+                found = both
+            self._known[key] = found
+        return self._known[key]
 
     def groups(self, workload: Workload) -> list[str]:
         """Workgroups in each dimension: rows of as many as devices take."""

@@ -6,6 +6,7 @@ Their buffers are slots, which a call binds: constants, the arena, flags that th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Final
 
 from ..codegen.kernel import Kernel, Workload
@@ -96,7 +97,9 @@ class Recorder:
         null = text.null()
         self._functions = {}
         for entry in entries:
-            self._functions[entry] = self._look_up(text, entry)
+            longer = self._kernels[entry].longer
+            for each in (entry, longer) if longer else (entry,):
+                self._functions[each] = self._look_up(text, each)
         lengths = self._call.load(text)
         self._prepare(lengths, steps)
         self._steps(text, lengths, commands, null, steps)
@@ -116,10 +119,13 @@ class Recorder:
                         lengths.offset(buffer.root)
             if isinstance(step, Dispatch):
                 kernel = self._kernels[step.entry]
-                for symbol in kernel.symbols:
-                    lengths.word(symbol)
-                if isinstance(kernel.workgroup_count, Workload):
-                    lengths.groups(kernel.workgroup_count)
+                if kernel.longer:
+                    lengths.within(kernel.limits)
+                for each in (kernel, self._kernels[kernel.longer]) if kernel.longer else (kernel,):
+                    for symbol in each.symbols:
+                        lengths.word(symbol)
+                    if isinstance(each.workgroup_count, Workload):
+                        lengths.groups(each.workgroup_count)
 
     def _look_up(self, text: FunctionText, entry: str) -> tuple[str, str]:
         executable = text.load_global(self._executables[entry], "hal.executable")
@@ -162,16 +168,27 @@ class Recorder:
         # Several results have one shape, and a caller's empty buffer has no word to bind.
         if 0 in step.buffers[-1].type.shape:
             return
-        if isinstance(step.buffers[-1].size, Size):
-            with text.where(lengths.is_full(step.buffers[-1])):
-                self._call_dispatch(text, lengths, commands, null, step)
-            return
-        self._call_dispatch(text, lengths, commands, null, step)
+        with (
+            text.where(lengths.is_full(step.buffers[-1])) if isinstance(step.buffers[-1].size, Size) else nullcontext()
+        ):
+            kernel = self._kernels[step.entry]
+            if kernel.longer is None or step.guard is not None:
+                self._call_dispatch(text, lengths, commands, null, step, step.entry)
+                return
+            is_within = lengths.within(kernel.limits)
+            with text.where(is_within):
+                self._call_dispatch(text, lengths, commands, null, step, step.entry)
+            is_beyond = text.integer()
+            text.line(f"{is_beyond} = vm.xor.i32 {is_within}, {text.i32(1)}")
+            with text.where(is_beyond):
+                self._call_dispatch(text, lengths, commands, null, step, kernel.longer)
 
-    def _call_dispatch(self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Dispatch) -> None:
-        kernel = self._kernels[step.entry]
+    def _call_dispatch(
+        self, text: FunctionText, lengths: Lengths, commands: str, null: str, step: Dispatch, entry: str
+    ) -> None:
+        kernel = self._kernels[entry]
         workgroups = kernel.workgroup_count
-        executable, function = self._functions[step.entry]
+        executable, function = self._functions[entry]
         bindings = []
         last = step.buffers[-1]
         for buffer, binding in zip(step.buffers, kernel.bindings, strict=True):

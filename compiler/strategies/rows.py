@@ -19,8 +19,9 @@ from ..codegen.kernel import Kernel
 from ..codegen.region import KernelRegion
 from ..ir.sizes import Dim, Size, is_multiple
 from ..passes.weights import words_of
-from .rows_region import is_small, joins_in_order, most_width_of, spaces_in, stored_bits
-from .rows_writer import RowsWriter
+from .rows_region import is_small, joins_in_order, most_width_of, spaces_in, stored_bits, width_of
+from .rows_writer import STEPS, RowsWriter
+from .strategy import MAX_WORDS as STRATEGY_WORDS
 from .strategy import Strategy, elements_cost
 
 SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
@@ -50,7 +51,8 @@ class Rows(Strategy):
         rows: of a workgroup.
         width: neighbouring elements that an invocation has at a time; where the row's length depends on the call, if it
             is a multiple in the call.
-        unrolled: 1 where the code is written out for each element, 0 where it loops.
+        unrolled: 1 where the code is written out for each element, 0 where it loops; where the row's length depends on
+            the call, 1 where each iteration has ``STEPS``.
     """
 
     invocations: int
@@ -88,6 +90,20 @@ class Rows(Strategy):
             unrolled = int(not is_small(shape) and length // invocations * words <= 2 * MAX_WORDS)
         yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), width, unrolled)
 
+    @classmethod
+    def of_long(cls, region: KernelRegion) -> Rows | None:
+        """For rows whose length depends on the call, and is too much for the candidate's loops; None of other regions.
+
+        A workgroup has a row, and each iteration many of its elements.
+        """
+        found = spaces_in(region)
+        if found is None or not isinstance(found[0].length, Size):
+            return None
+        _, workgroup = SHARES.get(region.target.family, SHARES["default"])
+        invocations = min(workgroup, region.target.max_workgroup_invocations)
+        made = cls(invocations, 1, width_of(region, *found), 1)
+        return made if made.takes(region) and made.words(region) <= STRATEGY_WORDS else None
+
     def takes(self, region: KernelRegion) -> bool:
         """Whether the region is over rows, of which each invocation has an element at least."""
         found = spaces_in(region)
@@ -102,7 +118,7 @@ class Rows(Strategy):
             and _is_countable(shape.row_count)
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
             and (
-                not (is_ordered or self.unrolled)
+                not is_ordered
                 if isinstance(length, Size)
                 else _has(length, self.width, self.invocations)
                 and not (is_ordered and length // self.width % self.invocations)
@@ -113,7 +129,9 @@ class Rows(Strategy):
         """One for each element of an invocation that is no iteration of a loop."""
         found = spaces_in(region)
         length = found[0].length if found is not None and self.unrolled else 0
-        return self.width if isinstance(length, Size) else max(-(-length // self.invocations), self.width)
+        if isinstance(length, Size):
+            return self.width * STEPS
+        return max(-(-length // self.invocations), self.width)
 
     def emit(self, region: KernelRegion) -> Kernel:
         """The kernel of a region that these parameters take."""

@@ -7,7 +7,7 @@ exchanging values, subgroups through the workgroup's memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...spirv.expression import Id
 from ...spirv.offsets import neighbours
@@ -24,6 +24,9 @@ from ..passes.rows import Space, identity_in
 from .joining import Join, Values, chosen, join_all, join_of, of_words, rounded, subgroup_of
 from .joining import words_of as words_of_values
 from .rows_region import is_small, joins_in_order, spaces_in, width_of
+
+STEPS: Final = 8
+"""Of an iteration over long rows whose length depends on the call."""
 
 
 class RowShare(Protocol):
@@ -261,11 +264,19 @@ class RowsWriter:
         values = list(starts)
         if isinstance(length, Size):
             runs = builder.word(length) // self._width
-            count = (runs + (share.invocations - 1) - self._place) // share.invocations
-            most = parts_at_most(length, share.invocations * self._width)
-            return self._shader.frame.counted(
-                count, most, values, lambda number, found: step(self._base(number), found)
-            )
+            steps = STEPS if share.unrolled else 1
+            covered = share.invocations * steps
+            count = (runs + (covered - 1) - self._place) // covered
+            most = parts_at_most(length, covered * self._width)
+
+            def some(number: Id, found: Values) -> Values:
+                if steps == 1:
+                    return step(self._base(number), found)
+                for each in range(steps):
+                    found = self._step_below(runs, self._base(number * steps + each), found, step)
+                return found
+
+            return self._shader.frame.counted(count, most, values, some)
         places, rest = divmod(length, share.width * share.invocations)
         if share.unrolled:
             for number in range(skipped, places):
@@ -284,6 +295,10 @@ class RowsWriter:
                 self._place < rest // share.width, lambda: step(last, values), lambda: values
             )
         return values
+
+    def _step_below(self, runs: Id, base: Id, found: Values, step: Callable[[Id, Values], Values]) -> Values:
+        """Values after a step where the row has so many elements."""
+        return self._shader.frame.conditional(base < runs, lambda: step(base, found), lambda: found)
 
     def _base(self, number: Id) -> Id:
         """Which of the row's runs of neighbours an invocation has at a place."""

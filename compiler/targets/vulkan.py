@@ -35,6 +35,8 @@ from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I64
 from ..strategies.choice import compile_region, strategy_of
+from ..strategies.rows import Rows
+from ..strategies.strategy import Strategy
 from .variant import Variant
 
 TARGET = "SPIRV"
@@ -71,6 +73,11 @@ def kernel_region(function: Operation, target: Target) -> KernelRegion:
     return KernelRegion(_region_of(function), str(function.attributes["sym_name"]), target, in_place, is_update)
 
 
+def longer_strategy(function: Operation, target: Target) -> Strategy | None:
+    """What computes an executable's function in calls that are beyond its kernel's loops; None if nothing more does."""
+    return None if STRATEGY in function.attributes else Rows.of_long(kernel_region(function, target))
+
+
 def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] = ()) -> Operation:
     """A kernel as the executable of this target in a program, for devices with some features."""
     bindings = [
@@ -87,6 +94,7 @@ def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] =
         **({"addresses": None} if kernel.pushes_addresses else {}),
         **_workload_attributes(kernel),
         **({"features": tuple(features)} if features else {}),
+        **({"longer": kernel.longer} if kernel.longer else {}),
     }
     region = Region([block_of([spirv_module(kernel.code, location)])])
     return Operation("iree.executable", (), (), attributes, [region], location=location)
@@ -129,6 +137,7 @@ def kernel_of(variant: Operation) -> Kernel:
         tuple(each for each in symbols if isinstance(each, str)) if isinstance(symbols, tuple) else (),
         _limits(variant),
         "addresses" in variant.attributes,
+        None if (longer := variant.attributes.get("longer")) is None else str(longer),
     )
 
 

@@ -24,6 +24,8 @@ def entries_of(executables: Sequence[Operation], stage: str, source: SourceText)
     """
     check = _Checker(stage, source)
     hold(check.executable, executables, source)
+    for executable in executables:
+        hold(check.longer, operations_of(executable), source)
     return check.entries
 
 
@@ -60,6 +62,16 @@ class _Checker:
         if [each.name for each in inside] != ["func.func"]:
             raise OperationError("a module with one function in it")
         hold(lambda each: self._kernel_function(each, symbol), inside, self._source)
+
+    def longer(self, variant: Operation) -> None:
+        """What takes longer lengths than an executable has as many buffers."""
+        longer = variant.attributes.get("longer")
+        if longer is None:
+            return
+        kernel = vulkan.kernel_of(variant)
+        other = self.entries.get(str(longer))
+        if other is None or len(other.sizes) != len(kernel.bindings):
+            raise OperationError(f"an entry point of the program with {len(kernel.bindings)} buffers, got {longer}")
 
     def _enter(self, name: str, entry: Entry) -> None:
         """Takes note of an entry point; those of several targets have one name, and buffers that suit all."""
