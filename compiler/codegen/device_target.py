@@ -127,7 +127,6 @@ def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Targ
         and subgroup.size == 8
         and {"bufferDeviceAddress", "shaderInt64"} <= set(device.features)
         and {"basic", "shuffle"} <= set(subgroup.supported_operations),
-        float16_arithmetic="shaderFloat16" in device.features,
         int8_dot="shaderIntegerDotProduct" in device.features,
         cooperative_matrices=tuple(
             CooperativeMatrix(each.m, each.n, each.k, each.a_type, each.b_type, each.c_type, each.result_type)

@@ -7,6 +7,10 @@ address is loaded by its device address, without a check of bounds; eight neighb
 takes its own, become one load of a vector. Stores go through descriptors: each pair of words, which shuffles give to
 all invocations, at a place that is the same for them.
 
+Vulkan has push constants indexed by numbers that are the same for a whole workgroup; a subgroup's number is the same
+for the subgroup only. So this goes past the letter of it, and holds for the devices that ``Target.whole_vectors`` names
+alone: there a subgroup is one vector of a CPU, and an index is looked up for that vector.
+
 All of this is for code outside of branches and loops, where all invocations are there; elsewhere words are loaded and
 stored one by one.
 """

@@ -59,11 +59,11 @@ class Target:
             ``VkSubgroupFeatureFlagBits`` names them: ``"arithmetic"``, ``"shuffle"``, ….
         shared_memory: bytes that the invocations of a workgroup share.
         max_workgroup_invocations: of a workgroup, in its first dimension too.
-        float16_arithmetic: ``shaderFloat16``.
         int8_dot: ``shaderIntegerDotProduct``.
         cooperative_matrices: that subgroups multiply.
         whole_vectors: whether what is at addresses that are the same for a subgroup is loaded for all at once, where
-            the driver sees it from push constants alone (``subgroup_access``).
+            the driver sees it from push constants alone, which may be indexed by a subgroup's number
+            (``subgroup_access``).
         tuned: what was measured to be fast on the device: classes of regions (``strategies.shape_class``), and the text
             of a strategy for each.
     """
@@ -82,7 +82,6 @@ class Target:
     subgroup_operations: tuple[str, ...] = ()
     shared_memory: int = 16_384
     max_workgroup_invocations: int = 128
-    float16_arithmetic: bool = False
     int8_dot: bool = False
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
     whole_vectors: bool = False

@@ -20,11 +20,14 @@ from .distribution import DISTRIBUTION
 Values = Sequence[Value]
 Rule = Callable[[Builder, Operation], Values | None]
 
+IN_MEMORY: Final = "in_memory"
+"""The attribute of constants that kernels read, so that regions which differ by a number alone share one."""
+
 
 def constant_of(value: Value) -> DenseElements | None:
-    """The constant that a value is, if it is one."""
+    """The constant that a value is, if it is one that nobody wants to be read from memory."""
     owner = value.owner
-    if isinstance(owner, Operation) and owner.name == "stablehlo.constant":
+    if isinstance(owner, Operation) and owner.name == "stablehlo.constant" and IN_MEMORY not in owner.attributes:
         found = owner.attributes["value"]
         return found if isinstance(found, DenseElements) else None
     return None

@@ -19,7 +19,7 @@ from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, Int
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I64, ScalarType, TensorType
-from ..canonical.legacy import over_tensors
+from ..canonical.legacy import IN_MEMORY, over_tensors
 from ..digit_passes import GIVEN, chunk_of
 from ..direct_scatters import IN_ORDER
 from .row_scatters import joining
@@ -74,11 +74,15 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
     assert isinstance(length, int)
     chunks = -(-length // chunk_of(length, max(CHUNKS, -(-length // MAX_CHUNK))))
     chunk, places = chunk_of(length, chunks), 1 << DIGIT
+    # A number in memory, so that passes have the same kernels.
+    number = DenseElements.of(shift, TensorType((), _WORD))
+    distance = builder.append("constant", (), [number.type], {"value": number, IN_MEMORY: True}).result
 
     def digits_of(inner: Builder, given: Values) -> Value:
         narrow = [narrowed(inner, value, element) for value, element in zip(given, elements, strict=True)]
         key = _ordered(inner, body, narrow)
-        return inner.elementwise("and", inner.elementwise("shift_right_logical", key, shift), places - 1)
+        by = inner.broadcast(distance, tensor_of(key).lengths, ())
+        return inner.elementwise("and", inner.elementwise("shift_right_logical", key, by), places - 1)
 
     def compare(inner: Builder, pairs: Values) -> Values:
         return [inner.compare("LT", digits_of(inner, pairs[::2]), digits_of(inner, pairs[1::2]))]
@@ -90,7 +94,11 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
     turned = builder.append(
         "transpose", [counts], [TensorType((places, chunks), _WORD)], {"permutation": DenseArray(I64, (1, 0))}
     ).result
-    starts = builder.reshape(_sums_before(builder, builder.reshape(turned, (places * chunks,))), (places, chunks))
+    before = _sums_before(builder, turned)
+    last = [builder.piece(before, 1, chunks - 1, chunks), builder.piece(counts, 0, chunks - 1, chunks)]
+    totals = builder.elementwise("add", *(builder.reshape(each, (places,)) for each in last))
+    firsts = builder.broadcast(_sums_before(builder, totals), (places, chunks), (0,))
+    starts = builder.elementwise("add", before, firsts)
     types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
     attributes: dict[str, Attribute] = {
         "dimension": IntegerAttr(0, I64),
@@ -121,12 +129,12 @@ def _counted(builder: Builder, digits: Value, places: int) -> Value:
 
 
 def _sums_before(builder: Builder, value: Value) -> Value:
-    """For each element of a vector, the sum of those before it."""
-    (count,) = tensor_of(value).lengths
-    type = TensorType((1, 2), I64)
+    """For each element, the sum of those before it in its row."""
+    *others, count = tensor_of(value).lengths
+    padding = [*([0, 0] for _ in others), [count, -1]]
     attributes: dict[str, Attribute] = {
-        "window_dimensions": DenseArray(I64, (count,)),
-        "padding": DenseElements.of(np.array([[count, -1]]), type),
+        "window_dimensions": DenseArray(I64, (*(1 for _ in others), count)),
+        "padding": DenseElements.of(np.array(padding), TensorType((len(padding), 2), I64)),
     }
     operands = [value, builder.constant(0, TensorType((), _WORD))]
     region = joining(builder, "add", _WORD)

@@ -21,7 +21,7 @@ from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Size
 from ...ir.types import I32, I64, TensorType
-from ..canonical.legacy import over_tensors
+from ..canonical.legacy import IN_MEMORY, over_tensors
 from ..digit_passes import GIVEN
 from ..formulas.expression import Expression
 from ..scans import LOOK_BACK
@@ -36,7 +36,11 @@ BLOCK: Final = 8
 MAX_OPERANDS: Final = 5
 """Of a sort, whose operands and results are buffers of a kernel."""
 
-_OWN: Final = {"stablehlo.sort": ("block", "runs", GIVEN), "stablehlo.reduce_window": (LOOK_BACK,)}
+_OWN: Final = {
+    "stablehlo.constant": (IN_MEMORY,),
+    "stablehlo.reduce_window": (LOOK_BACK,),
+    "stablehlo.sort": ("block", "runs", GIVEN),
+}
 """Attributes by the operations that have them."""
 
 _SCALAR = TensorType((), I32)

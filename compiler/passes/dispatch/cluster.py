@@ -12,6 +12,7 @@ from typing import Final
 from ...ir.attributes import DenseElements
 from ...ir.operation import Operation, Value
 from ...ir.sizes import is_at_least
+from ..canonical.legacy import IN_MEMORY
 from ..direct_scatters import is_direct
 from ..rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
 from ..scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
@@ -245,7 +246,7 @@ def _is_pointwise(operation: Operation) -> bool:
 def is_small(value: Value) -> bool:
     """Whether a value is a constant that stands in code rather than in memory."""
     owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
+    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or IN_MEMORY in owner.attributes:
         return False
     constant = owner.attributes["value"]
     return isinstance(constant, DenseElements) and (constant.is_splat or constant.array.size <= 1)

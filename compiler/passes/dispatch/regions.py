@@ -107,10 +107,10 @@ def _repeat_views(block: Block) -> None:
 
 def _is_view(operation: Operation) -> bool:
     """Whether elements cost no more than reading their operand's, or are read wider than they are stored."""
-    if name_of(operation) != "convert":
+    if name_of(operation) not in ("bitcast_convert", "convert"):
         return name_of(operation) in _VIEWS
     narrow, wide = (bits_of(value.tensor.scalar) for value in (operation.operands[0], operation.results[0]))
-    return narrow < wide
+    return narrow < wide or (narrow == wide and name_of(operation) == "bitcast_convert")
 
 
 def _use(users: dict[Value, list[tuple[Operation, int]]], operation: Operation) -> None:

@@ -14,6 +14,7 @@ import pytest
 import pumice
 from pumice.compiler.codegen.device_target import target_of
 from pumice.compiler.codegen.target import Target
+from pumice.compiler.passes.canonical.legacy import IN_MEMORY
 from pumice.compiler.passes.decomposition import digit_sorts
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import Program
@@ -198,6 +199,28 @@ def test_passes_are_written_at_every_stage(stage: str) -> None:
     program = compile_text(text, "program", target, stage).program
     assert isinstance(program, Program)
     assert compile_text(program.text(), "program", target).module == compile_text(text, "program", target).module
+
+
+@pytest.mark.usefixtures("short")
+def test_passes_share_their_kernels() -> None:
+    text = text_of("1000", ["ui32", "i32"], compare("ui32"))
+    program = compile_text(text, "program", Target(family="cpu"), "hl_seq").program
+    assert isinstance(program, Program)
+    assert program.text().count("iree_hl_seq.dispatch ") == 4 * len(program.executables)
+
+
+def test_a_program_keeps_no_constants_in_memory() -> None:
+    def added(attributes: str) -> bytes:
+        text = f"""
+            func.func @main(%a: tensor<i32>) -> tensor<i32> {{
+              %c = stablehlo.constant {attributes} dense<7> : tensor<i32>
+              %r = stablehlo.add %a, %c : tensor<i32>
+              return %r : tensor<i32>
+            }}
+        """
+        return compile_text(text, "program", Target()).module
+
+    assert added(f"{{{IN_MEMORY} = true}}") == added("")
 
 
 def test_a_program_gives_no_places() -> None:
