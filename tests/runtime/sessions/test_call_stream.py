@@ -153,11 +153,13 @@ def test_results_are_let_go_when_they_were_taken(device: pumice.Device, session:
     wave = np.ones(256, np.float32)
 
     async def main() -> None:
-        most = 0
+        most = taken = 0
         async for y in smooth.stream([wave] * 60, depth=2):
             del y
-            most = max(most, objects(device).get("allocation", 0))
-        assert most < 30, "the stream keeps what it gave"
+            taken += 1
+            if taken % 15 == 0:  # a collection takes a quarter of a second in a process that has run many tests
+                most = max(most, objects(device).get("allocation", 0))
+        assert 0 < most < 30, "the stream keeps what it gave"
 
     run_on("asyncio", main())
 
