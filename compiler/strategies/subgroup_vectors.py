@@ -25,7 +25,7 @@ from .strategy import Strategy, elements_cost
 MIN_ELEMENTS: Final = 1 << 18
 """Below, results are computed in less time than it takes to give a recording other addresses."""
 
-MAX_WORDS: Final = 1 << 13
+MAX_WORDS: Final = 3 << 10
 """Words of an invocation's code, about."""
 
 VECTORS: Final = 16
