@@ -159,7 +159,7 @@ class ContractionTile(Strategy):
 _CODE: Final = 800
 """Products that take as long as compiling a word of code does, if a kernel runs a thousand times."""
 
-_CPU_CODE: Final = 70
+_CPU_CODE: Final = 20
 """The same where the device is a CPU, too, and as slow at products as it is at compiling."""
 
 _SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
