@@ -1,11 +1,11 @@
 # Everything happens in .venv; the targets make it, and come back at once when it is up to date.
 #   make PYTHON=python3.12 …   another interpreter (3.11 or later); replaces an environment of another version
 #   make test ARGS='-k fill'   arguments for pytest
-#   make test WORKERS=0        in one process, for a debugger; three by default, as many tests wait
+#   make test WORKERS=0        in one process, for a debugger; two by default
 
 PYTHON ?= python3
 ARGS ?=
-WORKERS ?= 3
+WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet

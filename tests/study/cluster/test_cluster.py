@@ -214,7 +214,8 @@ def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
     assert sorted(told.finished_points) == list(range(8))
     notes = notes_of(tmp_path)
     lost = [note for note in notes if "was lost" in note and "measured again" in note]
-    assert len(lost) == 1 and killed[0] in lost[0]
+    # On a loaded machine a worker that lives may be slow to answer, and count as lost, too.
+    assert sum(killed[0] in note for note in lost) == 1
     measured = [note for note in notes if ": measured by worker" in note]
     assert measured and not any(killed[0] in note for note in measured)
     with Results.open(tmp_path) as results:
