@@ -142,12 +142,11 @@ def _with_files(
     progress: Progress | None,
 ) -> tuple[list[Point], SampleRun]:
     """The points with their files read, and those that failed because of a file."""
-    kinds = {target.name: target.kind for target in study.targets}
     taken, failed = [], SampleRun()
     for point in points:
         minor = min(profile.api_version[1] for profile in having[point.device].values())
         try:
-            taken.append(files.take("kernel" if point.is_baseline else kinds[point.target], point, minor))
+            taken.append(files.take(study.kind_of(point), point, minor))
         except PumiceError as error:
             failed.failed[point.index] = str(error)
             store.set_status(point.index, PointStatus.FAILED, str(error))

@@ -28,28 +28,63 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
     """The points of a study, in an order that depends only on the study and the devices.
 
     Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for
-    axes that affect it. Baselines come last, one for each device and setting.
+    axes that affect it. The points of the other side come next, those that pair with one of the study by key and
+    device. Baselines come last, one for each device and setting.
 
     Args:
         study: to be expanded.
         devices: their URIs; empty for the study's. An axis ``device`` of the study has precedence.
 
     Raises:
-        InvalidArgumentError: no device, a repeated one, more than 100,000 points, or a setting that is missing or wrong
-            at a point: the message has target, point and setting, the location the file and the path in it.
+        InvalidArgumentError: no device, a repeated one, more than 100,000 points, a setting that is missing or wrong
+            at a point, or another side without a point in common: the message has target, point and setting, the
+            location the file and the path in it.
     """
     with located(study.where):
         uris = _devices(study, devices)
-        targets = [(_Settings(study, i), target.axes_used(study)) for i, target in enumerate(study.targets)]
-        _check_count(study, uris, [axes for _, axes in targets])
-        points: list[Point] = []
-        for uri in uris:
-            for settings, axes in targets:
-                ranges = [(uri,) if axis.name == "device" else axis.values for axis in axes]
-                for values in itertools.product(*ranges):
-                    at = {axis.name: value for axis, value in zip(axes, values, strict=True)}
-                    points.append(settings.point(len(points), uri, at))
-        return (*_with_baselines(study, points),)
+        return (*_with_baselines(study, _with_against(study, _points(study, uris), uris)),)
+
+
+def _points(study: Study, uris: Sequence[str]) -> list[Point]:
+    """The points of one side, without baselines."""
+    targets = [(_Settings(study, i), target.axes_used(study)) for i, target in enumerate(study.targets)]
+    _check_count(study, uris, [axes for _, axes in targets])
+    points: list[Point] = []
+    for uri in uris:
+        for settings, axes in targets:
+            ranges = [(uri,) if axis.name == "device" else axis.values for axis in axes]
+            for values in itertools.product(*ranges):
+                at = {axis.name: value for axis, value in zip(axes, values, strict=True)}
+                points.append(settings.point(len(points), uri, at))
+    return points
+
+
+def _with_against(study: Study, points: list[Point], uris: Sequence[str]) -> list[Point]:
+    """The points and those of the other side that pair with one of them."""
+    if study.against is None:
+        return points
+    with located("against"):
+        others = {(point.device, point.key): point for point in _points(study.against, uris)}
+    paired = list(points)
+    for place, point in enumerate(points):
+        other = others.get((point.device, point.key))
+        if other is None:
+            continue
+        if other.measure != point.measure:
+            raise InvalidArgumentError(
+                f"{point.label} measures {point.measure}, and its other side {other.measure}; set the same measure",
+                location="against",
+            )
+        paired[place] = replace(point, against=len(paired))
+        paired.append(replace(other, index=len(paired), is_against=True))
+    if len(paired) == len(points):
+        theirs = next(iter(others.values())).label
+        raise InvalidArgumentError(
+            f"no point has a counterpart of the same target and axes on the other side: one side has "
+            f"{points[0].label}, …, the other {theirs}, …",
+            location="against",
+        )
+    return paired
 
 
 def derive(
@@ -73,11 +108,9 @@ def derive(
     """
     if point.is_baseline:
         return {}
-    target = next((each for each in study.targets if each.name == point.target), None)
-    if target is None:
-        raise InvalidArgumentError(
-            f"{study.where} no target is named {point.target!r}; the point belongs to another study"
-        )
+    target = study.target_of(point)
+    if point.is_against and study.against is not None:
+        study = study.against
     known = {"dispatches": float(_dispatches(point.settings)), **measured}
     if point.measure in known:
         known.setdefault("time", known[point.measure])
@@ -217,7 +250,7 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
     measured: list[Point] = []
     baselines: dict[str, Point] = {}
     for point in points:
-        if not KINDS[next(each.kind for each in study.targets if each.name == point.target)].baseline:
+        if not KINDS[study.kind_of(point)].baseline:
             measured.append(point)
             continue
         shared = {name: point.settings[name] for name in BASELINE_SETTINGS}

@@ -17,7 +17,7 @@ class Point:
     """One combination to be measured.
 
     Attributes:
-        index: in the study's order, from 0; baselines come last.
+        index: in the study's order, from 0; the points of its other side come next, baselines last.
         target: the target's name.
         device: the device's URI as in the study or on the command line.
         axes: the value on each axis.
@@ -26,6 +26,8 @@ class Point:
         measure: name of the segment, or ``"total"``, that is the headline.
         baseline: index of the point that measures the empty kernel in this one's setting; ``None`` for none.
         is_baseline: whether it is such a point.
+        against: index of the point of the other side that is measured in turns with this one; ``None`` for none.
+        is_against: whether it is such a point.
     """
 
     index: int
@@ -37,6 +39,8 @@ class Point:
     measure: str = "execute"
     baseline: int | None = None
     is_baseline: bool = False
+    against: int | None = None
+    is_against: bool = False
 
     @property
     def key(self) -> str:

@@ -40,10 +40,11 @@ class Sample(NamedTuple):
         deviation: maximum error of host times of device events.
         device_begin, device_end: raw device timestamps in ticks; -1 without timestamps.
         dispatches: in the sample; its durations are of all of them together.
-        preemptions: involuntary context switches of the measuring thread during the sample; -1 if unknown.
+        preemptions: involuntary context switches of the process's threads during the sample; -1 if unknown.
         stage: pipeline stages of the two timestamps, such as ``"TOP_OF_PIPE..BOTTOM_OF_PIPE"``; empty without them.
         barrier: what is between the dispatches: ``"between"`` (each waits for the one before), ``"none"`` (they may
             overlap: ``execute`` divided by ``dispatches`` is not a dispatch's duration), or ``"single"``.
+        cpu: processor time of all threads of the process during the sample.
     """
 
     started: int
@@ -65,3 +66,4 @@ class Sample(NamedTuple):
     preemptions: int = -1
     stage: str = ""
     barrier: str = "single"
+    cpu: float = _NAN

@@ -14,6 +14,7 @@ from .axis import Axis
 from .expression import Template, as_json_value
 from .figures import Figures, parse_figures
 from .messages import did_you_mean, located
+from .point import Point
 from .sample import MEASURES
 from .settings import Sampling
 from .target_settings import KINDS, Kind
@@ -116,6 +117,8 @@ class Study:
         reference: the value that the others are compared with; ``None`` for the first.
         baseline: also measure the empty kernel in the setting of each point that can have a baseline.
         peaks: measure the device's peaks at the start of the run.
+        against: the other version, whose points are measured in turns with those of the same key; its settings of
+            sampling do not count, except ``cache``, and it has none of its own. ``None`` for none.
         folder: what file names are relative to.
         text: the TOML text, if it was made from one.
         source: name of the file, for messages, or empty.
@@ -139,6 +142,7 @@ class Study:
     reference: str | int | float | bool | None = None
     baseline: bool = False
     peaks: bool = False
+    against: Study | None = None
     folder: Path = field(default_factory=Path)
     text: str | None = field(default=None, compare=False, repr=False)
     source: str = field(default="", compare=False)
@@ -157,6 +161,7 @@ class Study:
             self._check_expressions()
             self._check_axes_used()
             self._check_comparison()
+            self._check_against()
 
     @property
     def where(self) -> str:
@@ -170,6 +175,24 @@ class Study:
     def figures_of(self, target: Target) -> Figures:
         """The derived figures of one target, its own included."""
         return parse_figures(*{**self.derived, **target.derived}.items())
+
+    def target_of(self, point: Point) -> Target:
+        """The target of a point, which is of the other side if the point is. InvalidArgumentError: it has none."""
+        side = self.against if point.is_against and self.against is not None else self
+        for target in side.targets:
+            if target.name == point.target:
+                return target
+        raise InvalidArgumentError(
+            f"{self.where} no target is named {point.target!r}; the point belongs to another study"
+        )
+
+    def kind_of(self, point: Point) -> str:
+        """The kind of a point's target; a baseline is a kernel."""
+        return "kernel" if point.is_baseline else self.target_of(point).kind
+
+    def folder_of(self, point: Point) -> Path:
+        """What file names of a point are relative to."""
+        return self.against.folder if point.is_against and self.against is not None else self.folder
 
     def with_axes(self, *axes: Axis) -> Study:
         """The study with axes replaced and added."""
@@ -291,6 +314,22 @@ class Study:
                 f"got {shown(self.reference)}",
                 location="reference",
             )
+
+    def _check_against(self) -> None:
+        other = self.against
+        if other is None:
+            return
+        with located("against"):
+            if not isinstance(other, Study):
+                raise InvalidArgumentError(f"expected a Study, got {shown(other)}")
+            if other.against is not None:
+                raise InvalidArgumentError("expected a study of one side; it is measured against another itself")
+            if other.devices and set(other.devices) != set(self.devices):
+                raise InvalidArgumentError(
+                    "both sides are measured on the same devices, in turns: expected "
+                    f"{', '.join(self.devices) or 'none'}, got {', '.join(other.devices)}. To compare devices, measure "
+                    'one study on both and use compare = "device"'
+                )
 
 
 def make_sampling(fields: Mapping[str, object], base: Sampling | None = None) -> Sampling:

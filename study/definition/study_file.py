@@ -21,7 +21,7 @@ from .study import FORMAT_VERSION, Study, Target, make_sampling
 _PLAIN: Final = (
     *("name", "title", "question", "reading", "devices", "fit", "compare", "reference", "baseline", "peaks"),
 )
-_KEYS: Final = ("version", *_PLAIN, "sampling", "axes", "derived", "targets")
+_KEYS: Final = ("version", *_PLAIN, "sampling", "axes", "derived", "targets", "against")
 _OWN: Final = ("name", "kind", "measure", "derived")
 """Keys of a target that are not settings."""
 
@@ -109,6 +109,9 @@ def study_from_dict(
                 axes.append(read_axis(name, value))
         fields["derived"] = _table(data, "derived")
         fields["targets"] = _targets(data.get("targets", ()))
+        if "against" in data:
+            with located("against"):
+                fields["against"] = study_from_dict(_table(data, "against"), folder)
     return Study(**fields, folder=folder if folder is not None else Path(), text=text, source=source)
 
 
@@ -125,12 +128,15 @@ def study_as_dict(study: Study) -> dict[str, object]:
         value = getattr(study, key)
         if value is not None:
             data[key] = list(value) if isinstance(value, tuple) else value
-    return data | {
+    data |= {
         "sampling": asdict(study.sampling),
         "axes": {axis.name: list(axis.values) for axis in study.axes},
         "derived": dict(study.derived),
         "targets": targets,
     }
+    if study.against is not None:
+        data["against"] = study_as_dict(study.against)
+    return data
 
 
 def _check_version(data: Mapping[str, object]) -> None:

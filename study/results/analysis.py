@@ -163,8 +163,10 @@ class StudyAnalysis:
 
     @property
     def measured(self) -> tuple[PointAnalysis, ...]:
-        """The points with samples of their headline, without baselines."""
-        return tuple(one for one in self.points if not one.point.is_baseline and one.median is not None)
+        """The points with samples of their headline, without baselines and those of the other side."""
+        return tuple(
+            one for one in self.points if not (one.point.is_baseline or one.point.is_against) and one.median is not None
+        )
 
     @property
     def axes(self) -> tuple[str, ...]:

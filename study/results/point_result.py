@@ -13,7 +13,7 @@ from ..definition.point import Point
 from ..definition.sample import Sample
 from .database import values_as_written
 from .records import DISTURBED, PointStatus, SampleFlag, kept
-from .rows import DURATIONS, SAMPLE_COLUMNS, sample_from_row
+from .rows import DURATIONS, SAMPLE_COLUMNS, Value, sample_from_row
 
 SAMPLE_FIELDS: Final = ("number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
 """The columns of ``samples`` in the rows that a point result is made of."""
@@ -21,7 +21,7 @@ SAMPLE_FIELDS: Final = ("number", "run", "block", "phase", "flags", *SAMPLE_COLU
 _INTEGERS: Final = ("number", "run", "block", "flags", "started_ns", "dispatches")
 _TEXTS: Final = ("phase", "stage", "barrier")
 
-Row = Sequence[str | int | float | None]
+Row = Sequence[Value]
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -36,6 +36,7 @@ class PointResult:
         status: its latest status.
         reason: why it has that status, or empty.
         baseline: the result of the point that measures the empty kernel in this one's setting, ``None`` for none.
+        against: the result of the point of the other side that was measured in turns with this one, ``None`` for none.
     """
 
     def __init__(self, point: Point, status: PointStatus, reason: str, read: Callable[[int], Sequence[Row]]) -> None:
@@ -43,6 +44,7 @@ class PointResult:
         self.status: Final = status
         self.reason: Final = reason
         self.baseline: PointResult | None = None
+        self.against: PointResult | None = None
         self._read = read
         self._rows: Sequence[Row] | None = None
         self._columns: dict[str, npt.NDArray[np.generic]] = {}
@@ -56,8 +58,8 @@ class PointResult:
         """One duration of every sample, nanoseconds of all dispatches of the sample together.
 
         Args:
-            name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, or ``"headline"`` for what the
-                point measures.
+            name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, ``"cpu"``, or ``"headline"`` for
+                what the point measures.
             phase: ``"sample"``, ``"warmup"`` or ``"first"``.
             keep: which disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones only,
                 ``SampleFlag.PREEMPTED`` also for those that were only preempted.

@@ -1,5 +1,5 @@
-"""Records of results besides points and samples: runs, devices, clocks, reference samples, peaks, notes; the status of
-a point, and what disturbed a sample.
+"""Records of results besides points and samples: runs, devices, clocks, reference samples, states of the machine,
+peaks, notes, files; the status of a point, and what disturbed a sample.
 """
 
 from __future__ import annotations
@@ -53,6 +53,9 @@ class SampleFlag(enum.IntFlag):
     CLOCK_UNSURE = 4
     """Device times could not be related well to the host's clock: ``queue`` and ``wake`` are in doubt."""
 
+    STARVED = 8
+    """Threads of the process, such as a software driver's workers, did not get the processors that they wanted."""
+
 
 DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
 """Excludes a sample from the statistics, as long as enough others remain."""
@@ -68,7 +71,8 @@ def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """One start or resumption of a study, numbered from 1; times are ISO 8601, UTC. ``outcome`` is ``"complete"``, or
-    why it ended; it and ``ended`` are ``None`` for a run that continues or was killed.
+    why it ended; it and ``ended`` are ``None`` for a run that continues or was killed. ``repeat`` is the repetition of
+    the study that it belongs to, from 1.
     """
 
     number: int
@@ -81,6 +85,7 @@ class RunRecord:
     environment: Mapping[str, object]
     ended: str | None
     outcome: str | None
+    repeat: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +120,37 @@ class ClockRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRecord:
-    """One run of the reference kernel: when, on the clock of ``time.monotonic_ns`` of its run, and how long it took."""
+    """One run of a reference kernel: when, on the clock of ``time.monotonic_ns`` of its run, and how long it took.
+    ``kind`` is what it does, ``point`` the point whose load it is like, ``None`` for none; durations of different
+    ``load`` cannot be compared.
+    """
 
     run: int
     device: str
     started_ns: int
     duration_ns: float
+    kind: str
+    point: int | None
+    load: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """The state of the machine over a span that ended at ``host_ns``; ``None`` for what is not known. See
+    ``Sink.add_state``.
+    """
+
+    run: int
+    host_ns: int
+    span_ns: float | None
+    wake_ns: float | None
+    wake_p90_ns: float | None
+    steal: float | None
+    pressure: float | None
+    others: float | None
+    run_delay: float | None
+    load: float | None
+    cpu_mhz: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +173,14 @@ class NoteRecord:
     created: str
     kind: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A file that the study measured; ``content`` is ``None`` if only its hash and size, in bytes, are kept."""
+
+    name: str
+    sha256: str
+    size: int
+    content: bytes | None
+    role: str

@@ -23,17 +23,29 @@ from .point_result import SAMPLE_FIELDS, PointResult
 from .records import (
     ClockRecord,
     DeviceRecord,
+    FileRecord,
     NoteRecord,
     PeakRecord,
     PointStatus,
     ReferenceRecord,
     RunRecord,
     SampleFlag,
+    StateRecord,
 )
-from .rows import POINT_COLUMNS, point_from_row, unsigned_ticks
+from .rows import POINT_COLUMNS, Value, point_from_row, unsigned_ticks
 
-Row = Sequence[str | int | float | None]
-_Record = TypeVar("_Record", RunRecord, DeviceRecord, ClockRecord, ReferenceRecord, PeakRecord, NoteRecord)
+Row = Sequence[Value]
+_Record = TypeVar(
+    "_Record",
+    RunRecord,
+    DeviceRecord,
+    ClockRecord,
+    ReferenceRecord,
+    StateRecord,
+    PeakRecord,
+    NoteRecord,
+    FileRecord,
+)
 
 
 class Results(Closing):
@@ -96,6 +108,8 @@ class Results(Closing):
         for result in found:
             if result.point.baseline is not None:
                 result.baseline = found[result.point.baseline]
+            if result.point.against is not None:
+                result.against = found[result.point.against]
         return found
 
     def _samples(self, point: int) -> Sequence[Row]:
@@ -152,8 +166,18 @@ class Results(Closing):
 
     @property
     def references(self) -> tuple[ReferenceRecord, ...]:
-        """The runs of the reference kernel, in the order in which they were added."""
+        """The runs of the reference kernels, in the order in which they were added."""
         return self._records(ReferenceRecord, "reference_samples ORDER BY id")
+
+    @property
+    def states(self) -> tuple[StateRecord, ...]:
+        """The states of the machine, in the order in which they were added."""
+        return self._records(StateRecord, "machine_states ORDER BY id")
+
+    @property
+    def files(self) -> tuple[FileRecord, ...]:
+        """The files that the study measured, by name."""
+        return self._records(FileRecord, "files ORDER BY name")
 
     @property
     def peaks(self) -> tuple[PeakRecord, ...]:
@@ -179,7 +203,7 @@ class Results(Closing):
                 self._reader.close()
                 self._reader = None
 
-    def _rows(self, query: str, *values: int) -> list[tuple[str | int | float | None, ...]]:
+    def _rows(self, query: str, *values: int) -> list[tuple[Value, ...]]:
         with self._lock:
             if self._reader is None:
                 raise ClosedError(f"the results of {self.path} were closed; open them again with Results.open()")
@@ -204,5 +228,5 @@ _STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 
 
-def _stored(name: str, value: str | int | float | None) -> Any:
+def _stored(name: str, value: Value) -> Any:
     return value if value is None or name not in _STORED else _STORED[name](value)

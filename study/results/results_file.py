@@ -21,9 +21,17 @@ from ...status import (
 )
 from ..definition.point import Point
 from ..definition.study import FORMAT_VERSION
-from .database import Reader, check_results, check_whole, connect_writer, database_errors, is_blank
-from .rows import POINT_COLUMNS, differences, point_row, to_json
-from .schema import schema_statements
+from .database import (
+    Reader,
+    check_results,
+    check_whole,
+    connect_writer,
+    database_errors,
+    is_blank,
+    is_of_this_version,
+)
+from .rows import POINT_COLUMNS, Value, differences, point_row, to_json
+from .schema import schema_statements, upgrade_statements
 
 _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
@@ -83,7 +91,7 @@ def create_results(
         for statement in schema_statements():
             connection.execute(statement)
         insert_rows(connection, "study", ("id", "created", "format", "name", "study", "toml"), [row])
-        # A point may name a baseline that comes after it.
+        # A point may name one that comes after it.
         connection.execute("PRAGMA defer_foreign_keys = ON")
         insert_rows(connection, "points", POINT_COLUMNS, rows)
         connection.execute("COMMIT")
@@ -93,14 +101,22 @@ def create_results(
 def reopen_results(
     path: Path, study: Mapping[str, object] | None, points: Sequence[Point] | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
-    """Opens a results file to resume its study; see ``Store.open``. The caller closes both that it returns."""
+    """Opens a results file to resume its study, and upgrades one of an earlier version; see ``Store.open``. The caller
+    closes both that it returns.
+    """
     if not path.is_file():
         raise NotFoundError(f"{path.parent} holds no results to resume: there is no {path.name} in it")
     with _writer(path, "opening results to write", create=False) as (connection, lock):
         check_results(connection, path)
         check_whole(connection, path)
-        _check_same(connection, path, study, points)
         _use_log(connection)
+        # A refused study leaves the file as it was: closing the connection rolls back.
+        connection.execute("BEGIN IMMEDIATE")
+        if not is_of_this_version(connection):
+            for statement in upgrade_statements():
+                connection.execute(statement)
+        _check_same(connection, path, study, points)
+        connection.execute("COMMIT")
     return connection, lock
 
 
@@ -119,7 +135,7 @@ def insert_rows(
     database: sqlite3.Connection,
     table: str,
     names: Sequence[str],
-    rows: Iterable[Sequence[str | int | float | None]],
+    rows: Iterable[Sequence[Value]],
 ) -> None:
     """Inserts rows whose values are in the order of ``names``."""
     marks = ", ".join("?" * len(names))
@@ -137,8 +153,9 @@ def _check_points(points: Sequence[Point]) -> None:
     for place, point in enumerate(points):
         if point.index != place:
             raise InvalidArgumentError(f"points come in order of their indices: expected {place}, got {point.index}")
-        if point.baseline is not None and not 0 <= point.baseline < len(points):
-            raise InvalidArgumentError(f"point {place} has baseline {point.baseline}; there are {len(points)} points")
+        for name, other in (("baseline", point.baseline), ("against", point.against)):
+            if other is not None and not 0 <= other < len(points):
+                raise InvalidArgumentError(f"point {place} has {name} {other}; there are {len(points)} points")
 
 
 def _make_folder(folder: Path) -> None:
@@ -177,7 +194,7 @@ def _check_same(
             raise FailedPreconditionError(_not_the_same(path, "other points", different))
 
 
-def _readable(row: Sequence[str | int | float | None]) -> dict[str, object]:
+def _readable(row: Sequence[Value]) -> dict[str, object]:
     """A row of a point with its columns by name and its JSON parsed."""
     pairs = zip(POINT_COLUMNS, row, strict=True)
     return {name: json.loads(str(value)) if name in _JSON_COLUMNS else value for name, value in pairs if name != "key"}

@@ -15,7 +15,7 @@ from ...status import InvalidArgumentError
 from ..definition.point import Point
 from ..definition.sample import SEGMENTS, Sample
 
-DURATIONS: Final = ("total", *SEGMENTS, "device", "overlap", "deviation")
+DURATIONS: Final = ("total", *SEGMENTS, "device", "overlap", "deviation", "cpu")
 """The fields of a sample that are nanoseconds; the column of each has ``_ns`` behind its name."""
 
 SAMPLE_COLUMNS: Final = (
@@ -26,11 +26,12 @@ SAMPLE_COLUMNS: Final = (
 """The columns of ``samples`` that come from a ``Sample``, in the order of ``sample_row``."""
 
 POINT_COLUMNS: Final = (
-    *("point", "key", "target", "device", "axes", "settings", "derived", "measure", "baseline", "is_baseline"),
+    *("point", "key", "target", "device", "axes", "settings", "derived", "measure"),
+    *("baseline", "is_baseline", "against", "is_against"),
 )
 """The columns of ``points``, in the order of ``point_row``."""
 
-Value = str | int | float | None
+Value = str | int | float | bytes | None
 
 _ABSENT: Final = "nothing"
 _WRAP: Final = 1 << 64
@@ -97,12 +98,14 @@ def point_row(point: Point) -> tuple[Value, ...]:
         point.measure,
         point.baseline,
         int(point.is_baseline),
+        point.against,
+        int(point.is_against),
     )
 
 
 def point_from_row(row: Sequence[Value]) -> Point:
     """The point of a row of ``POINT_COLUMNS``; a derived figure that was not finite is NaN."""
-    index, _, target, device, axes, settings, derived, measure, baseline, is_baseline = row
+    index, _, target, device, axes, settings, derived, measure, baseline, is_baseline, against, is_against = row
     figures: Mapping[str, float | None] = json.loads(str(derived))
     return Point(
         index=int(index or 0),
@@ -114,6 +117,8 @@ def point_from_row(row: Sequence[Value]) -> Point:
         measure=str(measure),
         baseline=None if baseline is None else int(baseline),
         is_baseline=bool(is_baseline),
+        against=None if against is None else int(against),
+        is_against=bool(is_against),
     )
 
 

@@ -7,12 +7,13 @@ every table, and an INSERT OR REPLACE that would replace a row.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x70756D69
 """``PRAGMA application_id`` of a results file: ``pumi``."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 """``PRAGMA user_version`` of a results file. It increases when old readers would misread new tables."""
 
 _REFUSAL: Final = "results are append-only"
@@ -136,8 +137,44 @@ TABLES: Final = {
         kind TEXT NOT NULL,
         text TEXT NOT NULL
     """,
+    "machine_states": """
+        id INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (run),
+        host_ns INTEGER NOT NULL,
+        span_ns REAL,
+        wake_ns REAL,
+        wake_p90_ns REAL,
+        steal REAL,
+        pressure REAL,
+        others REAL,
+        run_delay REAL,
+        load REAL,
+        cpu_mhz REAL
+    """,
+    "files": """
+        name TEXT PRIMARY KEY NOT NULL,
+        sha256 TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        content BLOB,
+        role TEXT NOT NULL
+    """,
 }
-"""The columns of each table."""
+"""The columns of each table, as in the version that it is of; ``_ADDED`` has those that came later."""
+
+_NEW_TABLES: Final = ("machine_states", "files")
+"""Tables that version 1 lacks."""
+
+_ADDED: Final[Mapping[str, Mapping[str, str]]] = {
+    "points": {"against": "INTEGER REFERENCES points (point)", "is_against": "INTEGER NOT NULL DEFAULT 0"},
+    "runs": {"repeat": "INTEGER NOT NULL DEFAULT 1"},
+    "samples": {"cpu_ns": "REAL"},
+    "reference_samples": {
+        "kind": "TEXT NOT NULL DEFAULT 'compute'",
+        "point": "INTEGER REFERENCES points (point)",
+        "load": "TEXT NOT NULL DEFAULT ''",
+    },
+}
+"""Columns that version 1 lacks, by table."""
 
 _POINT_STATUS: Final = """
     CREATE VIEW point_status AS
@@ -149,9 +186,39 @@ _POINT_STATUS: Final = """
 
 
 def schema_statements() -> list[str]:
-    """The SQL statements that create an empty results file, in one transaction."""
+    """The SQL statements that create an empty results file, in one transaction: one of version 1, upgraded."""
+    statements = _table_statements([table for table in TABLES if table not in _NEW_TABLES])
+    statements.append("CREATE INDEX statuses_of_point ON statuses (point, id)")
+    statements.append(_POINT_STATUS)
+    statements.append(f"PRAGMA application_id = {APPLICATION_ID}")
+    return [*statements, *upgrade_statements()]
+
+
+def upgrade_statements() -> list[str]:
+    """The SQL statements that turn a results file of version 1 into one of this version, in one transaction."""
+    statements = _table_statements(_NEW_TABLES)
+    for table, columns in _ADDED.items():
+        statements += [f"ALTER TABLE {table} ADD COLUMN {name} {kind}" for name, kind in columns.items()]
+    statements.append(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    return statements
+
+
+def reading_statements() -> list[str]:
+    """The SQL statements that let a connection read a file of version 1 as one of this version, without changing it:
+    temporary views, which SQLite finds before the tables of the same name.
+    """
+    statements = [f"CREATE TEMP TABLE {table} ({TABLES[table]})" for table in _NEW_TABLES]
+    for table, columns in _ADDED.items():
+        defaults = (f"{kind.partition('DEFAULT ')[2] or 'NULL'} AS {name}" for name, kind in columns.items())
+        statements.append(f"CREATE TEMP VIEW {table} AS SELECT *, {', '.join(defaults)} FROM main.{table}")
+    return statements
+
+
+def _table_statements(tables: Sequence[str]) -> list[str]:
+    """The statements that create tables with their triggers."""
     statements = []
-    for table, columns in TABLES.items():
+    for table in tables:
+        columns = TABLES[table]
         clause = re.search(r"PRIMARY KEY \((.*)\)", columns)
         key = clause[1].split(", ") if clause else columns.split()[:1]
         # A table with a key of several columns is stored in the order of its key: a point's samples lie together.
@@ -162,8 +229,4 @@ def schema_statements() -> list[str]:
         same = " AND ".join(f"{name} = NEW.{name}" for name in key)
         exists = f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {same})"
         statements.append(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} {exists} {refusal}")
-    statements.append("CREATE INDEX statuses_of_point ON statuses (point, id)")
-    statements.append(_POINT_STATUS)
-    statements.append(f"PRAGMA application_id = {APPLICATION_ID}")
-    statements.append(f"PRAGMA user_version = {SCHEMA_VERSION}")
     return statements

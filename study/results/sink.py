@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -79,10 +80,41 @@ class Sink(abc.ABC):
         row |= {name: number_or_null(value) for name, value in figures.items()}
         self.write("clocks", "adding a reading of clocks", [row])
 
-    def add_reference(self, device: str, *, started_ns: int, duration_ns: float) -> None:
-        """Adds one run of the reference kernel: when on the clock of ``time.monotonic_ns``, and how long it took."""
+    def add_reference(
+        self,
+        device: str,
+        *,
+        started_ns: int,
+        duration_ns: float,
+        kind: str = "compute",
+        point: int | None = None,
+        load: str = "",
+    ) -> None:
+        """Adds one run of a reference kernel: when on the clock of ``time.monotonic_ns``, how long it took, what kind
+        of work it does, the point whose load it is like, if any, and what the load was: durations of different loads
+        cannot be compared.
+        """
         row: dict[str, Value] = {"device": device, "started_ns": int(started_ns), "duration_ns": float(duration_ns)}
+        row |= {"kind": kind, "point": point, "load": load}
         self.write("reference_samples", "adding a reference sample", [row])
+
+    def add_state(self, *, host_ns: int, **figures: float | None) -> None:
+        """Adds a state of the machine over a span that ended at ``host_ns`` of ``time.monotonic_ns``; ``figures`` are
+        other columns of the table, ``None`` for what is not known.
+        """
+        row: dict[str, Value] = {"host_ns": int(host_ns)}
+        row |= {name: number_or_null(value) for name, value in figures.items()}
+        self.write("machine_states", "adding a state of the machine", [row])
+
+    def add_file(self, name: str, content: bytes, *, role: str, keep: bool = True) -> None:
+        """Adds a file that the study measures, once a name; with ``keep`` false only its hash and size.
+
+        Raises:
+            FailedPreconditionError: a file of that name with other content was added before.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+        row: dict[str, Value] = {"name": name, "sha256": digest, "size": len(content), "role": role}
+        self.write("files", f"adding the file {name}", [{**row, "content": content if keep else None}])
 
     def add_peaks(self, device: str, peaks: Mapping[str, float], details: Mapping[str, object] | None = None) -> None:
         """Adds measured peaks of a device, by name such as ``"GB/s"``; ``details`` say how they were measured."""

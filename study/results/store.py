@@ -95,8 +95,10 @@ class Store(Sink, Closing):
 
     # -- runs ------------------------------------------------------------------------------------
 
-    def begin_run(self, environment: Mapping[str, object]) -> int:
-        """Begins a run, which rows added from now on belong to; returns its number, counted from 1."""
+    def begin_run(self, environment: Mapping[str, object], *, repeat: int = 1) -> int:
+        """Begins a run, which rows added from now on belong to; returns its number, counted from 1. ``repeat`` is the
+        repetition of the study that it is of, from 1.
+        """
         if self._run is not None:
             raise FailedPreconditionError(f"run {self._run} has begun and not ended; call end_run() first")
         facts = to_json(environment, "environment")
@@ -104,9 +106,9 @@ class Store(Sink, Closing):
             (run,) = database.execute("SELECT coalesce(max(run), 0) + 1 FROM runs").fetchone()
             row = (
                 *(run, utc_now(), str(environment.get("pumice", "")), platform.python_version(), platform.node()),
-                *(os.getpid(), shlex.join(sys.argv), facts),
+                *(os.getpid(), shlex.join(sys.argv), facts, repeat),
             )
-            names = ("run", "started", "pumice", "python", "host", "pid", "command", "environment")
+            names = ("run", "started", "pumice", "python", "host", "pid", "command", "environment", "repeat")
             insert_rows(database, "runs", names, [row])
         self._run = int(run)
         return self._run
@@ -121,11 +123,11 @@ class Store(Sink, Closing):
         points = {row["point"] for row in rows if row.get("point") is not None}
         for point in points:
             if not isinstance(point, int) or not 0 <= point < self._point_count:
-                raise InvalidArgumentError(f"the study has points 0 to {self._point_count - 1}, got point {point}")
+                raise InvalidArgumentError(f"the study has points 0 to {self._point_count - 1}, got point {point!r}")
         if self._run is None:
             self._open_connection()
             raise FailedPreconditionError("no run has begun; call begin_run() first")
-        common: dict[str, Value] = {"run": self._run}
+        common: dict[str, Value] = {} if table == "files" else {"run": self._run}
         if table in _STAMPS:
             common[_STAMPS[table]] = utc_now()
         with self._transaction(doing) as database:
@@ -135,6 +137,8 @@ class Store(Sink, Closing):
                     "SELECT coalesce(max(number), -1) + 1 FROM samples WHERE point = ?", (rows[0]["point"],)
                 ).fetchone()
                 rows = [{"number": number + place, **row} for place, row in enumerate(rows)]
+            if table == "files":
+                rows = [row for row in rows if not self._has_file(database, row)]
             if rows:
                 insert_rows(database, table, tuple(rows[0]), [tuple(row.values()) for row in rows])
 
@@ -160,6 +164,17 @@ class Store(Sink, Closing):
                 self._writer_lock.close()
 
     # -- within ----------------------------------------------------------------------------------
+
+    def _has_file(self, database: sqlite3.Connection, row: Mapping[str, Value]) -> bool:
+        """Whether a file is stored; FailedPreconditionError if one of its name is, with other content."""
+        name, digest = str(row["name"]), str(row["sha256"])
+        found = database.execute("SELECT sha256 FROM files WHERE name = ?", (name,)).fetchone()
+        if found is not None and found[0] != digest:
+            raise FailedPreconditionError(
+                f"{name} has changed since {self.path} was begun: its SHA-256 was {found[0]} and is "
+                f"{digest}. Take another folder, or restore the file"
+            )
+        return found is not None
 
     def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:

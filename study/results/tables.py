@@ -59,6 +59,8 @@ def _sampled(one: PointAnalysis) -> dict[str, Value]:
         "measure": one.point.measure,
         "baseline": one.point.baseline,
         "is_baseline": one.point.is_baseline,
+        "against": one.point.against,
+        "is_against": one.point.is_against,
         "status": str(one.status),
         "reason": one.result.reason,
         "runs": int(np.unique(one.result.runs).size),
@@ -146,9 +148,9 @@ _OF_SUMMARY: Final = {
     "relative_error": "relative_error",
 }
 _FIXED: Final = (
-    *("measure", "baseline", "is_baseline", "status", "reason", "runs", "samples", "preempted", "throttled"),
-    *("clock_unsure", "dispatches", "overlapping", "count", "missing", "relative_error", "outliers"),
-    *("severe_outliers", "confidence", "settings"),
+    *("measure", "baseline", "is_baseline", "against", "is_against", "status", "reason", "runs", "samples"),
+    *("preempted", "throttled", "clock_unsure", "starved", "dispatches", "overlapping", "count", "missing"),
+    *("relative_error", "outliers", "severe_outliers", "confidence", "settings"),
 )
 
 

@@ -99,13 +99,11 @@ def sample_points(
     priors: Mapping[int, Prior] | None = None,
 ) -> SampleRun:
     """Measures points of one device; see ``Sampler``."""
-    kinds = {target.name: target.kind for target in study.targets}
-    kinds |= {point.target: "kernel" for point in points if point.is_baseline}
 
     def context(point: Point) -> WorkloadContext:
-        return WorkloadContext(pool, point.device, study.folder, study.sampling.seed)
+        return WorkloadContext(pool, point.device, study.folder_of(point), study.sampling.seed)
 
-    return Sampler(kinds, study.sampling, pool, context, sink, progress).run(points, priors)
+    return Sampler(study.kind_of, study.sampling, pool, context, sink, progress).run(points, priors)
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:

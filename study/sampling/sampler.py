@@ -75,14 +75,14 @@ class Sampler:
 
     def __init__(
         self,
-        kinds: Mapping[str, str],
+        kind_of: Callable[[Point], str],
         sampling: Sampling,
         pool: DevicePool,
         context: Callable[[Point], WorkloadContext],
         sink: Sink,
         progress: Progress | None = None,
     ) -> None:
-        self._kinds = kinds
+        self._kind_of = kind_of
         self._sampling = sampling
         self._pool = pool
         self._context = context
@@ -159,7 +159,7 @@ class Sampler:
 
     def _start(self, point: Point, priors: Mapping[int, Prior], result: SampleRun) -> PointRun | None:
         run = PointRun(
-            self._kinds[point.target], point, self._context(point), self._sampling, self._sink, priors.get(point.index)
+            self._kind_of(point), point, self._context(point), self._sampling, self._sink, priors.get(point.index)
         )
         self._sink.set_status(point.index, PointStatus.SAMPLING)
         try:

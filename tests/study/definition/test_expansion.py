@@ -42,6 +42,56 @@ def test_points_are_all_combinations_in_order() -> None:
     assert points[1].key == points[5].key
 
 
+# -- two sides ---------------------------------------------------------------------------------------------------------
+
+
+def test_points_pair_by_target_axes_and_device() -> None:
+    other = study_of(SAXPY, Axis("n", (8, 16)), Axis("batch", (2, 1)))
+    study = study_of(SAXPY, Axis("n", (8, 4)), Axis("batch", (1, 2)), against=other, baseline=True)
+    points = expand(study, ["a", "b"])
+    assert [point.index for point in points] == list(range(len(points)))
+    ordinary = [p for p in points if not p.is_against and not p.is_baseline]
+    theirs = [p for p in points if p.is_against]
+    assert ordinary == list(points[:8]) and theirs == list(points[8:12])
+    assert [p.against for p in ordinary] == [8, 9, None, None, 10, 11, None, None]
+    for point in ordinary:
+        if point.against is not None:
+            pair = points[point.against]
+            assert (pair.key, pair.device, pair.against) == (point.key, point.device, None)
+    # Both sides have baselines, shared where they have the same setting.
+    assert {p.baseline for p in theirs} == {p.baseline for p in ordinary}
+    assert all(points[p.baseline].is_baseline for p in theirs if p.baseline is not None)
+
+
+def test_sides_may_differ_in_kind_settings_and_figures() -> None:
+    submit = Target("saxpy", "submit", {}, "total", {"twice": "2 * time"})
+    study = Study("a", (Target("saxpy", "kernel", {**SAXPY, "bindings": []}, "total"),), against=Study("b", (submit,)))
+    mine, theirs = expand(study, ["x"])
+    assert (mine.against, theirs.is_against) == (1, True)
+    assert (study.kind_of(mine), study.kind_of(theirs)) == ("kernel", "submit")
+    assert derive(study, theirs, {"total": 3.0})["twice"] == 6.0 and "twice" not in derive(study, mine, {"total": 3.0})
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (Study("b", (Target("other", "kernel", SAXPY),), (Axis("n", (8,)),)), "no point has a counterpart.*saxpy n=8"),
+        (
+            Study("b", (Target("saxpy", "kernel", SAXPY, "total"),), (Axis("n", (8,)),)),
+            "measures execute, and .* total",
+        ),
+        (study_of(SAXPY, Axis("n", (8,)), devices=("y",)), "both sides are measured on the same devices"),
+        (study_of(SAXPY, Axis("n", (8,)), against=study_of(SAXPY, Axis("n", (8,)))), "a study of one side"),
+        (study_of({**SAXPY, "groups": "$n - 9"}, Axis("n", (8,))), "target 'saxpy' at n=8: groups"),
+        ("b", "expected a Study, got 'b'"),
+    ],
+)
+def test_sides_that_do_not_pair(other: Study, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message) as raised:
+        expand(study_of(SAXPY, Axis("n", (8,)), against=other), ["x"])
+    assert "against" in str(raised.value.location)
+
+
 def test_settings_are_complete_and_evaluated() -> None:
     settings = {
         **SAXPY,

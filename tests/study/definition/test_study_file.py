@@ -287,6 +287,33 @@ VALUES = (
 )
 
 
+def test_the_other_side_is_stored_and_read_with_the_study(tmp_path: Path) -> None:
+    text = (
+        TEXT
+        + """
+[against]
+version = 1
+name = "batch-depth"
+[against.axes]
+n = [1024]
+[[against.targets]]
+name = "saxpy"
+kind = "kernel"
+source = "old.comp"
+bindings = [{ shape = "$n" }]
+"""
+    )
+    study = parse_study(text, tmp_path)
+    assert study.against is not None and study.against.folder == tmp_path
+    stored = json.loads(json.dumps(study_as_dict(study)))
+    assert study_from_dict(stored, tmp_path) == study
+    assert study_as_dict(study_from_dict(stored)) == stored
+    assert "against" not in study_as_dict(parse_study(TEXT))
+    with pytest.raises(InvalidArgumentError, match="no 'axis'") as raised:
+        parse_study(text.replace("against.axes", "against.axis"))
+    assert "against" in str(raised.value.location)
+
+
 @given(st.dictionaries(st.sampled_from(list(study_as_dict(parse_study(TEXT)))), VALUES))
 def test_any_values_are_a_study_or_a_clear_error(changes: Mapping[str, object]) -> None:
     data = {**tomllib.loads(TEXT), **changes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import re
@@ -17,6 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.soak import rounds
 from support.stored_results import next_block, query, sample_count
@@ -73,6 +75,7 @@ def test_samples_come_back_as_they_were_added(tmp_path: Path, store: Store) -> N
         preemptions=2,
         stage="TOP_OF_PIPE..BOTTOM_OF_PIPE",
         barrier="none",
+        cpu=2000.5,
     )
     bare = Sample(started=-3, total=0.25)
     store.add_samples(1, 0, "sample", [full, bare], [SampleFlag.PREEMPTED | SampleFlag.THROTTLED, 0])
@@ -111,6 +114,29 @@ def test_the_latest_status_counts_and_all_are_kept(tmp_path: Path, store: Store)
     assert query(tmp_path, "SELECT status FROM statuses WHERE point = 0 ORDER BY id") == [("sampling",), ("done",)]
 
 
+def test_a_file_is_kept_once_and_a_changed_one_is_refused(tmp_path: Path, store: Store) -> None:
+    for _ in range(2):
+        store.add_file("saxpy.comp", b"void main() {}", role="kernel")
+    store.add_file("weights.irpa", b"\0" * 1000, role="parameters", keep=False)
+    for name in ("saxpy.comp", "weights.irpa"):
+        with pytest.raises(FailedPreconditionError, match=f"{name} has changed since"):
+            store.add_file(name, b"void main() { }", role="kernel")
+    with Results.open(tmp_path) as results:
+        kernel, weights = results.files
+    assert (kernel.content, kernel.role, kernel.size) == (b"void main() {}", "kernel", 14)
+    assert (weights.content, weights.size) == (None, 1000)
+    assert weights.sha256 == "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53"  # of sha256sum
+
+
+def test_states_and_references_come_back_as_they_were_added(tmp_path: Path, store: Store) -> None:
+    store.add_state(host_ns=5, steal=0.25, load=None, wake_ns=math.nan)
+    store.add_reference("lavapipe", started_ns=1, duration_ns=2.0, kind="memory", point=1, load="64 KiB")
+    with Results.open(tmp_path) as results:
+        (state,), (reference,) = results.states, results.references
+    assert (state.run, state.host_ns, state.steal, state.load, state.wake_ns) == (1, 5, 0.25, None, None)
+    assert (reference.kind, reference.point, reference.load) == ("memory", 1, "64 KiB")
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_rows_can_neither_be_changed_nor_removed_nor_replaced(tmp_path: Path, store: Store, table: str) -> None:
     store.add_samples(0, 0, "sample", samples(2))
@@ -120,6 +146,8 @@ def test_rows_can_neither_be_changed_nor_removed_nor_replaced(tmp_path: Path, st
     store.add_reference("lavapipe", started_ns=1, duration_ns=2.0)
     store.add_peaks("lavapipe", {"GB/s": 10.0})
     store.add_note("warm")
+    store.add_state(host_ns=1)
+    store.add_file("saxpy.comp", b"void main() {}", role="kernel")
     store.end_run()
     store.close()
     with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
@@ -298,8 +326,8 @@ def test_wrong_arguments_are_refused_and_nothing_is_added(tmp_path: Path, store:
         store.add_samples(0, 0, "cold", samples(1))
     with pytest.raises(InvalidArgumentError, match="2 flags and 1 samples"):
         store.add_samples(0, 0, "sample", samples(1), [0, 0])
-    with pytest.raises(InvalidArgumentError, match="bits 0x7"):
-        store.add_samples(0, 0, "sample", samples(1), [8])
+    with pytest.raises(InvalidArgumentError, match="bits 0xf"):
+        store.add_samples(0, 0, "sample", samples(1), [16])
     with pytest.raises(InvalidArgumentError, match="a value does not fit"):
         store.add_samples(0, 0, "sample", [*samples(2), Sample(started=1 << 70, total=1.0)])
     with pytest.raises(InvalidArgumentError, match="status is one of pending"):
@@ -519,7 +547,66 @@ def test_a_newer_version(tmp_path: Path, store: Store) -> None:
     store.close()
     with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    both_refuse(tmp_path, IncompatibleError, r"newer version of pumice: its tables are of version 2.*update pumice")
+    both_refuse(tmp_path, IncompatibleError, r"newer version of pumice: its tables are of version 3.*update pumice")
+
+
+def version_1(folder: Path) -> Path:
+    """A file that a version of pumice with tables of version 1 wrote; ``dump`` tells its content."""
+    with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
+        connection.executescript(WRITER.with_name("version_1.sql").read_text(encoding="utf-8"))
+    return folder / RESULTS_FILE
+
+
+def dump(path: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_a_file_of_version_1_is_read_as_it_is(tmp_path: Path) -> None:
+    path = version_1(tmp_path)
+    before = path.read_bytes()
+    with Results.open(tmp_path) as results:
+        first, second = results.points
+        assert first.values().tolist() == [50.0] * 3 and np.isnan(first.values("cpu")).all()
+        assert (first.against, first.point.against, first.point.is_against) == (None, None, False)
+        assert first.baseline is second
+        assert [run.repeat for run in results.runs] == [1]
+        assert [(one.kind, one.point) for one in results.references] == [("compute", None)]
+        assert (results.states, results.files) == ((), ())
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: Store) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    path = version_1(old)
+    rows = [line for line in dump(path) if line.startswith("INSERT")]
+    reader = Results.open(old)
+    with Store.open(old) as upgraded:
+        upgraded.begin_run({}, repeat=2)
+        upgraded.add_samples(0, 2, "sample", samples(2))
+        upgraded.add_file("saxpy.comp", b"", role="kernel")
+        # One that was opened before goes on.
+        assert reader.points[0].count == 5 and [run.repeat for run in reader.runs] == [1, 2]
+    reader.close()
+    with Results.open(old) as results:
+        assert [run.repeat for run in results.runs] == [1, 2] and results.points[0].count == 5
+        assert [one.name for one in results.files] == ["saxpy.comp"]
+    columns = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)'
+    for table in TABLES:
+        assert query(old, columns, table) == query(tmp_path, columns, table)
+    triggers = "SELECT sql FROM sqlite_master WHERE type IN ('trigger', 'index', 'view') ORDER BY name"
+    assert query(old, triggers) == query(tmp_path, triggers)
+    kept = [line for line in dump(path) if line.startswith("INSERT")]
+    assert len(rows) > 10 and all(any(line.startswith(row[:-2]) for line in kept) for row in rows)
+
+
+def test_a_refused_study_leaves_a_file_of_version_1(tmp_path: Path) -> None:
+    path = version_1(tmp_path)
+    before = dump(path)
+    with pytest.raises(FailedPreconditionError, match="another study"):
+        Store.open(tmp_path, {"version": 1, "name": "other"})
+    assert dump(path) == before and query(tmp_path, "PRAGMA user_version") == [(1,)]
 
 
 def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:

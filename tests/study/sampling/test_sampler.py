@@ -142,7 +142,7 @@ def sample(
     monkeypatch.setattr(point_run, "open_workload", planted)
     recorder = sink or Recorder()
     sampler = Sampler(
-        {"planted": "kernel"},
+        lambda point: "kernel",
         sampling,
         pool,
         lambda point: WorkloadContext(pool, point.device, preemptions=preemptions),
@@ -452,7 +452,7 @@ def test_progress_is_told(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(point_run, "open_workload", planted)
     Sampler(
-        {"planted": "kernel"}, QUIET, pool, lambda point: WorkloadContext(pool, point.device), Recorder(), told
+        lambda point: "kernel", QUIET, pool, lambda point: WorkloadContext(pool, point.device), Recorder(), told
     ).run(points(3))
     assert told.ended == {0: PointStatus.DONE, 1: PointStatus.FAILED, 2: PointStatus.DONE}
     for fractions in told.fractions.values():
