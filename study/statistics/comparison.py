@@ -29,6 +29,8 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -67,8 +69,11 @@ class Comparison:
             the shorter one.
         p_value: of the Mann-Whitney test, two-sided; of the medians of blocks if both runs have at least
             ``bootstrap.BLOCKS`` blocks.
-        count_a, count_b: samples that are numbers.
+        count_a, count_b: samples that are numbers; pairs if ``how`` is ``"paired"``.
         explanation: one line that begins with the verdict.
+        how: what the interval is of: ``"paired"`` blocks measured in turns (``paired``), ``"runs"`` measured apart
+            (``runs``), or ``"samples"`` of one run each (``compare``).
+        notes: what readers of the verdict have to know besides: samples that were left out, by side and reason; noise.
     """
 
     verdict: Verdict
@@ -80,6 +85,13 @@ class Comparison:
     count_a: int
     count_b: int
     explanation: str
+    how: Literal["paired", "runs", "samples"] = "samples"
+    notes: Sequence[str] = ()
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the ratio's interval: a fraction; NaN if it is unknown."""
+        return (self.interval.high - self.interval.low) / 2
 
 
 def compare(
@@ -111,12 +123,7 @@ def compare(
         InvalidArgumentError: a run has no sample that is a number, a sample is infinite, an array has the wrong shape,
             or a parameter is out of range.
     """
-    if not 0 < confidence < 1:
-        raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.99; got {confidence!r}")
-    if not resolution > 0 or not threshold >= 0:
-        raise InvalidArgumentError(
-            f"resolution is above 0 and threshold at least 0, such as 0.025 and 0.01; got {resolution!r}, {threshold!r}"
-        )
+    check_limits(confidence, resolution, threshold)
     runs = samples_of(a, blocks_a, "the first run"), samples_of(b, blocks_b, "the second run")
     first, second = (run.numbers for run in runs)
     effect, p_value = _mann_whitney(*runs)
@@ -138,9 +145,7 @@ def compare(
     if not median_a > 0 or not median_b > 0:
         return say(Verdict.UNCLEAR, f"medians of {median_a:g} and {median_b:g} have no ratio that means anything")
     ratio, interval, blur = _ratio(*runs, confidence, seed)
-    found = (
-        f"median {_percent(ratio)} ({_percent(interval.low)} to {_percent(interval.high)} at {100 * confidence:.4g} %)"
-    )
+    found = f"median {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at {100 * confidence:.4g} %)"
     excluded = not interval.low <= 1 <= interval.high
     if excluded and p_value <= 1 - confidence and abs(ratio - 1) >= threshold:
         return say(Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found, interval)
@@ -149,6 +154,16 @@ def compare(
     advice = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
     why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}"
     return say(Verdict.UNCLEAR, why, interval)
+
+
+def check_limits(confidence: float, resolution: float, threshold: float) -> None:
+    """Raises InvalidArgumentError for a level or a limit of verdicts that is out of range."""
+    if not 0 < confidence < 1:
+        raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.99; got {confidence!r}")
+    if not resolution > 0 or not threshold >= 0:
+        raise InvalidArgumentError(
+            f"resolution is above 0 and threshold at least 0, such as 0.025 and 0.01; got {resolution!r}, {threshold!r}"
+        )
 
 
 def _ratio(first: Samples, second: Samples, confidence: float, seed: int) -> tuple[float, Interval, float]:
@@ -189,6 +204,6 @@ def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
     return effect, float(test.pvalue)
 
 
-def _percent(ratio: float) -> str:
+def percent(ratio: float) -> str:
     """A ratio as a change."""
     return f"{100 * (ratio - 1):+.1f} %"
