@@ -14,7 +14,7 @@ import click
 from ..status import InvalidArgumentError, PumiceError, UnavailableError
 
 _STUDY_LIBRARIES: Final = frozenset(
-    ("scipy", "simpleeval", "plotly", "jinja2", "pyarrow", "tabulate", "perfetto", "psutil", "pynvml")
+    ("scipy", "simpleeval", "plotly", "jinja2", "pyarrow", "tabulate", "perfetto", "psutil", "pynvml", "junitparser")
 )
 _CLUSTER_LIBRARIES: Final = frozenset(("dask", "distributed"))
 

@@ -222,6 +222,6 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.codegen": {"errors", "output_files", "programs"},
     "tools.compile": {"device_targets", "errors", "input_files", "options", "output_files", "streams", "tables"},
     "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
-    "tools.study": {"errors", "options", "streams", "tables"},
+    "tools.study": {"errors", "options", "output_files", "streams", "tables"},
     "tools.bench": {"errors", "input_files", "options", "programs", "run", "streams", "study"},
 }

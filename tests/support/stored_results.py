@@ -1,14 +1,61 @@
-"""What a results file holds, read by SQL."""
+"""Results that are made up, and what a results file holds, read by SQL."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
-from pumice.study.results.database import RESULTS_FILE
+import numpy as np
 
-__all__ = ["next_block", "query", "sample_count"]
+from pumice.study.definition.point import Point
+from pumice.study.definition.sample import Sample
+from pumice.study.results.database import RESULTS_FILE
+from pumice.study.results.records import SampleFlag
+from pumice.study.results.store import Store
+
+__all__ = ["made_results", "next_block", "query", "sample_count"]
+
+_BLOCKS = 20
+
+
+def made_results(
+    folder: Path,
+    medians: Sequence[float],
+    *,
+    name: str = "sizes",
+    noise: float = 0.01,
+    count: int = 400,
+    disturbed: int = 0,
+    status: str = "done",
+) -> Path:
+    """Results with a point for each median in ns, seen in twenty blocks; 0 for one that the device cannot run.
+
+    Args:
+        disturbed: blocks at the end whose samples are flagged as preempted.
+        status: of the points that were measured.
+    """
+    values = [4 << place for place in range(len(medians))]
+    target = {"name": "mul", "kind": "kernel", "source": "builtin:mul", "groups": "$n"}
+    described = {"version": 1, "name": name, "axes": {"n": values}, "targets": [target]}
+    points = [Point(place, "mul", "lavapipe", {"n": n}, {"batch": 1}) for place, n in enumerate(values)]
+    random = np.random.default_rng(len(medians))
+    with Store.create(folder, described, points) as store:
+        store.begin_run({"pumice": "0.1.0"})
+        store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
+        for place, median in enumerate(medians):
+            if not median:
+                store.set_status(place, "skipped", "UNAVAILABLE: no such queue")
+                continue
+            for block in range(_BLOCKS):
+                times = median * (1 + noise * random.standard_normal(count // _BLOCKS))
+                flags = SampleFlag.PREEMPTED if block >= _BLOCKS - disturbed else SampleFlag(0)
+                samples = [Sample(0, total=t + 50, execute=float(t)) for t in times]
+                store.add_samples(place, block, "sample", samples, [flags] * len(samples))
+            store.set_status(place, status, "error reached")
+        store.end_run()
+    return folder
 
 
 def query(folder: Path, text: str, *values: object) -> list[tuple[object, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,13 +11,12 @@ import click
 from ..errors import needs_study_extra, usage, usage_error
 from ..options import TIMED_DEVICE_HELP, validation_option
 from ..streams import put
-from .measuring import NOISY, measure, sampling_settings, with_axes
+from .gate import Gate, gating_options
+from .measuring import measure, sampling_settings, with_axes
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
-    from ...study.results.results_comparison import PointComparison
 
-SLOWER: Final = 4
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 
 _device_option = click.option(
@@ -106,51 +104,60 @@ _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
     "earlier",
     type=click.Path(path_type=Path),
     metavar="DIR_A",
-    help="Earlier results to compare with, in the HTML.",
+    help="Earlier results to compare with, in the HTML and for --fail-on.",
 )
+@gating_options(fail_on="never", leave_out=["as_json"])
+@click.pass_context
 @needs_study_extra()
-def report(folder: Path, html: bool, out: Path | None, show: bool, earlier: Path | None) -> None:
-    """Show the results in DIR: on the terminal, or as a page with plots."""
-    from ...study.results.results import Results
+def report(
+    ctx: click.Context,
+    /,
+    folder: Path,
+    html: bool,
+    out: Path | None,
+    show: bool,
+    earlier: Path | None,
+    **options: Any,
+) -> None:
+    """Show the results in DIR: on the terminal, or as a page with plots.
 
+    With --compare-with, and --fail-on, --markdown, --junit or --github, the verdicts follow and set the exit status as
+    for `study compare`.
+    """
+    from ...study.results.results import Results
+    from ...study.results.results_comparison import compare_results
+
+    gate = Gate(**options)
+    if gate.is_wanted and earlier is None:
+        raise usage_error("say what to compare with: --compare-with DIR_A")
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(Results.open(folder))
-        if not (html or out or show or earlier):
+        before = None if earlier is None else stack.enter_context(Results.open(earlier))
+        if html or out or show or before:
+            from ...study.report.page import write_report
+
+            path = write_report(results, out or folder / "report.html", compare_with=before)
+            put(str(path))
+            if show:
+                click.launch(path.resolve().as_uri())
+        else:
             from ...study.report.terminal import terminal_report
             from ..tables import print_renderables
 
             print_renderables(terminal_report(results))
-            return
-        from ...study.report.page import write_report
-
-        before = None if earlier is None else stack.enter_context(Results.open(earlier))
-        path = write_report(results, out or folder / "report.html", compare_with=before)
-    put(str(path))
-    if show:
-        click.launch(path.resolve().as_uri())
+        if gate.is_wanted and before is not None:
+            with usage():
+                found = compare_results(before, results, **gate.limits)
+            ctx.exit(gate.finish(found))
 
 
 @study.command("compare", short_help="Compare two results, point by point.")
 @click.argument("first", metavar="DIR_A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="DIR_B", type=click.Path(path_type=Path))
-@click.option(
-    "--measure", default="headline", metavar="NAME", help="A segment or total, instead of what each point measures."
-)
-@click.option("--confidence", type=float, default=0.99, show_default=True, help="Level of the intervals.")
-@click.option(
-    "--threshold", type=float, default=0.01, show_default=True, help="Smallest change of the median that counts."
-)
-@click.option(
-    "--resolution",
-    type=float,
-    default=0.025,
-    show_default=True,
-    help="Largest half-width of an interval for SAME.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@gating_options()
 @click.pass_context
 @needs_study_extra()
-def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **options: Any) -> None:
+def compare(ctx: click.Context, /, first: Path, second: Path, **options: Any) -> None:
     """Print for each point of DIR_A and DIR_B whether DIR_B is the SAME, FASTER, SLOWER, or UNCLEAR.
 
     Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were
@@ -158,27 +165,12 @@ def compare(ctx: click.Context, /, first: Path, second: Path, as_json: bool, **o
     """
     from ...study.results.results import Results
     from ...study.results.results_comparison import compare_results
-    from .tables import print_comparison, print_comparison_json
 
+    gate = Gate(**options)
     with Results.open(first) as a, Results.open(second) as b:
         with usage():
-            found = compare_results(a, b, **options)
-        (print_comparison_json if as_json else print_comparison)(found)
-    ctx.exit(_compared(found.points))
-
-
-def _compared(points: Sequence[PointComparison]) -> int:
-    from ...study.results.records import PointStatus
-    from ...study.statistics.comparison import Verdict
-
-    verdicts = {
-        one.comparison.verdict if one.comparison else Verdict.UNCLEAR
-        for one in points
-        if not (one.a.status is one.b.status is PointStatus.SKIPPED)
-    }
-    if Verdict.SLOWER in verdicts:
-        return SLOWER
-    return NOISY if Verdict.UNCLEAR in verdicts or not verdicts else 0
+            found = compare_results(a, b, **gate.limits)
+        ctx.exit(gate.finish(found))
 
 
 @study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")

@@ -13,14 +13,17 @@ from ...status import NotFoundError, PumiceError
 from ...study.definition.expansion import expand
 from ...study.definition.study import Study
 from ...study.definition.study_file import load_study, study_as_dict
+from ...study.results.point_result import PointResult
+from ...study.results.records import PointStatus
 from ...study.results.results import Results
 from ...terminal import printable
 from ..errors import describe, usage
 from ..streams import note, put
 from ..tables import heading, print_facts, print_json, print_table
+from .judgement import Judgement, Outcome
 
 if TYPE_CHECKING:
-    from ...study.results.results_comparison import ResultsComparison
+    from ...study.results.results_comparison import PointComparison
     from ...study.workloads.peaks import Peaks
 
 
@@ -162,26 +165,30 @@ def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> Non
     print_renderables(terminal_summary(results, subtract_baseline=subtract_baseline))
 
 
-def print_comparison(found: ResultsComparison) -> None:
-    """Prints a line for each point, and the points that only one of the results has."""
+def print_comparison(judged: Judgement) -> None:
+    """Prints a row for each point, the reasons of those that are unclear, and the summary."""
+    found = judged.comparison
     rows = []
-    for one in found.points:
-        if one.comparison is None:
-            rows.append((one.a.point.label, "-", "-", "-", "-", one.why_not))
-            continue
-        c = one.comparison
-        low, high = c.interval
+    for one in judged.points:
+        compared = one.point.comparison
+        noisy = [name for name, side in _sides(one.point) if side.status is PointStatus.NOISY]
         rows.append(
             (
-                one.a.point.label + (f" on {one.a.point.device}" if found.by_device else ""),
-                str(c.verdict),
-                f"{c.ratio:.3f}",
-                f"{low:.3f} .. {high:.3f}",
-                f"{c.effect:+.2f}",
-                f"{c.count_a} and {c.count_b}",
+                one.label,
+                one.verdict,
+                f"{compared.ratio:.3f}" if compared else "-",
+                f"{compared.interval.low:.3f} .. {compared.interval.high:.3f}" if compared else "-",
+                f"{compared.effect:+.2f}" if compared else "-",
+                _samples_text(one.point) if compared else "-",
+                f"too noisy: {' and '.join(noisy)}" if noisy else "",
             )
         )
-    print_table(("point", "verdict", "ratio", "interval", "effect (Cliff's delta)", "samples"), rows)
+    columns = ("point", "verdict", "ratio", "interval", "effect (Cliff's delta)", "samples", "")
+    print_table(columns, rows)
+    for one in judged.points:
+        if one.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED):
+            put(printable(f"{one.label}: {one.reason}"))
+    put(judged.summary)
     for name, labels in (("first", found.only_a), ("second", found.only_b)):
         if labels:
             note(printable(f"only in the {name}: {', '.join(labels)}"))
@@ -189,14 +196,29 @@ def print_comparison(found: ResultsComparison) -> None:
         note(printable(f"they differ in {text}" if ":" in text else text))
 
 
-def print_comparison_json(found: ResultsComparison) -> None:
+def _sides(one: PointComparison) -> tuple[tuple[str, PointResult], ...]:
+    return ("first", one.a), ("second", one.b)
+
+
+def _samples_text(one: PointComparison) -> str:
+    """``400 and 390``, with how many each side left out."""
+    assert one.comparison is not None
+    used = (one.comparison.count_a, one.comparison.count_b)
+    left = tuple(side.count - count for (_, side), count in zip(_sides(one), used, strict=True))
+    text = f"{used[0]} and {used[1]}"
+    return f"{text}; {left[0]} and {left[1]} left out" if any(left) else text
+
+
+def print_comparison_json(judged: Judgement) -> None:
     """Prints a comparison as JSON."""
 
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None
 
+    found = judged.comparison
     points = []
-    for one in found.points:
+    for judged_point in judged.points:
+        one = judged_point.point
         compared = one.comparison
         point: dict[str, object] = {
             "point": one.a.point.label,
@@ -205,6 +227,8 @@ def print_comparison_json(found: ResultsComparison) -> None:
             "device": one.a.point.device,
             "verdict": str(compared.verdict) if compared else None,
             "why_not": one.why_not,
+            "outcome": str(judged_point.outcome),
+            "status": [str(one.a.status), str(one.b.status)],
         }
         if compared:
             point |= {
@@ -214,11 +238,13 @@ def print_comparison_json(found: ResultsComparison) -> None:
                 "effect": number(compared.effect),
                 "p_value": number(compared.p_value),
                 "samples": [compared.count_a, compared.count_b],
+                "left_out": [one.a.count - compared.count_a, one.b.count - compared.count_b],
                 "explanation": compared.explanation,
             }
         points.append(point)
     only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}
-    print_json({"points": points, **only, "differences": list(found.notes)})
+    gate = {"verdict": judged.verdict, "fail_on": judged.fail_on, "tolerate": judged.tolerate, "exit": judged.status}
+    print_json({"points": points, **only, "differences": list(found.notes), "gate": gate})
 
 
 def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:

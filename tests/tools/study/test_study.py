@@ -10,15 +10,13 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.stored_results import made_results as make
 
 from pumice.study.definition.point import Point
-from pumice.study.definition.sample import Sample
 from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
@@ -87,31 +85,6 @@ def changed(toml: Path, old: str, new: str) -> Path:
     assert old in text
     toml.write_text(text.replace(old, new), encoding="utf-8")
     return toml
-
-
-# -- results that are made up ------------------------------------------------------------------------
-
-
-def make(folder: Path, medians: Sequence[float], *, name: str = "sizes", noise: float = 0.01, count: int = 400) -> Path:
-    """Results with a point for each median in ns, seen in twenty blocks; 0 for one that the device cannot run."""
-    values = [4 << place for place in range(len(medians))]
-    target = {"name": "mul", "kind": "kernel", "source": "builtin:mul", "groups": "$n"}
-    described = {"version": 1, "name": name, "axes": {"n": values}, "targets": [target]}
-    points = [Point(place, "mul", "lavapipe", {"n": n}, {"batch": 1}) for place, n in enumerate(values)]
-    random = np.random.default_rng(len(medians))
-    with Store.create(folder, described, points) as store:
-        store.begin_run({"pumice": "0.1.0"})
-        store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
-        for place, median in enumerate(medians):
-            if not median:
-                store.set_status(place, "skipped", "UNAVAILABLE: no such queue")
-                continue
-            for block in range(20):
-                times = median * (1 + noise * random.standard_normal(count // 20))
-                store.add_samples(place, block, "sample", [Sample(0, total=t + 50, execute=float(t)) for t in times])
-            store.set_status(place, "done", "error reached")
-        store.end_run()
-    return folder
 
 
 # -- compare -----------------------------------------------------------------------------------------

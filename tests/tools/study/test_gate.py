@@ -1,0 +1,267 @@
+"""The gate of comparisons: outcomes, exit statuses, and what CI reads of them, checked by its own readers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from markdown_it import MarkdownIt
+from support.stored_results import made_results
+
+from pumice.study.definition.point import Point
+from pumice.study.results.point_result import PointResult
+from pumice.study.results.records import PointStatus
+from pumice.study.results.results_comparison import PointComparison, ResultsComparison
+from pumice.study.statistics.bootstrap import Interval
+from pumice.study.statistics.comparison import Comparison, Verdict, compare
+from pumice.tools.cli import main
+from pumice.tools.study.ci_outputs import markdown, workflow_commands, write_junit
+from pumice.tools.study.judgement import Judgement, Outcome, judge
+
+UNKNOWN = Interval(float("nan"), float("nan"))
+_REAL = compare([1.0, 2.0] * 9, [1.0, 2.0] * 9)
+
+
+def study(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+
+
+def compared(verdict: str, ratio: float = 1.0, interval: tuple[float, float] | None = None) -> Comparison:
+    found = Verdict(verdict)
+    ends = UNKNOWN if interval is None else Interval(*interval)
+    return dataclasses.replace(
+        _REAL, verdict=found, ratio=ratio, interval=ends, explanation=f"{verdict}: take more samples"
+    )
+
+
+def point(
+    comparison: Comparison | None,
+    label: str = "mul",
+    statuses: tuple[PointStatus, PointStatus] = (PointStatus.DONE, PointStatus.DONE),
+    settings: Mapping[str, object] | None = None,
+) -> PointComparison:
+    of = Point(0, label, "lavapipe", {}, settings or {})
+    a, b = (PointResult(of, status, "", lambda _: ()) for status in statuses)
+    return PointComparison(of.key, a, b, comparison, "" if comparison else "no samples in the second results")
+
+
+def judged(*points: PointComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
+    return judge(ResultsComparison(points, [], [], False, []), fail_on, tolerate)
+
+
+# -- outcomes and statuses ---------------------------------------------------------------------------
+
+SLOWER, FASTER, SAME = compared("SLOWER", 1.1, (1.05, 1.15)), compared("FASTER", 0.9, (0.85, 0.95)), compared("SAME")
+UNCLEAR = compared("UNCLEAR", 1.02, (0.9, 1.2))
+
+
+@pytest.mark.parametrize(
+    ("comparison", "tolerate", "outcome"),
+    [
+        (SLOWER, 0.0, "slower"),
+        (SLOWER, 0.05, "slower"),
+        (SLOWER, 0.12, "unclear"),  # the interval ends above the limit
+        (SLOWER, 0.2, "passed"),
+        (SAME, 0.0, "passed"),
+        (FASTER, 0.0, "passed"),
+        (UNCLEAR, 0.0, "unclear"),
+        (UNCLEAR, 0.1, "unclear"),
+        (UNCLEAR, 0.25, "passed"),
+        (compared("UNCLEAR", 0.9), 0.25, "unclear"),  # runs that are not comparable
+        (compared("UNCLEAR", 0.97, (0.94, 0.99)), 0.0, "unclear"),
+        (compared("SLOWER", float("inf"), (2.0, float("inf"))), 0.5, "slower"),
+        (None, 0.5, "unclear"),
+    ],
+)
+def test_a_tolerated_slow_down(comparison: Comparison | None, tolerate: float, outcome: str) -> None:
+    (one,) = judged(point(comparison), tolerate=tolerate).points
+    assert one.outcome == outcome
+    if outcome == "unclear":
+        assert "take more samples" in one.reason or comparison is None
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "statuses"),
+    [
+        ((SAME, FASTER), (0, 0, 0)),
+        ((SAME, UNCLEAR), (0, 3, 0)),
+        ((SAME, None), (0, 3, 0)),
+        ((SLOWER, UNCLEAR), (4, 4, 0)),
+        ((SLOWER, SAME), (4, 4, 0)),
+        ((), (0, 3, 0)),
+    ],
+)
+def test_what_fails(comparisons: tuple[Comparison | None, ...], statuses: tuple[int, ...]) -> None:
+    for fail_on, status in zip(("slower", "unclear", "never"), statuses, strict=True):
+        assert judged(*map(point, comparisons), fail_on=fail_on).status == status
+
+
+def test_points_that_were_skipped_on_both_sides_do_not_count() -> None:
+    skipped = point(None, statuses=(PointStatus.SKIPPED, PointStatus.SKIPPED))
+    found = judged(skipped, point(SAME))
+    assert (found.status, found.verdict, found.points[0].outcome) == (0, "PASSED", Outcome.SKIPPED)
+    one_side = point(None, statuses=(PointStatus.DONE, PointStatus.SKIPPED))
+    assert judged(one_side, point(SAME)).status == 3 and judged(skipped).status == 3
+
+
+@pytest.mark.parametrize("text", ["5", "-0.1", "nan", "x", "100%", ""])
+def test_what_is_no_tolerance(text: str, tmp_path: Path) -> None:
+    """5 is meant as 5 %, and would let everything pass."""
+    folder = made_results(tmp_path / "a", [1000])
+    result = study("compare", folder, folder, f"--tolerate={text}")
+    assert result.exit_code == 2 and "such as 0.05 or 5%" in result.stderr
+
+
+# -- what CI reads -----------------------------------------------------------------------------------
+
+HOSTILE = "a|b <script>*x*</script> `c` [d](e)\n::error::f \x1b[31m %0A, g: ⛔"
+MANY = (
+    point(SAME, "same"),
+    point(SLOWER, HOSTILE),
+    point(UNCLEAR, "unclear"),
+    point(None, "missing"),
+    point(None, "skipped", (PointStatus.SKIPPED, PointStatus.SKIPPED)),
+)
+
+
+def test_the_summary_is_markdown_whatever_the_names() -> None:
+    """Read by a parser of GitHub's Markdown."""
+    text = markdown(judged(*MANY))
+    tokens = MarkdownIt("gfm-like", {"linkify": False, "html": False}).parse(text)
+    kinds = [one.type for one in tokens]
+    assert kinds.count("table_open") == 1 and kinds.count("tr_open") == 1 + len(MANY)
+    inline = [one for one in tokens if one.type == "inline"]
+    assert inline[0].content.startswith("SLOWER: 1 slower, 2 unclear, 1 passed, 1 skipped")
+    assert all(child.type in ("text", "text_special") for one in inline for child in one.children or ())
+    cells = ["".join(child.content for child in one.children or ()) for one in inline]
+    # The worst comes first, as the name has it but for what would steer a terminal.
+    assert cells[7] == " ".join(HOSTILE.replace("\n", "\\n").replace("\x1b", "\\x1b").split())
+    assert cells[8] == "SLOWER"
+    assert any("no samples in the second results" in cell for cell in cells)
+
+
+def test_the_step_summary_is_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made_results(tmp_path / "a", [1000])
+    summary, other = tmp_path / "summary.md", tmp_path / "other.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    summary.write_text("before\n", encoding="utf-8")
+    for _ in range(2):
+        for path in (summary, other):
+            assert study("compare", folder, folder, "--markdown", path).exit_code == 0
+    assert summary.read_text(encoding="utf-8").startswith("before\n### PASSED")
+    assert summary.read_text(encoding="utf-8").count("### PASSED") == 2
+    assert other.read_text(encoding="utf-8").count("### PASSED") == 1
+
+
+@pytest.mark.parametrize(("fail_on", "failures", "skipped"), [("slower", 1, 3), ("unclear", 3, 1), ("never", 0, 4)])
+def test_the_junit_report(fail_on: str, failures: int, skipped: int, tmp_path: Path) -> None:
+    path = tmp_path / "report.xml"
+    write_junit(judged(*MANY, fail_on=fail_on), path)
+    (suite,) = ET.parse(path).getroot()
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+        "tests": str(len(MANY)),
+        "failures": str(failures),
+        "skipped": str(skipped),
+        "errors": "0",
+    }
+    cases = suite.findall("testcase")
+    assert [case.get("name") for case in cases][2:] == ["unclear", "missing", "skipped"]
+    assert [case.find("failure") is not None for case in cases].count(True) == failures
+    unclear = cases[2].find("failure" if fail_on == "unclear" else "skipped")
+    assert unclear is not None and unclear.get("message") == "UNCLEAR: take more samples"
+
+
+_COMMAND = re.compile(r"::(?P<level>error|warning|notice) (?P<properties>[^:]*)::(?P<message>.*)")
+
+
+def read_command(line: str) -> tuple[str, dict[str, str], str]:
+    """A workflow command as the runner reads it (actions/runner, src/Runner.Common/ActionCommand.cs)."""
+    match = _COMMAND.fullmatch(line)
+    assert match, line
+    properties = dict(one.split("=", 1) for one in match["properties"].split(","))
+
+    def plain(text: str) -> str:
+        for mark in ("\r", "\n", ":", ",", "%"):
+            text = text.replace(f"%{ord(mark):02X}", mark)
+        return text
+
+    return match["level"], {name: plain(value) for name, value in properties.items()}, plain(match["message"])
+
+
+def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tmp_path / "kernels" / "a,b:c.comp"
+    kernel.parent.mkdir()
+    kernel.touch()
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    points = (*MANY, point(FASTER, "faster", settings={"source": str(kernel)}))
+    found = [read_command(line) for line in workflow_commands(judged(*points, fail_on="slower"))]
+    assert [level for level, _, _ in found] == ["error", "warning", "warning", "notice", "notice"]
+    hostile = HOSTILE.replace("\n", "\\n").replace("\x1b", "\\x1b")
+    assert found[0][1] == {"title": f"SLOWER: {hostile}"}
+    assert found[3][1] == {"file": "kernels/a,b:c.comp", "title": "FASTER: faster"}
+    assert found[4][2] == "SLOWER: 1 slower, 2 unclear, 2 passed, 1 skipped"
+    levels = [read_command(line)[0] for line in workflow_commands(judged(*MANY, fail_on="unclear"))]
+    assert levels.count("error") == 3
+    levels = [read_command(line)[0] for line in workflow_commands(judged(*MANY, fail_on="never"))]
+    assert levels.count("error") == 0 and levels.count("warning") == 3
+
+
+def test_more_annotations_than_github_shows() -> None:
+    found = [read_command(line) for line in workflow_commands(judged(*(point(SLOWER, f"p{n}") for n in range(30))))]
+    assert len(found) == 11
+    assert found[8][1]["title"] == "SLOWER: p8" and found[9][1]["title"] == "21 more" and "p29" in found[9][2]
+
+
+# -- the commands ------------------------------------------------------------------------------------
+
+
+def test_outputs_of_compare(tmp_path: Path) -> None:
+    a, b = made_results(tmp_path / "a", [1000, 2000, 0]), made_results(tmp_path / "b", [1000, 2100, 0])
+    files = {kind: tmp_path / kind for kind in ("markdown", "junit")}
+    words = [word for kind, path in files.items() for word in (f"--{kind}", path)]
+    result = study("compare", a, b, *words, "--github")
+    assert result.exit_code == 4 and "SLOWER: 1 slower, 1 passed, 1 skipped" in result.stdout
+    assert [line[:7] for line in result.stderr.splitlines() if line.startswith("::")] == ["::error", "::notic"]
+    assert "SLOWER" in files["markdown"].read_text(encoding="utf-8")
+    assert len(ET.parse(files["junit"]).getroot().findall(".//failure")) == 1
+    found = json.loads(study("compare", a, b, "--json", "--tolerate", "20%").stdout)
+    assert [one["outcome"] for one in found["points"]] == ["passed", "passed", "skipped"]
+    assert found["gate"] == {"verdict": "PASSED", "fail_on": "unclear", "tolerate": 0.2, "exit": 0}
+    tolerated = study("compare", a, b, "--tolerate", "20%")
+    assert tolerated.exit_code == 0 and "SLOWER, tolerated" in tolerated.stdout
+    assert study("compare", a, b, "--fail-on", "never").exit_code == 0
+
+
+def test_left_out_samples_and_a_noisy_status_are_said(tmp_path: Path) -> None:
+    a = made_results(tmp_path / "a", [1000])
+    b = made_results(tmp_path / "b", [1000], disturbed=4, status="noisy")
+    printed = study("compare", a, b).stdout
+    assert "left out" in printed and "too noisy: second" in printed
+    (found,) = json.loads(study("compare", a, b, "--json").stdout)["points"]
+    assert found["left_out"][1] == 80 and found["status"] == ["done", "noisy"]
+    assert found["samples"][1] + found["left_out"][1] == 400
+
+
+@pytest.mark.slow
+def test_a_report_gates(tmp_path: Path) -> None:
+    a, b = made_results(tmp_path / "a", [1000]), made_results(tmp_path / "b", [1100])
+    assert study("report", b, "--compare-with", a).exit_code == 0
+    result = study("report", b, "--compare-with", a, "--fail-on", "slower")
+    assert result.exit_code == 4 and "SLOWER: 1 slower" in result.stdout
+    assert study("report", a, "--compare-with", b, "--fail-on", "slower").exit_code == 0
+    wrong = study("report", a, "--fail-on", "slower")
+    assert wrong.exit_code == 2 and "--compare-with" in wrong.stderr
+
+
+def test_files_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = made_results(tmp_path / "a", [1000])
+    for option in ("--markdown", "--junit"):
+        result = study("compare", folder, folder, option, tmp_path / "nosuch" / "x")
+        assert result.exit_code == 1 and option in result.stderr and "there is no folder" in result.stderr
+        assert "SAME" in result.stdout, "the verdict is not lost"

@@ -1,0 +1,153 @@
+"""What continuous integration reads of a gate: a summary in Markdown, a JUnit report, GitHub's annotations."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tabulate import tabulate
+
+from ...terminal import printable
+from ..output_files import store
+from ..streams import note
+from .judgement import JudgedPoint, Judgement, Outcome
+
+_MARKS: Final = {Outcome.SLOWER: "❌", Outcome.UNCLEAR: "⚠️", Outcome.PASSED: "✅", Outcome.SKIPPED: "⏭️"}
+# What GitHub shows of each level for a step.
+_MAX_ANNOTATIONS: Final = 10
+
+
+# -- Markdown ----------------------------------------------------------------------------------------
+
+
+def write_markdown(judged: Judgement, path: Path) -> None:
+    """Writes the summary; to the file that ``GITHUB_STEP_SUMMARY`` names it is appended, as other commands of the step
+    write there too.
+    """
+    step = os.environ.get("GITHUB_STEP_SUMMARY")
+    appended = bool(step) and path.resolve() == Path(str(step)).resolve()
+    data = markdown(judged).encode("utf-8", errors="replace")
+    store(path, lambda file: file.write(data), where="--markdown", append=appended)
+
+
+def markdown(judged: Judgement) -> str:
+    """A heading with the verdict, a table of the points, worst first, and the reasons of those that are unclear."""
+    order = list(Outcome)
+    points = sorted(judged.points, key=lambda one: order.index(one.outcome))
+    rows = []
+    for one in points:
+        compared = one.point.comparison
+        ratio = f"{compared.ratio:.3f}" if compared else "-"
+        interval = f"{compared.interval.low:.3f} .. {compared.interval.high:.3f}" if compared else "-"
+        rows.append((_MARKS[one.outcome], _cell(one.label), one.verdict, ratio, interval))
+    table = tabulate(
+        rows, headers=("", "point", "verdict", "ratio", "interval"), tablefmt="github", disable_numparse=True
+    )
+    lines = [f"### {_cell(judged.summary)}", "", table, ""]
+    lines += [f"- {_cell(one.label)}: {_cell(one.reason)}" for one in points if one.outcome is Outcome.UNCLEAR]
+    notes = [f"- {_cell(text)}" for text in judged.comparison.notes]
+    if notes:
+        lines += ["", "They differ:", "", *notes]
+    return "\n".join(lines).rstrip() + "\n\n"
+
+
+def _cell(text: str) -> str:
+    """A text that a table's cell holds as it is: neither Markdown, nor HTML, nor a line break."""
+    text = " ".join(printable(text).split())
+    for mark in "\\`*_|[]~$":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+# -- JUnit -------------------------------------------------------------------------------------------
+
+
+def write_junit(judged: Judgement, path: Path) -> None:
+    """Writes a suite with a test case a point: a failure where the gate fails, skipped where it is unclear without."""
+    from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+    suite = TestSuite("pumice")
+    for one in judged.points:
+        case = TestCase(printable(one.label), f"pumice.{printable(one.point.a.point.target)}", 0.0)
+        reason = printable(one.reason)
+        fails = _fails(judged, one)
+        result: Failure | Skipped | None = None
+        if fails:
+            result = Failure(reason, one.verdict)
+        elif one.outcome is not Outcome.PASSED:
+            result = Skipped(reason, one.verdict)
+        if result is not None:
+            result.text = reason  # GitLab shows the text, others the message
+            case.result = [result]
+        else:
+            case.system_out = reason
+        suite.add_testcase(case)
+    report = JUnitXml("pumice")
+    report.add_testsuite(suite)
+    store(path, functools.partial(report.write, pretty=True), where="--junit")
+
+
+def _fails(judged: Judgement, one: JudgedPoint) -> bool:
+    slower = one.outcome is Outcome.SLOWER and judged.fail_on != "never"
+    return slower or (one.outcome is Outcome.UNCLEAR and judged.fail_on == "unclear")
+
+
+# -- GitHub ------------------------------------------------------------------------------------------
+
+
+def write_annotations(judged: Judgement) -> None:
+    """Writes workflow commands to stderr, which runners read as they do stdout: an error or warning for each slower or
+    unclear point, a notice for each faster one, and the summary.
+    """
+    for line in workflow_commands(judged):
+        note(line)
+
+
+def workflow_commands(judged: Judgement) -> Iterator[str]:
+    """The workflow commands; the last of a level says how many more there are."""
+    levels: dict[str, list[JudgedPoint]] = {"error": [], "warning": [], "notice": []}
+    for one in judged.points:
+        if _fails(judged, one):
+            levels["error"].append(one)
+        elif one.outcome in (Outcome.SLOWER, Outcome.UNCLEAR):
+            levels["warning"].append(one)
+        elif one.verdict == "FASTER":
+            levels["notice"].append(one)
+    for level, points in levels.items():
+        room = _MAX_ANNOTATIONS - (level == "notice")  # the summary is a notice too
+        shown = points if len(points) <= room else points[: room - 1]
+        for one in shown:
+            yield _command(level, f"{one.verdict}: {one.label}", one.reason, _source(one))
+        if len(points) > len(shown):
+            rest = ", ".join(one.label for one in points[len(shown) :])
+            yield _command(level, f"{len(points) - len(shown)} more", rest)
+    yield _command("notice", "pumice", judged.summary)
+
+
+def _command(level: str, title: str, message: str, file: str = "") -> str:
+    """A workflow command; escapes are those of GitHub's toolkit (actions/toolkit, packages/core/src/command.ts)."""
+    properties = [("file", file)] if file else []
+    properties.append(("title", printable(title)))
+    said = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties)
+    return f"::{level} {said}::{_escaped(printable(message))}"
+
+
+def _escaped(text: str, more: str = "") -> str:
+    for mark in f"%\r\n{more}":
+        text = text.replace(mark, f"%{ord(mark):02X}")
+    return text
+
+
+def _source(one: JudgedPoint) -> str:
+    """The kernel's or program's file, relative to the repository that the workflow has checked out; "" if it is not in
+    there.
+    """
+    source = one.point.b.point.settings.get("source")
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
+    if not isinstance(source, str):
+        return ""
+    path = Path(source).resolve()
+    return path.relative_to(root).as_posix() if path.is_file() and path.is_relative_to(root) else ""

@@ -1,0 +1,160 @@
+"""The gate of a comparison: its options, what is written, and the exit status.
+
+A command that compares takes the options by ``gating_options``, makes a ``Gate`` of them, compares with its ``limits``,
+and exits with the status that ``finish`` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ...records import dataclass
+from ...status import shown
+from ..output_files import Outputs
+from .judgement import judge
+
+if TYPE_CHECKING:
+    from ...study.results.results_comparison import ResultsComparison
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The options of ``gating_options``.
+
+    Attributes:
+        fail_on: ``"slower"``, ``"unclear"`` (which includes slower) or ``"never"``: what is an exit status above 0.
+        tolerate: the slow-down, as a fraction, up to which a point that is SLOWER passes.
+        measure, confidence, resolution, threshold: of the comparison.
+        markdown, junit: the files to write, if any.
+        github: whether to write annotations.
+        as_json: whether to print JSON in place of the table.
+    """
+
+    fail_on: str = "unclear"
+    tolerate: float = 0.0
+    measure: str = "headline"
+    confidence: float = 0.99
+    resolution: float = 0.025
+    threshold: float = 0.01
+    markdown: Path | None = None
+    junit: Path | None = None
+    github: bool = False
+    as_json: bool = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether there is anything to fail on or to write."""
+        return self.fail_on != "never" or self.markdown is not None or self.junit is not None or self.github
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The keyword arguments of ``compare_results`` and ``compare_sides``."""
+        return {name: getattr(self, name) for name in ("measure", "confidence", "resolution", "threshold")}
+
+    def finish(self, found: ResultsComparison) -> int:
+        """Prints the comparison, writes the files that were asked for, and returns the exit status.
+
+        Raises:
+            UnavailableError, PermissionDeniedError, ResourceExhaustedError, NotFoundError: something could not be
+                written; everything else is.
+        """
+        from .ci_outputs import write_annotations, write_junit, write_markdown
+        from .tables import print_comparison, print_comparison_json
+
+        judged = judge(found, self.fail_on, self.tolerate)
+        outputs = Outputs()
+        with outputs.storing():
+            (print_comparison_json if self.as_json else print_comparison)(judged)
+        if self.markdown is not None:
+            with outputs.storing():
+                write_markdown(judged, self.markdown)
+        if self.junit is not None:
+            with outputs.storing():
+                write_junit(judged, self.junit)
+        if self.github:
+            write_annotations(judged)
+        outputs.finish()
+        return judged.status
+
+
+def _fraction(text: str) -> float:
+    """A fraction below 1, as 0.05 or 5%."""
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < 1:
+        raise click.BadParameter(f"expected a fraction from 0 to below 1, such as 0.05 or 5%; got {shown(text)}")
+    return number
+
+
+def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ()) -> Callable[[_Command], _Command]:
+    """The options of ``Gate``, by the names of its fields.
+
+    Args:
+        fail_on: the default of ``--fail-on``.
+        leave_out: fields for which the command has options of its own, or none.
+    """
+    options = {
+        "fail_on": click.option(
+            "--fail-on",
+            type=click.Choice(["slower", "unclear", "never"]),
+            default=fail_on,
+            show_default=True,
+            help="What fails: slower points (status 4), unclear ones too (status 3), or nothing.",
+        ),
+        "tolerate": click.option(
+            "--tolerate",
+            type=_fraction,
+            default="0",
+            metavar="FRACTION",
+            help="The slow-down that passes, such as 0.05 or 5%.",
+        ),
+        "measure": click.option(
+            "--measure",
+            default="headline",
+            metavar="NAME",
+            help="A segment or total, instead of what each point measures.",
+        ),
+        "confidence": click.option(
+            "--confidence", type=float, default=0.99, show_default=True, help="Level of the intervals."
+        ),
+        "threshold": click.option(
+            "--threshold", type=float, default=0.01, show_default=True, help="Smallest change that counts."
+        ),
+        "resolution": click.option(
+            "--resolution",
+            type=float,
+            default=0.025,
+            show_default=True,
+            help="Largest half-width of an interval for SAME.",
+        ),
+        "markdown": click.option(
+            "--markdown",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Write a summary in Markdown; appended to $GITHUB_STEP_SUMMARY.",
+        ),
+        "junit": click.option(
+            "--junit",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Write a JUnit report.",
+        ),
+        "github": click.option("--github", is_flag=True, help="Write annotations for GitHub Actions to stderr."),
+        "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    }
+
+    def decorate(command: _Command) -> _Command:
+        for name, option in reversed(options.items()):
+            if name not in leave_out:
+                command = option(command)
+        return command
+
+    return decorate

@@ -1,0 +1,116 @@
+"""What a gate makes of compared results: which points pass, and the exit status."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ...records import dataclass
+
+if TYPE_CHECKING:
+    from ...study.results.results_comparison import PointComparison, ResultsComparison
+
+UNCLEAR: Final = 3
+"""Exit status if a point is unclear, and none slower."""
+
+SLOWER: Final = 4
+"""Exit status if a point is slower."""
+
+
+class Outcome(enum.StrEnum):
+    """What a verdict means for the gate, the worst first."""
+
+    SLOWER = "slower"
+    UNCLEAR = "unclear"
+    PASSED = "passed"
+    SKIPPED = "skipped"
+    """Skipped on both sides, because no device could run it: does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPoint:
+    """A compared point, and its outcome.
+
+    Attributes:
+        label: the point's name, with its device where there are several.
+        verdict: that of the comparison, ``"SLOWER, tolerated"`` where the gate says otherwise; a point that cannot be
+            compared is UNCLEAR.
+        reason: the explanation of the comparison, or why there is none.
+    """
+
+    point: PointComparison
+    outcome: Outcome
+    label: str
+    verdict: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the gate says of compared results.
+
+    Attributes:
+        points: in the order of the comparison.
+        fail_on, tolerate: as of ``Gate``.
+        status: the exit status: 0, 3 or 4.
+    """
+
+    comparison: ResultsComparison
+    points: Sequence[JudgedPoint]
+    fail_on: str
+    tolerate: float
+    status: int
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(one.outcome is outcome for one in self.points)
+
+    @property
+    def verdict(self) -> str:
+        """``SLOWER``, ``UNCLEAR`` or ``PASSED``, whatever the command fails on."""
+        if self.count(Outcome.SLOWER):
+            return "SLOWER"
+        return "PASSED" if self.count(Outcome.PASSED) and not self.count(Outcome.UNCLEAR) else "UNCLEAR"
+
+    @property
+    def summary(self) -> str:
+        """``SLOWER: 1 slower, 2 unclear, 9 passed``."""
+        counts = [f"{count} {outcome}" for outcome in Outcome if (count := self.count(outcome))]
+        tolerated = f"; slow-downs up to {100 * self.tolerate:.4g} % are tolerated" if self.tolerate else ""
+        return f"{self.verdict}: {', '.join(counts) or 'nothing to compare'}{tolerated}"
+
+
+def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
+    """The outcome of each point, and the exit status; that of no point that counts is unclear."""
+    points = [_judge(one, found.by_device, tolerate) for one in found.points]
+    outcomes = {one.outcome for one in points} - {Outcome.SKIPPED}
+    status = 0
+    if Outcome.SLOWER in outcomes and fail_on != "never":
+        status = SLOWER
+    elif fail_on == "unclear" and (Outcome.UNCLEAR in outcomes or not outcomes):
+        status = UNCLEAR
+    return Judgement(found, points, fail_on, tolerate, status)
+
+
+def _judge(point: PointComparison, by_device: bool, tolerate: float) -> JudgedPoint:
+    from ...study.results.records import PointStatus
+    from ...study.statistics.comparison import Verdict
+
+    label = point.a.point.label + (f" on {point.a.point.device}" if by_device else "")
+    compared = point.comparison
+    if point.a.status is point.b.status is PointStatus.SKIPPED:
+        return JudgedPoint(point, Outcome.SKIPPED, label, "-", point.why_not)
+    if compared is None:
+        return JudgedPoint(point, Outcome.UNCLEAR, label, "UNCLEAR", point.why_not)
+    verdict, reason = str(compared.verdict), compared.explanation
+    if compared.verdict in (Verdict.SAME, Verdict.FASTER):
+        return JudgedPoint(point, Outcome.PASSED, label, verdict, reason)
+    most = 1 + tolerate
+    if compared.verdict is Verdict.SLOWER and compared.ratio > most:
+        return JudgedPoint(point, Outcome.SLOWER, label, verdict, reason)
+    # The interval is NaN where it is unknown, and where the two runs are not comparable.
+    if tolerate and compared.interval.high <= most:
+        return JudgedPoint(point, Outcome.PASSED, label, f"{verdict}, tolerated", reason)
+    if compared.verdict is Verdict.SLOWER:
+        reason += f"; whether by more than the tolerated {100 * tolerate:.4g} % is not certain: take more samples"
+    return JudgedPoint(point, Outcome.UNCLEAR, label, verdict, reason)
