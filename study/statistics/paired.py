@@ -1,18 +1,25 @@
 """Compares two sides that were measured in turns, pair of blocks by pair of blocks.
 
-The figure is the logarithm of the ratio of the two blocks' statistic (their median, or another quantile), over pairs.
 The blocks of a pair are taken in random order, and so are the sides opened. If the sides are equal, "old" and "new" are
-labels that a coin gave: the log ratio is symmetric about 0 whatever the machine does, with bursts, states or drift. So
-both intervals need symmetry only, and no model of the machine:
+labels that a coin gave: the log ratio of a pair is symmetric about 0 whatever the machine does, with bursts, states or
+drift. So the intervals need symmetry only, and no model of the machine.
 
-- **of pairs**: order statistics of the log ratios (the sign test, SciPy's ``quantile_test``), which holds for any
-  tails. It is of the two instances that were measured;
-- **of rounds**: Student's t over the rounds' medians. In each round both sides are opened afresh, so placement in
-  memory and layout of code are drawn again, and what differs between instances is part of the interval. A stop rule
-  looks at it several times, so it is at half the error rate.
+**The figure of a pair** is the median over ranks of the log ratio of the two blocks' samples of equal rank (matched
+quantiles). Where one side takes longer by a factor this is the log ratio of their medians, and it does not jump where
+samples have two modes, such as two ways to wake up, and a block's median is now in the one, now in the other. A change
+of the modes' shares alone it does not see: if the interval of the ratio of medians has nothing in common with that of
+matched quantiles, the ratio of medians is the figure. Of a statistic other than the median there is one number a block.
 
-The interval is the hull of both. With fewer than ``ROUNDS`` rounds a variance of rounds is not known: the hull then is
-of the interval of pairs and the rounds' medians, widened by ``INSTANCES``, an allowance and no measurement.
+**Two intervals**, of which the result is the hull:
+
+- of pairs: order statistics of the figures (the sign test, SciPy's ``quantile_test``), which hold for any tails. It is
+  of the instances that were measured;
+- of rounds: Student's t over the rounds' medians. In each round both sides are opened afresh, so placement in memory
+  and layout of code are drawn again, and what differs between instances is part of the interval. A stop rule looks at
+  it several times, so it is at half the error rate.
+
+With fewer than ``ROUNDS`` rounds a variance of rounds is not known: the hull then is of the interval of pairs and the
+rounds' medians, widened by ``INSTANCES``, an allowance and no measurement.
 
 Verdicts are as ``comparison`` defines them.
 """
@@ -20,7 +27,7 @@ Verdicts are as ``comparison`` defines them.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,10 +45,20 @@ INSTANCES: Final = 0.02
 
 # A round that was cut short says little of its instances.
 _CUT_SHORT = 1 / 3
-# With more than this share of a side's statistics in one tick, where in the tick they are is not known.
+# With more than this share of a side's times in one tick, where in the tick they are is not known.
 _WITHIN_TICK = 0.75
 
 _Numbers = NDArray[np.float64]
+
+
+class _Figure(NamedTuple):
+    """The log ratio with its interval, the larger p-value of both tests, and how many rounds tell of instances."""
+
+    middle: float
+    low: float
+    high: float
+    p_value: float
+    rounds: int
 
 
 def compare_pairs(
@@ -57,7 +74,8 @@ def compare_pairs(
     """Compares pairs of blocks.
 
     Args:
-        old, new: a statistic of each block, pair by pair, in the same unit; pairs with a NaN are excluded.
+        old, new: of each block, pair by pair and in the same unit, either the samples (pairs by samples, NaN where a
+            block has fewer), whose medians are compared, or a statistic. Pairs of which a block has none are excluded.
         rounds: the round of each pair: any labels, the same for pairs between which neither side was opened afresh.
         confidence: level of the interval, between 0 and 1.
         resolution, threshold: see ``comparison.compare``.
@@ -73,57 +91,56 @@ def compare_pairs(
     """
     check_limits(confidence, resolution, threshold)
     first, second, labels = _checked(old, new, rounds)
-    count = first.size
-    longer, shorter = int(np.count_nonzero(second > first)), int(np.count_nonzero(second < first))
-    effect = (longer - shorter) / count if count else math.nan
-    ratio = p_value = math.nan
+    count = len(first)
+    effect = ratio = p_value = math.nan
     interval = Interval(math.nan, math.nan)
+    notes: list[str] = []
 
     def say(verdict: Verdict, why: str) -> Comparison:
         text = f"{verdict}: {why}"
-        return Comparison(verdict, ratio, interval, confidence, effect, p_value, count, count, text, "paired")
+        return Comparison(verdict, ratio, interval, confidence, effect, p_value, count, count, text, "paired", notes)
 
     # All pairs on one side of the median has a probability of 2 / 2**count.
     least = max(2, math.ceil(math.log2(2 / (1 - confidence))))
     if count < least:
         return say(Verdict.UNCLEAR, f"{count} pairs; {confidence:.4g} confidence takes at least {least}")
-    if not np.any(first) and not np.any(second):
+    shortest = np.fmin(np.nanmin(first, axis=1), np.nanmin(second, axis=1))
+    if not np.nanmax(np.abs(first)) and not np.nanmax(np.abs(second)):
         return say(Verdict.SAME, "all pairs are of times of 0")
-    if min(first.min(), second.min()) <= 0:
-        zeros = np.count_nonzero(np.minimum(first, second) <= 0)
+    if zeros := int(np.count_nonzero(shortest <= 0)):
         return say(Verdict.UNCLEAR, f"{zeros} of {count} pairs have a time of 0, and so no ratio")
-    logs = np.log(second / first)
-    medians = _medians(logs, labels)
-    p_value = float(stats.binomtest(longer, longer + shorter).pvalue) if longer + shorter else 1.0
-    middle = float(np.median(logs))
-    ends = [*stats.quantile_test(logs, p=0.5).confidence_interval(confidence)]
-    if medians.size >= ROUNDS:
-        middle = float(np.mean(medians))
-        error = float(stats.sem(medians))
-        reach = error * float(stats.t.isf((1 - confidence) / 4, medians.size - 1))
-        ends += [middle - reach, middle + reach]
-        if error:
-            p_value = max(p_value, 2 * float(stats.t.sf(abs(middle) / error, medians.size - 1)))
-        allowance = 0.0
-    else:
-        ends += medians.tolist()
-        allowance = INSTANCES
     blur = _blur(first, second)
-    low, high = min(ends) - allowance - blur, max(ends) + allowance + blur
-    ratio, interval = math.exp(middle), Interval(math.exp(low), math.exp(high))
+    if first.shape[1] > 1:
+        first, second = _within_ticks(first, second)
+    of_medians = np.log(np.nanmedian(second, axis=1) / np.nanmedian(first, axis=1))
+    logs, figure = of_medians, _figure(of_medians, labels, confidence)
+    if first.shape[1] > 1:
+        matched = _matched(first, second)
+        of_ranks = _figure(matched, labels, confidence)
+        if of_ranks.low <= figure.high and figure.low <= of_ranks.high:
+            logs, figure = matched, of_ranks
+        else:
+            notes.append(
+                f"samples of equal rank differ by {percent(math.exp(of_ranks.middle))}, medians by "
+                f"{percent(math.exp(figure.middle))}: the shares of two modes changed"
+            )
+    effect = float(np.mean(np.sign(logs)))
+    middle, low, high, p_value, told = figure
+    ratio, interval = math.exp(middle), Interval(math.exp(low - blur), math.exp(high + blur))
+    taken = np.unique(labels).size
     found = (
         f"{statistic} {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at "
-        f"{100 * confidence:.4g} %, {count} pairs in {_counted(np.unique(labels).size, 'round')})"
+        f"{100 * confidence:.4g} %, {count} pairs in {taken} round{'s' if taken > 1 else ''})"
     )
-    if allowance:
-        found += f", of which ±{100 * INSTANCES:.2g} % for instances, as fewer than {ROUNDS} rounds do not tell"
+    if told < ROUNDS:
+        notes.append(f"fewer than {ROUNDS} rounds: ±{100 * INSTANCES:.2g} % allowed for what differs between instances")
     if not interval.low <= 1 <= interval.high and abs(ratio - 1) >= threshold:
         return say(Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found)
     if max((interval.high - interval.low) / 2, abs(ratio - 1)) <= resolution:
         return say(Verdict.SAME, found)
     if blur > resolution / 2:
         advice = "batch more dispatches, the clock's tick is too coarse"
-    elif medians.size < ROUNDS:
+    elif told < ROUNDS:
         advice = "take more rounds"
     else:
         advice = "take more pairs and rounds"
@@ -131,16 +148,70 @@ def compare_pairs(
 
 
 def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:
+    """Both sides as pairs by samples, and the rounds."""
     first, second, labels = np.asarray(old, np.float64), np.asarray(new, np.float64), np.asarray(rounds)
-    if first.ndim != 1 or first.shape != second.shape or first.shape != labels.shape:
+    if first.ndim not in (1, 2) or first.ndim != second.ndim or not first.shape[:1] == second.shape[:1] == labels.shape:
         raise InvalidArgumentError(
-            f"pairs are an old and a new statistic and a round of each, all of one length; got shapes {first.shape}, "
-            f"{second.shape} and {labels.shape}"
+            "pairs are the blocks of the old and the new side and a round of each, all of one length; got shapes "
+            f"{first.shape}, {second.shape} and {labels.shape}"
         )
     if np.isinf(first).any() or np.isinf(second).any():
-        raise InvalidArgumentError("statistics of pairs are finite or NaN, got an infinite one")
-    known = ~(np.isnan(first) | np.isnan(second))
+        raise InvalidArgumentError("samples of pairs are finite or NaN, got an infinite one")
+    if first.ndim == 1:
+        first, second = first[:, np.newaxis], second[:, np.newaxis]
+    known = ~(np.isnan(first).all(axis=1) | np.isnan(second).all(axis=1))
     return first[known], second[known], labels[known]
+
+
+def _blur(first: _Numbers, second: _Numbers) -> float:
+    """How far the clock's tick leaves the log ratio open: half a tick of each side that is within one."""
+    sides = [side[~np.isnan(side)] for side in (first, second)]
+    tick = tick_of(np.concatenate(sides))
+    coarse = [side for side in sides if float(stats.mode(side).count) > _WITHIN_TICK * side.size]
+    return sum(tick / 2 / float(np.median(side)) for side in coarse)
+
+
+def _within_ticks(first: _Numbers, second: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """Moves each time at random by up to half a tick, so that medians do not jump by whole ticks."""
+    rng = np.random.default_rng(0)
+    tick = tick_of(np.concatenate([first.ravel(), second.ravel()]))
+    moved = (side + tick * (rng.random(side.shape) - 0.5) for side in (first, second))
+    tiny = np.finfo(np.float64).tiny
+    one, two = (np.maximum(side, tiny) for side in moved)
+    return one, two
+
+
+def _matched(first: _Numbers, second: _Numbers) -> _Numbers:
+    """The median over ranks of each pair's log ratio; the longer block gives quantiles at the other's ranks."""
+    counts = np.stack([np.count_nonzero(~np.isnan(side), axis=1) for side in (first, second)], axis=1)
+    logs = np.empty(len(first))
+    for pair in np.unique(counts, axis=0):
+        rows = (counts == pair).all(axis=1)
+        fewest = pair.min()
+        ranks = (np.arange(fewest) + 0.5) / fewest
+        # NaNs are sorted last. Hazen's quantiles at these ranks are the samples themselves if counts are equal.
+        one, two = (
+            np.quantile(np.sort(side[rows])[:, :size], ranks, axis=1, method="hazen")
+            for side, size in zip((first, second), pair, strict=True)
+        )
+        logs[rows] = np.median(np.log(two / one), axis=0)
+    return logs
+
+
+def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _Figure:
+    medians = _medians(logs, rounds)
+    longer, shorter = int(np.count_nonzero(logs > 0)), int(np.count_nonzero(logs < 0))
+    p_value = float(stats.binomtest(longer, longer + shorter).pvalue) if longer + shorter else 1.0
+    ends = [*stats.quantile_test(logs, p=0.5).confidence_interval(confidence)]
+    if medians.size < ROUNDS:
+        ends += medians.tolist()
+        return _Figure(float(np.median(logs)), min(ends) - INSTANCES, max(ends) + INSTANCES, p_value, medians.size)
+    middle, error = float(np.mean(medians)), float(stats.sem(medians))
+    reach = error * float(stats.t.isf((1 - confidence) / 4, medians.size - 1))
+    if error:
+        p_value = max(p_value, 2 * float(stats.t.sf(abs(middle) / error, medians.size - 1)))
+    ends += [middle - reach, middle + reach]
+    return _Figure(middle, min(ends), max(ends), p_value, medians.size)
 
 
 def _medians(logs: _Numbers, rounds: NDArray[np.generic]) -> _Numbers:
@@ -150,14 +221,3 @@ def _medians(logs: _Numbers, rounds: NDArray[np.generic]) -> _Numbers:
     parts = np.split(logs[order], begins[1:])
     least = _CUT_SHORT * float(np.median([part.size for part in parts]))
     return np.array([np.median(part) for part in parts if part.size >= least])
-
-
-def _blur(first: _Numbers, second: _Numbers) -> float:
-    """How far the clock's tick leaves the log ratio open: half a tick of each side that is within one."""
-    tick = tick_of(np.concatenate([first, second]))
-    coarse = [side for side in (first, second) if float(stats.mode(side).count) > _WITHIN_TICK * side.size]
-    return sum(tick / 2 / float(np.median(side)) for side in coarse)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
