@@ -29,7 +29,7 @@ from ..definition.study import Study
 from ..definition.study_file import study_as_dict
 from ..results.records import PointStatus
 from ..results.store import Store
-from ..sampling.environment import environment_facts
+from ..sampling.environment import environment_facts, revision_facts
 from ..sampling.runner import default_devices, measured_peaks, open_store, pending_points, prior_samples
 from ..sampling.sampler import Progress, SampleRun
 from .chunks import ChunkQueue
@@ -107,7 +107,8 @@ def run_on_cluster(
         with open_store(path, study, points) as store:
             priors = prior_samples(path)
             waiting = pending_points(points, store.statuses())
-            store.begin_run({**environment_facts(), "cluster": _cluster_facts(client, workers.usable)})
+            facts = {**environment_facts(), **revision_facts(study)}
+            store.begin_run({**facts, "cluster": _cluster_facts(client, workers.usable)})
             outcome = "interrupted"
             try:
                 files = StudyFiles(study.folder)

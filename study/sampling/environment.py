@@ -14,6 +14,8 @@ import psutil
 
 from ...hal_vulkan.instance.plan import DevicePlan
 from ...hal_vulkan.instance.profile import DeviceProfile
+from ..definition.study import Study
+from ..results.revision import read_revision
 
 _PACKAGES: Final = ("numpy", "scipy", "vulkan")
 _CPUS: Final = Path("/sys/devices/system/cpu")
@@ -57,6 +59,17 @@ def environment_facts() -> dict[str, object]:
             if name.startswith(("PUMICE_", "VK_", "MESA_", "LP_", "__GL_"))
         },
     }
+
+
+def revision_facts(study: Study) -> dict[str, object]:
+    """The commits that a study's files are of, as JSON values: ``revision``, and ``against_revision`` of the other
+    side's; neither outside of a repository.
+    """
+    found: dict[str, object] = {}
+    for name, side in (("revision", study), ("against_revision", study.against)):
+        if side is not None and (revision := read_revision(side.folder)) is not None:
+            found[name] = revision.facts()
+    return found
 
 
 def _version(package: str) -> str | None:

@@ -22,7 +22,7 @@ from ..results.sink import Sink
 from ..results.store import Store
 from ..workloads.peaks import measure_peaks
 from ..workloads.workload import DevicePool, WorkloadContext
-from .environment import device_facts, environment_facts
+from .environment import device_facts, environment_facts, revision_facts
 from .point_run import Prior
 from .sampler import Progress, Sampler, SampleRun
 
@@ -59,7 +59,7 @@ def run_study(
     with open_store(path, study, points) as store, DevicePool(validation=validation) as pool:
         priors = prior_samples(path)
         waiting = pending_points(points, store.statuses())
-        store.begin_run(environment_facts())
+        store.begin_run({**environment_facts(), **revision_facts(study)})
         outcome = "interrupted"
         try:
             total = SampleRun()
