@@ -105,7 +105,7 @@ def new_figure(figure: Figure, height: int, *, legend: bool = True, left: int = 
         "title": {"font": {"size": 12.5, "color": INK}, "standoff": 8},
         "automargin": True,
     }
-    figure.update_xaxes(**axis)
+    figure.update_xaxes(tickangle=0, **axis)
     figure.update_yaxes(**axis)
     return figure
 
@@ -117,7 +117,10 @@ def is_wide(values: Iterable[float]) -> bool:
 
 
 def name_rows(figure: Figure, names: Sequence[str], **place: int) -> None:
-    """Names the rows of a figure with horizontal bars or boxes, the first one at the top."""
+    """Names the rows of a figure with horizontal bars or boxes, the first one at the top; narrow pages put the names
+    above the bars.
+    """
+    figure.update_layout(meta={"rows": True})
     figure.update_yaxes(
         tickmode="array",
         tickvals=list(range(len(names))),

@@ -144,6 +144,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
     figure.add_vline(x=1, line={"color": INK, "width": 1.4})
     for place, one in enumerate(shown):
         figure.add_annotation(
+            name="beside",  # narrow pages have no room for it
             x=1.0,
             xref="paper",
             y=place,

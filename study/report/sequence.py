@@ -17,6 +17,7 @@ from .palette import FLAGS, INK, MUTED
 from .units import time_unit
 
 _MAX_SAMPLES: Final = 8000
+_HEIGHT, _LOW, _GAP = 260, 100, 22  # pixels of the samples, of a row below, which has to hold its title, and between
 
 _RATES: Final = (("frequency_mhz", "device clock"), ("memory_mhz", "memory clock"), ("cpu_mhz", "CPU clock"))
 
@@ -46,8 +47,8 @@ def _chart(
         rows=rows,
         cols=1,
         shared_xaxes=True,
-        vertical_spacing=0.05,
-        row_heights=[3.2, 1, 1][:rows] if rows > 1 else None,
+        vertical_spacing=_GAP / (_HEIGHT + (rows - 1) * (_LOW + _GAP)),
+        row_heights=[_HEIGHT, _LOW, _LOW][:rows],
     )
     every = max(1, -(-started.size // _MAX_SAMPLES))
     seconds = (started - begin) / 1e9
@@ -82,10 +83,10 @@ def _chart(
                 x=x, y=y, mode="lines", name=name, line=line, showlegend=len(rates) > 1, hovertemplate="%{y:.5g} MHz"
             )
             figure.add_trace(trace, row=row, col=1)
-    new_figure(figure, 360 + 110 * (rows - 1), left=72)
+    new_figure(figure, 96 + _HEIGHT + (rows - 1) * (_LOW + _GAP), left=72)
     figure.update_layout(legend_itemsizing="constant")
     figure.update_xaxes(rangemode="tozero")
-    figure.update_xaxes(title_text=f"seconds since the first sample of run {run}", row=rows, col=1)
+    figure.update_xaxes(title_text=f"seconds since run {run} began to sample", row=rows, col=1)
     low, high = float(ratio.min()), float(ratio.max())
     figure.update_yaxes(title_text="over the median", row=1, col=1)
     if high > 10 * max(low, 1e-9) or high > 4:

@@ -1,0 +1,81 @@
+"""Reports in Chromium, wide and narrow: plots are drawn and fit, no page scrolls sideways, no labels overprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.browser import CHROMIUM, Browser
+from support.made_studies import STUDY, figures_of, fill_all, made
+
+from pumice.study.report.page import write_report
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+
+# More axes than a chart has colours for: panels. Long names: labels that have to be cut.
+WIDE_STUDY = STUDY.replace(
+    "batch = [1, 4, 16, 64]",
+    "batch = [1, 16, 64]\nin_flight = [1, 2, 3]\na_long_name_of_an_axis_that_has_to_be_cut = [1, 30]",
+).replace("[derived]", '[derived]\nused = "a_long_name_of_an_axis_that_has_to_be_cut"')
+
+OVERPRINTED = """(() => {
+  const shown = (one) => one.textContent.trim() && getComputedStyle(one).visibility !== "hidden";
+  const found = [];
+  for (const plot of document.querySelectorAll(".plot")) {
+    const texts = [...plot.querySelectorAll("[class$=tick] > text, text[class$=title]")].filter(shown)
+      .map((one) => ({ text: one.textContent, box: one.getBoundingClientRect() }));
+    const edge = plot.getBoundingClientRect();
+    for (const { text, box } of texts)
+      if (box.left < edge.left - 1 || box.right > edge.right + 1 || box.top < edge.top - 1
+          || box.bottom > edge.bottom + 1) found.push(`${plot.id}: ${text} is cut`);
+    texts.forEach((a, place) => texts.slice(0, place).forEach((b) => {
+      if (a.box.left < b.box.right - 1 && b.box.left < a.box.right - 1 && a.box.top < b.box.bottom - 1
+          && b.box.top < a.box.bottom - 1) found.push(`${plot.id}: ${b.text} and ${a.text}`);
+    }));
+  }
+  return found;
+})()"""
+
+# A narrow window that scrolls sideways would be as wide as what it scrolls.
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+TOO_WIDE = """[...document.querySelectorAll("body *")].filter((one) => !one.closest(".scroll, pre")
+  && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.tagName + " " + one.textContent)"""
+DRAWN = "[...document.querySelectorAll('.plot')].filter((one) => one.querySelector('svg.main-svg')).length"
+WIDTHS = """[...document.querySelectorAll(".plot")].map((one) =>
+  [one.clientWidth, one.querySelector("svg.main-svg").clientWidth])"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    with made(folder, WIDE_STUDY, fill_all) as results:
+        return write_report(results, folder / "report.html")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
+def test_plots_are_drawn_and_fit(browser: Browser, page: Path, width: int, dark: bool) -> None:
+    browser.open(page, width=width, dark=dark)
+    assert browser.evaluate(DRAWN) == len(figures_of(page.read_text(encoding="utf-8")))
+    assert browser.evaluate(SIDEWAYS) == 0 and browser.evaluate(TOO_WIDE) == []
+    assert browser.evaluate(OVERPRINTED) == []
+    assert browser.complaints == []
+
+
+@pytest.mark.slow
+def test_plots_shrink_and_grow_with_the_window(browser: Browser, page: Path) -> None:
+    browser.open(page, width=1280)
+    wide = browser.evaluate(WIDTHS)
+    for width in (400, 800, 1280):
+        browser.resize(width)
+        browser.wait_until(f"{WIDTHS}.every(([outer, inner]) => Math.abs(outer - inner) < 2)")
+        assert browser.evaluate(SIDEWAYS) == 0 and browser.evaluate(TOO_WIDE) == []
+        assert browser.evaluate(OVERPRINTED) == [], width
+    assert browser.evaluate(WIDTHS) == wide
