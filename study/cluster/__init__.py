@@ -2,5 +2,5 @@
 
 Imports: the other rooms but ``report``, ``hal_vulkan`` and ``runtime``.
 
-Read: run, scheduler, chunks, worker, workers, client, devices, study_files.
+Read: run, scheduler, chunks, worker, workers, client, devices.
 """

@@ -22,21 +22,20 @@ from typing import TYPE_CHECKING, get_args
 
 from ...hal_vulkan.instance.profile import DeviceProfile
 from ...hal_vulkan.vulkan.validation import validation_requested
-from ...status import InvalidArgumentError, PumiceError
+from ...status import InvalidArgumentError
 from ..definition.expansion import expand
 from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
-from ..results.records import PointStatus
 from ..results.store import Store
-from ..sampling.environment import environment_facts, revision_facts
-from ..sampling.runner import default_devices, measured_peaks, open_store, pending_points, prior_samples
+from ..sampling.runner import default_devices, measured_peaks, open_store, pending_points, prior_samples, run_facts
 from ..sampling.sampler import Progress, SampleRun
+from ..sampling.taken_files import FileKeeper, check_finished, take_points
+from ..workloads.study_files import StudyFiles
 from .chunks import ChunkQueue
 from .client import ClusterClient, connected
 from .devices import ALL_DEVICES, distinct_devices, match_devices
 from .scheduler import Alone, ChunkScheduler, Work, place_of
-from .study_files import StudyFiles
 from .worker import WorkerFacts
 from .workers import ClusterWorkers
 
@@ -107,12 +106,17 @@ def run_on_cluster(
         with open_store(path, study, points) as store:
             priors = prior_samples(path)
             waiting = pending_points(points, store.statuses())
-            facts = {**environment_facts(), **revision_facts(study)}
-            store.begin_run({**facts, "cluster": _cluster_facts(client, workers.usable)})
+            store.begin_run({**run_facts(study), "cluster": _cluster_facts(client, workers.usable)})
             outcome = "interrupted"
             try:
-                files = StudyFiles(study.folder)
-                waiting, failed = _with_files(study, waiting, having, files, store, progress)
+                files = StudyFiles(study, sent=True)
+
+                def minor(point: Point) -> int:
+                    return min(profile.api_version[1] for profile in having[point.device].values())
+
+                check_finished(StudyFiles(study, sent=False), [point for point in points if point not in waiting], minor, store)
+                waiting, failed = take_points(files, waiting, minor, store, progress)
+                keeper = FileKeeper(store, files, waiting)
                 chunks = ChunkQueue(study.sampling.seed)
                 with_peaks = measured_peaks(path)
                 for uri in dict.fromkeys(point.device for point in waiting):
@@ -124,7 +128,7 @@ def run_on_cluster(
                 _note_sharing(workers.usable, having, alone, store)
                 work = Work(study_as_dict(study), files.contents, validation, token)
                 run = ChunkScheduler(
-                    client, workers, work, chunks, having, store, points, progress, alone, worker_timeout
+                    client, workers, work, chunks, having, keeper, points, progress, alone, worker_timeout
                 )
                 total = failed + run.run()
                 outcome = "complete"
@@ -132,28 +136,6 @@ def run_on_cluster(
                 store.end_run(outcome)
     total.elapsed_ns = time.monotonic_ns() - began
     return total
-
-
-def _with_files(
-    study: Study,
-    points: Sequence[Point],
-    having: Mapping[str, Mapping[str, DeviceProfile]],
-    files: StudyFiles,
-    store: Store,
-    progress: Progress | None,
-) -> tuple[list[Point], SampleRun]:
-    """The points with their files read, and those that failed because of a file."""
-    taken, failed = [], SampleRun()
-    for point in points:
-        minor = min(profile.api_version[1] for profile in having[point.device].values())
-        try:
-            taken.append(files.take(study.kind_of(point), point, minor))
-        except PumiceError as error:
-            failed.failed[point.index] = str(error)
-            store.set_status(point.index, PointStatus.FAILED, str(error))
-            if progress is not None:
-                progress.finished(point, PointStatus.FAILED, str(error))
-    return taken, failed
 
 
 def _cluster_facts(client: ClusterClient, workers: Mapping[str, WorkerFacts]) -> dict[str, object]:

@@ -19,7 +19,7 @@ from ...records import dataclass
 from ...status import InternalError, UnavailableError
 from ..definition.point import Point
 from ..results.records import PointStatus
-from ..results.store import Store
+from ..results.sink import Sink
 from ..sampling.sampler import Progress, SampleRun
 from .chunks import MAX_ATTEMPTS, ChunkQueue
 from .client import ClusterClient, ClusterTask
@@ -74,7 +74,7 @@ class ChunkScheduler:
     work: Work
     chunks: ChunkQueue
     having: dict[str, dict[str, DeviceProfile]]
-    store: Store
+    store: Sink
     points: Sequence[Point]
     progress: Progress | None
     alone: Alone

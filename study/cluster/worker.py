@@ -29,7 +29,7 @@ from ..sampling.runner import record_device, sample_points
 from ..sampling.sampler import SampleRun
 from ..workloads.peaks import measure_peaks
 from ..workloads.workload import DevicePool
-from .study_files import unpack_files
+from ..workloads.study_files import unpack_files
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 

@@ -3,5 +3,5 @@
 Imports: ``formats``, ``runtime.values`` and ``status``.
 
 Read: study, axis, expression, target_settings, setting_types, settings, figures, point, expansion,
-study_file.
+study_file, kept_file.
 """

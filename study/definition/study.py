@@ -13,6 +13,7 @@ from ...status import InvalidArgumentError, shown
 from .axis import Axis
 from .expression import Template, as_json_value
 from .figures import Figures, parse_figures
+from .kept_file import KeptFiles
 from .messages import did_you_mean, located
 from .point import Point
 from .sample import MEASURES
@@ -120,6 +121,7 @@ class Study:
         against: the other version, whose points are measured in turns with those of the same key; its settings of
             sampling do not count, except ``cache``, and it has none of its own. ``None`` for none.
         folder: what file names are relative to.
+        kept: files that are measured in place of those on disk, such as those of earlier results.
         text: the TOML text, if it was made from one.
         source: name of the file, for messages, or empty.
 
@@ -144,6 +146,7 @@ class Study:
     peaks: bool = False
     against: Study | None = None
     folder: Path = field(default_factory=Path)
+    kept: KeptFiles | None = field(default=None, compare=False, repr=False)
     text: str | None = field(default=None, compare=False, repr=False)
     source: str = field(default="", compare=False)
 

@@ -1,5 +1,5 @@
 """Records of results besides points and samples: runs, devices, clocks, reference samples, states of the machine,
-peaks, notes, files; the status of a point, and what disturbed a sample.
+peaks, notes; the status of a point, and what disturbed a sample.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...records import dataclass
+from ...status import PumiceError, UnavailableError, UnimplementedError
 
 
 class PointStatus(enum.StrEnum):
@@ -39,6 +40,12 @@ class PointStatus(enum.StrEnum):
     def is_final(self) -> bool:
         """Whether a resumed study does not measure the point again."""
         return self in (PointStatus.DONE, PointStatus.NOISY, PointStatus.SKIPPED)
+
+
+def status_of(error: PumiceError) -> PointStatus:
+    """The status of a point that an error ended: skipped where the machine lacks something."""
+    lacking = isinstance(error, (UnavailableError, UnimplementedError))
+    return PointStatus.SKIPPED if lacking else PointStatus.FAILED
 
 
 class SampleFlag(enum.IntFlag):
@@ -173,14 +180,3 @@ class NoteRecord:
     created: str
     kind: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileRecord:
-    """A file that the study measured; ``content`` is ``None`` if only its hash and size, in bytes, are kept."""
-
-    name: str
-    sha256: str
-    size: int
-    content: bytes | None
-    role: str

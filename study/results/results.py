@@ -16,6 +16,7 @@ from ...closing import Closing
 from ...status import ClosedError, NotFoundError
 from ..definition.expansion import derive
 from ..definition.figures import MEASURED
+from ..definition.kept_file import AGAINST, KeptFile, KeptFiles, unpacked
 from ..definition.study import Study
 from ..definition.study_file import study_from_dict
 from .database import Reader, database_errors, results_path, values_as_written
@@ -23,7 +24,6 @@ from .point_result import SAMPLE_FIELDS, PointResult
 from .records import (
     ClockRecord,
     DeviceRecord,
-    FileRecord,
     NoteRecord,
     PeakRecord,
     PointStatus,
@@ -44,7 +44,6 @@ _Record = TypeVar(
     StateRecord,
     PeakRecord,
     NoteRecord,
-    FileRecord,
 )
 
 
@@ -132,6 +131,16 @@ class Results(Closing):
         """
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
+    def to_measure(self) -> Study:
+        """The study with the programs that the results keep, to measure these again or as ``Study.against``. Of two
+        sides it is the new one. Files of which only the hash is kept are those where they were, if they are the same.
+        """
+        study = self.as_study()
+        folder = next((run.environment["folder"] for run in reversed(self.runs) if "folder" in run.environment), "")
+        files = {file.name: file for file in self.files if not file.name.startswith(AGAINST)}
+        kept = KeptFiles(files, f"the results in {self.path.parent}")
+        return dataclasses.replace(study, against=None, folder=Path(str(folder)), kept=kept, text=None)
+
     def figures(self, result: PointResult, *, keep: SampleFlag | None = None) -> dict[str, float]:
         """The derived figures of a point, from the medians of its samples; see ``derive``. Empty without samples.
 
@@ -175,9 +184,11 @@ class Results(Closing):
         return self._records(StateRecord, "machine_states ORDER BY id")
 
     @property
-    def files(self) -> tuple[FileRecord, ...]:
-        """The files that the study measured, by name."""
-        return self._records(FileRecord, "files ORDER BY name")
+    def files(self) -> tuple[KeptFile, ...]:
+        """The files that the study measured, by name. DataLossError: a content is damaged."""
+        rows = self._rows("SELECT name, sha256, size, content, role FROM files ORDER BY name")
+        with values_as_written(self.path):
+            return tuple(_kept_file(*row) for row in rows)
 
     @property
     def peaks(self) -> tuple[PeakRecord, ...]:
@@ -212,6 +223,10 @@ class Results(Closing):
 
     def __repr__(self) -> str:
         return f"<Results of {self.name!r} with {len(self.points)} points in {self.path}>"
+
+
+def _kept_file(name: Any, sha256: Any, size: Any, content: Any, role: Any) -> KeptFile:
+    return KeptFile(name, sha256, size, unpacked(name, sha256, size, content), role)
 
 
 def _mapping(text: str) -> dict[str, object]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import abc
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...status import InvalidArgumentError
+from ..definition.kept_file import KeptFile
 from ..definition.sample import Sample
 from .records import PointStatus, SampleFlag
 from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks, to_json
@@ -106,15 +106,14 @@ class Sink(abc.ABC):
         row |= {name: number_or_null(value) for name, value in figures.items()}
         self.write("machine_states", "adding a state of the machine", [row])
 
-    def add_file(self, name: str, content: bytes, *, role: str, keep: bool = True) -> None:
-        """Adds a file that the study measures, once a name; with ``keep`` false only its hash and size.
+    def add_file(self, file: KeptFile) -> None:
+        """Adds a file that the study measures, once a name.
 
         Raises:
             FailedPreconditionError: a file of that name with other content was added before.
         """
-        digest = hashlib.sha256(content).hexdigest()
-        row: dict[str, Value] = {"name": name, "sha256": digest, "size": len(content), "role": role}
-        self.write("files", f"adding the file {name}", [{**row, "content": content if keep else None}])
+        row: dict[str, Value] = {"name": file.name, "sha256": file.sha256, "size": file.size, "role": file.role}
+        self.write("files", f"adding the file {file.name}", [{**row, "content": file.packed}])
 
     def add_peaks(self, device: str, peaks: Mapping[str, float], details: Mapping[str, object] | None = None) -> None:
         """Adds measured peaks of a device, by name such as ``"GB/s"``; ``details`` say how they were measured."""

@@ -25,12 +25,13 @@ import shlex
 import sqlite3
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from ...closing import Closing
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError, NotFoundError
+from ..definition.kept_file import KeptFile
 from ..definition.point import Point
 from .database import Reader, database_errors, results_path
 from .records import PointStatus
@@ -141,6 +142,12 @@ class Store(Sink, Closing):
                 rows = [row for row in rows if not self._has_file(database, row)]
             if rows:
                 insert_rows(database, table, tuple(rows[0]), [tuple(row.values()) for row in rows])
+
+    def check_files(self, files: Iterable[KeptFile]) -> None:
+        """Raises FailedPreconditionError if samples are of another content of one of the files."""
+        with self._reading("checking files") as database:
+            for file in files:
+                self._has_file(database, {"name": file.name, "sha256": file.sha256})
 
     def statuses(self) -> list[PointStatus]:
         """The status of each point, by index."""

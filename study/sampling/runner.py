@@ -25,6 +25,7 @@ from ..workloads.workload import DevicePool, WorkloadContext
 from .environment import device_facts, environment_facts, revision_facts
 from .point_run import Prior
 from .sampler import Progress, Sampler, SampleRun
+from .taken_files import FileKeeper, TakenFiles, check_finished, take_points
 
 
 def run_study(
@@ -50,30 +51,47 @@ def run_study(
 
     Raises:
         InvalidArgumentError: the study is inconsistent, or the folder has results of another one.
-        NotFoundError: no such device or file.
+        NotFoundError: no such device.
+        FailedPreconditionError: the folder has samples of another content of a file.
         ResourceExhaustedError: the disk is full; stored results stay.
         KeyboardInterrupt: by the user; stored results stay.
     """
     points = expand(study, devices or study.devices or default_devices())
     path = Path(folder)
-    with open_store(path, study, points) as store, DevicePool(validation=validation) as pool:
+    with (
+        open_store(path, study, points) as store,
+        DevicePool(validation=validation) as pool,
+        TakenFiles(study) as taken,
+    ):
         priors = prior_samples(path)
         waiting = pending_points(points, store.statuses())
-        store.begin_run({**environment_facts(), **revision_facts(study)})
+        store.begin_run(run_facts(study))
         outcome = "interrupted"
         try:
-            total = SampleRun()
+
+            def minor(point: Point) -> int:
+                return pool.open(point.device).profile.api_version[1]
+
+            check_finished(taken.files, [point for point in points if point not in waiting], minor, store)
+            waiting, total = take_points(taken.files, waiting, minor, store, progress)
+            taken.unpack()
+            keeper = FileKeeper(store, taken.files, waiting)
             for uri in dict.fromkeys(point.device for point in waiting):
                 record_device(uri, pool, store)
                 if study.peaks and uri not in measured_peaks(path):
                     found = measure_peaks(pool.open(uri))
                     store.add_peaks(uri, found.peaks, found.details)
                 mine = [point for point in waiting if point.device == uri]
-                total += sample_points(study, mine, pool, store, progress=progress, priors=priors)
+                total += sample_points(taken.study, mine, pool, keeper, progress=progress, priors=priors)
             outcome = "complete"
         finally:
             store.end_run(outcome)
     return total
+
+
+def run_facts(study: Study) -> dict[str, object]:
+    """``environment_facts``, and where the study's files are."""
+    return {**environment_facts(), **revision_facts(study), "folder": str(study.folder.absolute())}
 
 
 def open_store(folder: Path, study: Study, points: Sequence[Point]) -> Store:

@@ -18,10 +18,10 @@ from dataclasses import astuple, field
 from typing import Any, Final, Protocol, cast
 
 from ...records import dataclass
-from ...status import DeviceLostError, PumiceError, ResourceExhaustedError, UnavailableError, UnimplementedError
+from ...status import DeviceLostError, PumiceError, ResourceExhaustedError
 from ..definition.point import Point
 from ..definition.settings import Sampling
-from ..results.records import PointStatus
+from ..results.records import PointStatus, status_of
 from ..results.sink import Sink
 from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.workload import DevicePool, WorkloadContext
@@ -215,10 +215,9 @@ class Sampler:
         if self._watched.failure is not None:
             raise error
         reason, index = str(error), run.point.index
-        lacking = isinstance(error, (UnavailableError, UnimplementedError))
-        status = PointStatus.SKIPPED if lacking else PointStatus.FAILED
+        status = status_of(error)
         self._sink.set_status(index, status, reason)
-        (result.skipped if lacking else result.failed)[index] = reason
+        (result.skipped if status is PointStatus.SKIPPED else result.failed)[index] = reason
         if self._progress is not None:
             self._progress.finished(run.point, status, reason)
         if isinstance(error, DeviceLostError):

@@ -3,5 +3,5 @@
 Imports: ``study.definition``, ``runtime``, ``hal_vulkan`` and ``shaders``.
 
 Read: workload, clock, openers, kernel, kernel_settings, host_wait, module, copy, pipeline, semaphore, submit,
-timed_commands, peaks, reference_kernel.
+timed_commands, peaks, reference_kernel, study_files.
 """

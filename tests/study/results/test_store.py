@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import os
 import random
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,7 @@ from pumice.status import (
     PermissionDeniedError,
     ResourceExhaustedError,
 )
+from pumice.study.definition.kept_file import KeptFile
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.database import RESULTS_FILE
@@ -48,6 +51,7 @@ POINTS = [
     *(Point(index, "saxpy", "lavapipe", {"n": index + 1}, {"batch": 1}, baseline=3) for index in range(3)),
     Point(3, "empty kernel", "lavapipe", is_baseline=True),
 ]
+KEPT = KeptFile.of("saxpy.comp", b"void main() {}", "kernel")
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="uses limits, users or mounts of Linux")
 root_only = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can do it")
 
@@ -116,15 +120,23 @@ def test_the_latest_status_counts_and_all_are_kept(tmp_path: Path, store: Store)
 
 def test_a_file_is_kept_once_and_a_changed_one_is_refused(tmp_path: Path, store: Store) -> None:
     for _ in range(2):
-        store.add_file("saxpy.comp", b"void main() {}", role="kernel")
-    store.add_file("weights.irpa", b"\0" * 1000, role="parameters", keep=False)
+        store.add_file(KEPT)
+    zeros = KeptFile.of("weights.irpa", b"\0" * 1000, "parameters")
+    store.add_file(dataclasses.replace(zeros, content=None))
+    store.add_file(dataclasses.replace(zeros, name="zeros.npy"))
     for name in ("saxpy.comp", "weights.irpa"):
-        with pytest.raises(FailedPreconditionError, match=f"{name} has changed since"):
-            store.add_file(name, b"void main() { }", role="kernel")
+        changed = KeptFile.of(name, b"void main() { }", "kernel")
+        for refuse in (lambda: store.add_file(changed), lambda: store.check_files([changed])):
+            with pytest.raises(FailedPreconditionError, match=f"{name} has changed since"):
+                refuse()
+    store.check_files([KEPT, KeptFile.of("other.comp", b"", "kernel")])
     with Results.open(tmp_path) as results:
-        kernel, weights = results.files
-    assert (kernel.content, kernel.role, kernel.size) == (b"void main() {}", "kernel", 14)
+        kernel, weights, compressed = results.files
+    assert kernel == KEPT and kernel.content == b"void main() {}" and kernel.size == 14
     assert (weights.content, weights.size) == (None, 1000)
+    assert compressed.content == b"\0" * 1000
+    ((stored,),) = query(tmp_path, "SELECT content FROM files WHERE name = 'zeros.npy'")
+    assert zlib.decompress(stored) == b"\0" * 1000 and len(stored) < 100
     assert weights.sha256 == "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53"  # of sha256sum
 
 
@@ -147,7 +159,7 @@ def test_rows_can_neither_be_changed_nor_removed_nor_replaced(tmp_path: Path, st
     store.add_peaks("lavapipe", {"GB/s": 10.0})
     store.add_note("warm")
     store.add_state(host_ns=1)
-    store.add_file("saxpy.comp", b"void main() {}", role="kernel")
+    store.add_file(KEPT)
     store.end_run()
     store.close()
     with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
@@ -585,7 +597,7 @@ def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: St
     with Store.open(old) as upgraded:
         upgraded.begin_run({}, repeat=2)
         upgraded.add_samples(0, 2, "sample", samples(2))
-        upgraded.add_file("saxpy.comp", b"", role="kernel")
+        upgraded.add_file(KEPT)
         # One that was opened before goes on.
         assert reader.points[0].count == 5 and [run.repeat for run in reader.runs] == [1, 2]
     reader.close()

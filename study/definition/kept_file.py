@@ -1,0 +1,91 @@
+"""The files that a study measures, as its results keep them: a hash, and the content up to a limit."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ...files import reading_errors
+from ...records import dataclass
+from ...status import DataLossError
+
+MAX_KEPT_BYTES: Final = 16 << 20
+"""The largest file whose content results keep."""
+
+AGAINST: Final = "against: "
+"""Begins the names of files of the other side of a study."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file that a study measures.
+
+    Attributes:
+        name: as the study's settings have it; of a source, with the options that it was compiled with.
+        sha256: of the content, in hexadecimal; of a source, of its SPIR-V.
+        size: in bytes.
+        content: ``None`` where it is only on disk.
+        role: ``"kernel"``, ``"module"``, ``"parameters"`` or ``"input"``.
+    """
+
+    name: str
+    sha256: str
+    size: int
+    content: bytes | None
+    role: str
+
+    @classmethod
+    def of(cls, name: str, content: bytes, role: str) -> KeptFile:
+        """The file with a content."""
+        return cls(name, hashlib.sha256(content).hexdigest(), len(content), content, role)
+
+    @classmethod
+    def read(cls, name: str, path: Path, role: str) -> KeptFile:
+        """A file on disk; one of more than ``MAX_KEPT_BYTES`` is hashed without its content. Errors as
+        ``files.reading_errors``.
+        """
+        with reading_errors(path), path.open("rb") as file:
+            content = file.read(MAX_KEPT_BYTES + 1)
+            if len(content) <= MAX_KEPT_BYTES:
+                return cls.of(name, content, role)
+            file.seek(0)
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return cls(name, digest, file.tell(), None, role)
+
+    @property
+    def packed(self) -> bytes | None:
+        """The content as results store it: compressed where that is shorter; ``None`` for one that is too large."""
+        if self.content is None or self.size > MAX_KEPT_BYTES:
+            return None
+        short = zlib.compress(self.content)
+        return short if len(short) < self.size else self.content
+
+
+def unpacked(name: str, sha256: str, size: int, stored: bytes | None) -> bytes | None:
+    """The content that ``KeptFile.packed`` stored. DataLossError: it is damaged."""
+    if stored is None:
+        return None
+    try:
+        content = stored if len(stored) == size else zlib.decompressobj().decompress(stored, size + 1)
+    except zlib.error:
+        content = b""
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DataLossError(f"the results' copy of {name} is damaged: its SHA-256 is not {sha256}")
+    return content
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFiles:
+    """Files by name that are measured in place of those on disk.
+
+    Attributes:
+        files: by ``KeptFile.name``.
+        origin: the results that they are from, for messages: a file that they lack is an error. Empty where other
+            files are read from disk.
+    """
+
+    files: Mapping[str, KeptFile]
+    origin: str = ""
