@@ -114,7 +114,9 @@ def run_on_cluster(
                 def minor(point: Point) -> int:
                     return min(profile.api_version[1] for profile in having[point.device].values())
 
-                check_finished(StudyFiles(study, sent=False), [point for point in points if point not in waiting], minor, store)
+                check_finished(
+                    StudyFiles(study, sent=False), [point for point in points if point not in waiting], minor, store
+                )
                 waiting, failed = take_points(files, waiting, minor, store, progress)
                 keeper = FileKeeper(store, files, waiting)
                 chunks = ChunkQueue(study.sampling.seed)

@@ -28,8 +28,8 @@ from ..sampling.point_run import Prior
 from ..sampling.runner import record_device, sample_points
 from ..sampling.sampler import SampleRun
 from ..workloads.peaks import measure_peaks
-from ..workloads.workload import DevicePool
 from ..workloads.study_files import unpack_files
+from ..workloads.workload import DevicePool
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 

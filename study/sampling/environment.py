@@ -63,11 +63,13 @@ def environment_facts() -> dict[str, object]:
 
 def revision_facts(study: Study) -> dict[str, object]:
     """The commits that a study's files are of, as JSON values: ``revision``, and ``against_revision`` of the other
-    side's; neither outside of a repository.
+    side's; neither outside of a repository, nor for programs that earlier results kept.
     """
     found: dict[str, object] = {}
     for name, side in (("revision", study), ("against_revision", study.against)):
-        if side is not None and (revision := read_revision(side.folder)) is not None:
+        if side is None or (side.kept is not None and side.kept.origin):
+            continue
+        if (revision := read_revision(side.folder)) is not None:
             found[name] = revision.facts()
     return found
 
