@@ -81,7 +81,7 @@ class Loops:
     def tool(self) -> float:
         """Seconds of a turn of the sampler."""
         began = time.perf_counter()
-        self.run.take_block(throttled=False)
+        self.run.take_block()
         return time.perf_counter() - began
 
     def bare(self) -> float:

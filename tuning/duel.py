@@ -109,7 +109,7 @@ class Contestant(Closing):
 
     def take_block(self) -> None:
         """Measures a call."""
-        self._run.take_block(throttled=False)
+        self._run.take_block()
 
     @property
     def times(self) -> Sequence[float]:

@@ -72,6 +72,13 @@ def clock_qualities(analysis: StudyAnalysis) -> list[ClockQuality]:
     ]
 
 
+_SEEN: Final = {
+    SampleFlag.STARVED: "waited for a core",
+    SampleFlag.PREEMPTED: "had a thread preempted",
+    SampleFlag.THROTTLED: "were taken while the reference ran at another speed",
+}
+
+
 def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
     """The number of samples, those of baselines included, and how many have each flag."""
     total = sum(one.total for one in analysis.points)
@@ -79,20 +86,15 @@ def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]
 
 
 def verdict(analysis: StudyAnalysis) -> str:
-    """One line: ``34 of 36 points done, 1 too noisy, 1 failed; host preempted 2.1 % of samples; …``."""
+    """One line: ``34 of 36 points done, 1 too noisy, 1 failed; of the samples 2.1 % waited for a core; …``."""
     counts = Counter(one.status for one in analysis.points)
     parts = [f"{counts[PointStatus.DONE]} of {len(analysis.points)} points done"]
     parts += [f"{counts[status]} {said}" for status, said in _SAID.items() if counts[status]]
     said = [", ".join(parts)]
     total, flagged = disturbances(analysis)
     if total:
-        preempted, throttled = flagged[SampleFlag.PREEMPTED], flagged[SampleFlag.THROTTLED]
-        said.append(
-            f"host preempted {percent_text(preempted / total)} of samples, reference kernel off its pace around "
-            f"{percent_text(throttled / total)}"
-            if preempted or throttled
-            else f"none of {total:,} samples disturbed"
-        )
+        seen = [f"{percent_text(flagged[flag] / total)} {what}" for flag, what in _SEEN.items() if flagged[flag]]
+        said.append("of the samples " + ", ".join(seen) if seen else f"none of {total:,} samples disturbed")
     clocks = [one.relation for one in clock_qualities(analysis) if one.relation is not None]
     if clocks:
         drifts = [abs(one.drift_ppm or 0) for one in clocks if one.residual_ns is not None]

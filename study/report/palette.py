@@ -67,6 +67,7 @@ FLAGS: Final[Mapping[str, str]] = {
     "undisturbed": _BLUE,
     "preempted": _VERMILLION,
     "throttled": _ORANGE,
+    "starved": _SKY,
     "clock unsure": _PURPLE,
 }
 """The colour of a sample by its disturbance."""

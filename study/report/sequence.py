@@ -123,15 +123,12 @@ def _samples(
 
 def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.bool_]]]:
     """Each sample once, by its most severe flag; the most severe are drawn last."""
-    throttled = flags & int(SampleFlag.THROTTLED) != 0
-    preempted = (flags & int(SampleFlag.PREEMPTED) != 0) & ~throttled
-    unsure = (flags & int(SampleFlag.CLOCK_UNSURE) != 0) & ~throttled & ~preempted
-    return [
-        ("undisturbed", ~throttled & ~preempted & ~unsure),
-        ("throttled", throttled),
-        ("preempted", preempted),
-        ("clock unsure", unsure),
-    ]
+    found, left = [], np.ones(flags.size, dtype=np.bool_)
+    for flag in (SampleFlag.THROTTLED, SampleFlag.STARVED, SampleFlag.PREEMPTED, SampleFlag.CLOCK_UNSURE):
+        flagged = left & (flags & int(flag) != 0)
+        left &= ~flagged
+        found.append((str(flag.name).lower().replace("_", " "), flagged))
+    return [("undisturbed", left), *found]
 
 
 def _add_reference(figure: go.Figure, references: Sequence[ReferenceRecord], begin: int, row: int) -> str:

@@ -64,7 +64,7 @@ class SampleFlag(enum.IntFlag):
     """Threads of the process, such as a software driver's workers, did not get the processors that they wanted."""
 
 
-DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED
+DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED | SampleFlag.STARVED
 """Excludes a sample from the statistics, as long as enough others remain."""
 
 

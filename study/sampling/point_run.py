@@ -17,7 +17,7 @@ from ...hal.clock import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
 from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
-from ...status import InvalidArgumentError, UnimplementedError
+from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnimplementedError
 from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
 from ..definition.settings import Sampling
@@ -25,14 +25,20 @@ from ..results.records import DISTURBED, SampleFlag, kept
 from ..results.sink import Sink
 from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload
+from ..workloads.reference_kernel import ReferenceKernel
+from ..workloads.thread_delays import since
 from ..workloads.workload import Workload, WorkloadContext
+from .disturbances import Disturbances
 from .stopping import Decision, StopRule
 
 # A block ends after this time, so that slow points do not delay the others.
 _MAX_BLOCK_NS: Final = 500_000_000
 _READINGS: Final = 3
-# A larger deviation, as a fraction of the total, puts device times in doubt.
-_UNSURE: Final = 0.05
+# Of the time of samples, for the reference; but a few readings whatever they take.
+_WATCHING: Final = 0.1
+_MIN_READINGS: Final = 8
+# Longer kernels have a reference that takes this long.
+_MAX_REFERENCE_NS: Final = 20_000_000.0
 _HAD_WITH: Final = {
     "create": ", which targets of kind pipeline have",
     "update": ", which it has with update = true",
@@ -52,7 +58,9 @@ class Prior:
 
 
 class PointRun:
-    """One point; see the module. ``count`` includes samples of earlier runs, ``preempted`` and ``throttled`` do not."""
+    """One point; see the module. ``count`` includes samples of earlier runs, ``preempted``, ``throttled`` and
+    ``starved`` do not.
+    """
 
     def __init__(
         self,
@@ -64,7 +72,7 @@ class PointRun:
         prior: Prior | None = None,
     ) -> None:
         self.point = point
-        self.preempted = self.throttled = 0
+        self.preempted = self.throttled = self.starved = 0
         self._kind = kind
         self._context = context
         self._sampling = sampling
@@ -80,6 +88,10 @@ class PointRun:
         self.count = len(prior.values)
         self._workload: Workload | None = None
         self._timestamps = True
+        self._disturbed_by = Disturbances()
+        self._reference: ReferenceKernel | None = None
+        self._throttled = False
+        self._readings, self._watched = 0, 0.0
 
     def start(self) -> None:
         """Opens the workload, makes the first call, and warms up."""
@@ -98,12 +110,49 @@ class PointRun:
             raws.append(workload.sample())
             if time.monotonic() - begin > max(sampling.warmup_time, sampling.time_limit):
                 break
+        warm: list[Sample] = []
         if raws:
-            self._sink.add_samples(self.point.index, self._block, "warmup", self._resolve(raws, before))
+            warm = self._resolve(raws, before)
+            self._sink.add_samples(self.point.index, self._block, "warmup", warm)
             self._block += 1
         probe = self._resolve([workload.sample()], self._reading())[0]
         if math.isnan(self._headline(probe)):
             self._explain(probe)
+        self._context.pool.delays.refresh()
+        if sampling.reference and self._reference is None:
+            self._open_reference([*warm, probe])
+
+    def _open_reference(self, samples: Sequence[Sample]) -> None:
+        assert self._workload is not None
+        execute = self.point.measure == "execute"
+        taken = float(np.median([one.execute if execute else one.total for one in samples]))
+        try:
+            self._reference = ReferenceKernel(
+                self._workload.device, self._workload.load, min(taken, _MAX_REFERENCE_NS), execute=execute
+            )
+        except DeviceLostError:
+            raise
+        except PumiceError as error:
+            text = f"no reference like this point's load: {error.message}"
+            self._sink.add_note(text, point=self.point.index, kind="info")
+
+    def read_reference(self) -> None:
+        """Reads the reference like the point's load, if it is due; call it between blocks."""
+        reference = self._reference
+        if reference is None or (self._readings >= _MIN_READINGS and self._watched > _WATCHING * self._elapsed):
+            return
+        reading = reference.read()
+        self._sink.add_reference(
+            self.point.device,
+            started_ns=reading.started_ns,
+            duration_ns=reading.duration_ns,
+            kind="own",
+            point=self.point.index,
+            load=reading.load,
+        )
+        self._throttled = reference.changed(self._sampling.reference_limit)
+        self._readings += 1
+        self._watched += (time.monotonic_ns() - reading.started_ns) / 1e9
 
     def _explain(self, sample: Sample) -> None:
         measure = self.point.measure
@@ -122,12 +171,14 @@ class PointRun:
         how = _HAD_WITH.get(measure, "") if self._kind == "kernel" else ""
         raise InvalidArgumentError(f"this {self._kind} target has no {measure!r}{how}; it has {', '.join(known)}")
 
-    def take_block(self, *, throttled: bool) -> Decision:
+    def take_block(self) -> Decision:
         """Takes a block of samples, adds them to the sink, and decides whether the point is done."""
         workload, sampling = self._workload, self._sampling
         assert workload is not None
         raws: list[RawSample] = []
         before = self._reading()
+        delays = self._context.pool.delays
+        waits = delays.read()
         begin = time.monotonic_ns()
         wanted = min(sampling.block, max(1, sampling.max_samples - self.count))
         for _ in range(wanted):
@@ -135,13 +186,15 @@ class PointRun:
             if time.monotonic_ns() - begin > _MAX_BLOCK_NS:
                 break
         self._elapsed += (time.monotonic_ns() - begin) / 1e9
+        times = since(waits, delays.read())
         samples = self._resolve(raws, before)
-        flags = [self._flags(sample, throttled) for sample in samples]
+        flags = self._disturbed_by.flags(samples, times[0] if times else None, throttled=self._throttled)
         self._sink.add_samples(self.point.index, self._block, "sample", samples, flags)
         self.count += len(samples)
         for sample, flag in zip(samples, flags, strict=True):
             self.preempted += bool(flag & SampleFlag.PREEMPTED)
             self.throttled += bool(flag & SampleFlag.THROTTLED)
+            self.starved += bool(flag & SampleFlag.STARVED)
             self._values.append(self._headline(sample))
             self._blocks.append(self._block)
             self._disturbed.append(bool(flag & DISTURBED))
@@ -163,17 +216,19 @@ class PointRun:
         return Prior(self._values, self._blocks, self._disturbed, self._block)
 
     @property
+    def disturbances(self) -> str:
+        """What was seen, for people; empty for nothing."""
+        seen = (
+            (self.starved, "while threads waited for a core"),
+            (self.preempted, "with a thread preempted"),
+            (self.throttled, "while the reference like this load ran at another speed"),
+        )
+        return ", ".join(f"{count} samples {how}" for count, how in seen if count)
+
+    @property
     def progress(self) -> float:
         sampling = self._sampling
         return min(1.0, max(self.count / sampling.max_samples, self._elapsed / max(sampling.time_limit, 1e-9)))
-
-    def _flags(self, sample: Sample, throttled: bool) -> SampleFlag:
-        flag = SampleFlag.THROTTLED if throttled else SampleFlag(0)
-        if sample.preemptions > 0:
-            flag |= SampleFlag.PREEMPTED
-        if sample.deviation > _UNSURE * sample.total or sample.wake < -max(sample.deviation, 0.0) - 1000:
-            flag |= SampleFlag.CLOCK_UNSURE
-        return flag
 
     def _headline(self, sample: Sample) -> float:
         return float(getattr(sample, self.point.measure))
@@ -206,6 +261,9 @@ class PointRun:
         return resolve(raws, ClockRelation(self.point.device, (before, after)))
 
     def close(self) -> None:
+        if self._reference is not None:
+            self._reference.close()
+            self._reference = None
         if self._workload is not None:
             self._workload.close()
             self._workload = None

@@ -4,7 +4,8 @@ Several points are open at a time (``Sampling.interleave``). Each block is of on
 with the fewest blocks. So a slow change of the machine affects all points alike, and the blocks of a point are spread
 over time, which makes differences between them visible.
 
-Between blocks the reference kernel runs, for at most a tenth of the time, and the clocks are read.
+Between blocks references run (one workgroup for the machine, and one like each point's load), for at most a sixth of
+the time, and the machine's state and clocks are read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, field
-from typing import Any, Final, Protocol, cast
+from typing import Any, Protocol, cast
 
 from ...records import dataclass
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError
@@ -23,14 +24,10 @@ from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.records import PointStatus, status_of
 from ..results.sink import Sink
-from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.workload import DevicePool, WorkloadContext
-from .device_clocks import clock_reader
 from .point_run import PointRun, Prior
 from .stopping import Decision
-
-_CLOCKS_EVERY_S: Final = 0.5
-_WATCHING: Final = 0.1  # of the time at most goes to the reference kernel
+from .watch import Watch
 
 
 class Progress(Protocol):
@@ -51,7 +48,7 @@ class SampleRun:
 
     Attributes:
         done, noisy, failed, skipped: indices of points; failed and skipped (impossible on the device) with the error.
-        samples, preempted, throttled: samples of this run, and how many of them were disturbed.
+        samples, preempted, throttled, starved: samples of this run, and how many of them were disturbed.
         sampling_ns, elapsed_ns: host time of samples and of the run.
     """
 
@@ -62,6 +59,7 @@ class SampleRun:
     samples: int = 0
     preempted: int = 0
     throttled: int = 0
+    starved: int = 0
     sampling_ns: int = 0
     elapsed_ns: int = 0
 
@@ -113,11 +111,8 @@ class Sampler:
         """Samples until no point is left or the device is lost; then its open points wait for a new device."""
         uri = waiting[0].device
         device = self._pool.open(uri)
-        read_clocks = clock_reader(device)
-        next_clocks = 0.0
-        reference = ReferenceKernel(device, self._sampling.reference_limit) if self._sampling.reference else None
+        watch = Watch(uri, device, self._sink, reference=self._sampling.reference)
         active: list[tuple[PointRun, int]] = []  # with the number of its blocks
-        throttled, watched_ns, began = False, 0, time.monotonic_ns()
         try:
             while active or waiting:
                 while waiting and len(active) < self._sampling.interleave:
@@ -126,21 +121,14 @@ class Sampler:
                         active.append((run, 0))
                 if not active:
                     break
-                if time.monotonic() >= next_clocks:
-                    next_clocks = time.monotonic() + _CLOCKS_EVERY_S
-                    if clocks := read_clocks():
-                        self._sink.add_clock(uri, host_ns=time.monotonic_ns(), **clocks)
-                now = time.monotonic_ns()
-                if reference is not None and watched_ns <= _WATCHING * (now - began):
-                    started, taken, throttled = reference.read()
-                    self._sink.add_reference(uri, started_ns=started, duration_ns=taken)
-                    watched_ns += time.monotonic_ns() - now
+                watch.read()
                 fewest = min(turns for _, turns in active)
                 place = self._random.choice([i for i, (_, turns) in enumerate(active) if turns == fewest])
                 run, turns = active[place]
                 active[place] = (run, turns + 1)
-                if self._turn(run, throttled, result):
+                if self._turn(run, result):
                     del active[place]
+            watch.end()
         except DeviceLostError as error:
             reached = (result.samples, len(result.failed))
             if self._watched.failure is not None or reached == self._at_loss:
@@ -154,8 +142,7 @@ class Sampler:
         finally:
             for run, _ in active:
                 run.close()
-            if reference is not None:
-                reference.close()
+            watch.close()
 
     def _start(self, point: Point, priors: Mapping[int, Prior], result: SampleRun) -> PointRun | None:
         run = PointRun(
@@ -173,19 +160,21 @@ class Sampler:
             raise
         return run
 
-    def _turn(self, run: PointRun, throttled: bool, result: SampleRun) -> bool:
-        count, preempted, late = run.count, run.preempted, run.throttled
+    def _turn(self, run: PointRun, result: SampleRun) -> bool:
+        count, preempted, throttled, starved = run.count, run.preempted, run.throttled, run.starved
         began = time.monotonic_ns()
         try:
             with _memory_errors():
-                decision = run.take_block(throttled=throttled)
+                decision = run.take_block()
+                run.read_reference()
         except PumiceError as error:
             self._fail(run, error, result)
             return True
         result.sampling_ns += time.monotonic_ns() - began
         result.samples += run.count - count
         result.preempted += run.preempted - preempted
-        result.throttled += run.throttled - late
+        result.throttled += run.throttled - throttled
+        result.starved += run.starved - starved
         if self._progress is not None:
             self._progress.advance(run.point, run.progress)
         if not decision.done:
@@ -200,10 +189,8 @@ class Sampler:
         error = decision.relative_error
         told = f"{error:.2%}" if math.isfinite(error) else "that cannot be told"
         reason = f"{decision.reason}: {run.count} samples, relative standard error of the median {told}"
-        if run.throttled:
-            reason += f"; {run.throttled} samples while the reference kernel ran at another speed"
-        if run.preempted:
-            reason += f"; {run.preempted} samples preempted"
+        if run.disturbances:
+            reason += f"; {run.disturbances}"
         self._sink.set_status(point.index, status, reason)
         (result.noisy if decision.noisy else result.done).append(point.index)
         if self._progress is not None:

@@ -36,6 +36,7 @@ class RawSample(NamedTuple):
     preemptions: int = -1
     stage: str = ""
     barrier: str = "single"
+    cpu: float = math.nan
 
 
 def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[Sample]:

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
+from ...hal_vulkan import Buffer, CommandBuffer, DeviceType, MemoryTypeFlags
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...status import InvalidArgumentError
 from .clock import RawSample
-from .workload import Workload, WorkloadContext
+from .workload import Load, Workload, WorkloadContext
 
 MEMORY: Final[Mapping[str, MemoryTypeFlags]] = {
     "device_local": MemoryTypeFlags.DEVICE_LOCAL,
@@ -73,8 +73,15 @@ class CopyWorkload(Workload):
             self.close()
             raise
 
+    @property
+    def load(self) -> Load:
+        """Software devices copy in one thread, others in many: a workgroup for each 16 KiB."""
+        total = sum(buffer.size for buffer in self._buffers) * self._batch
+        groups = 1 if self.device.profile.device_type is DeviceType.CPU else -(-total // (16 << 10))
+        return Load(groups, 64, total, timed=self._commands is not None and self._timed)
+
     def sample(self) -> RawSample:
-        before = self._context.preemptions()
+        before = self._context.usage()
         if self._commands is None:
             raw = self._host_copy()
         else:
@@ -91,7 +98,8 @@ class CopyWorkload(Workload):
             if self._timed:
                 timing = self._commands.timings()[0]
                 raw = raw._replace(device_begin=timing.begin_ticks, device_end=timing.end_ticks, stage=timing.stage)
-        return raw._replace(preemptions=self._context.preemptions_since(before))
+        preemptions, cpu = self._context.usage_since(before)
+        return raw._replace(preemptions=preemptions, cpu=cpu)
 
     def _host_copy(self) -> RawSample:
         buffer, offset, data = self._buffers[0], self._offset, self._data

@@ -7,6 +7,7 @@ By default Vulkan is timed: between two readings of the clock there is one nativ
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -37,7 +38,7 @@ from .kernel_settings import (
 )
 from .kernel_values import KernelValue, bring, host_memory, overwrite, read_back
 from .timed_commands import CacheSweep
-from .workload import Workload, WorkloadContext
+from .workload import Load, Usage, Workload, WorkloadContext
 
 _ADDRESS: Final = struct.Struct("<Q")
 _WORD: Final = struct.Struct("<I")
@@ -218,11 +219,24 @@ class KernelWorkload(Workload):
                     commands.dispatch_indirect(pipeline, bindings, indirect, 0, push)
         commands.end()
 
+    @property
+    def load(self) -> Load:
+        dispatch, settings = self._dispatch, self._settings
+        assert dispatch is not None
+        return Load(
+            math.prod(dispatch.groups),
+            math.prod(dispatch.pipeline.local_size),
+            sum(one.nbytes for one in self._arrays if isinstance(one, DeviceArray)),
+            settings["wait"],
+            settings["look"],
+            self._timed and settings["calls"] != "kernel",
+        )
+
     # -- running -------------------------------------------------------------------------------------
 
     def first(self) -> RawSample:
         """Creates the pipeline, records, and runs once."""
-        before = self._context.preemptions()
+        before = self._context.usage()
         begin = monotonic_ns()
         self._make()
         created = monotonic_ns()
@@ -236,7 +250,7 @@ class KernelWorkload(Workload):
         settings = self._settings
         if self._sweep is not None:
             self._sweep.run()
-        before = self._context.preemptions()
+        before = self._context.usage()
         begin = monotonic_ns()
         updated = recorded = -1
         if settings["update"]:
@@ -251,7 +265,7 @@ class KernelWorkload(Workload):
             recorded = monotonic_ns()
         return self._run(begin, before, updated=updated, recorded=recorded)
 
-    def _run(self, begin: int, before: int, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
+    def _run(self, begin: int, before: Usage, *, created: int = -1, updated: int = -1, recorded: int = -1) -> RawSample:
         settings = self._settings
         runs = {"native": self._run_native, "hal": self._run_hal, "kernel": self._run_kernel}
         called, returned, awake = runs[settings["calls"]]()
@@ -263,7 +277,7 @@ class KernelWorkload(Workload):
             self._read()
             self._sleep.at_end_of("read")
             done = monotonic_ns()
-        preemptions = self._context.preemptions_since(before)
+        preemptions, cpu = self._context.usage_since(before)
         for queue in self._queues:
             queue.retire()
         if created < 0 and updated < 0 and recorded < 0:
@@ -284,6 +298,7 @@ class KernelWorkload(Workload):
             preemptions,
             self._stage,
             self._barrier,
+            cpu,
         )
 
     def _run_native(self) -> tuple[int, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import monotonic_ns
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,10 @@ from ...runtime.values.parse import parse_values
 from ...status import InvalidArgumentError
 from ..definition.inputs import make_array, with_folder
 from .clock import RawSample
-from .workload import Workload, WorkloadContext
+from .workload import Load, Usage, Workload, WorkloadContext
+
+# Of the reference: how many a program's dispatches have is not known.
+_GROUPS: Final = 64
 
 
 class ModuleWorkload(Workload):
@@ -51,10 +54,16 @@ class ModuleWorkload(Workload):
 
     def first(self) -> RawSample:
         """Loads the module, which creates its pipelines and runs its initializers, and calls the function once."""
-        before = self._context.preemptions()
+        before = self._context.usage()
         begin = monotonic_ns()
         self._load()
         return self._run(begin, before, created=monotonic_ns())
+
+    @property
+    def load(self) -> Load:
+        """Programs' dispatches mostly have more workgroups than a processor has cores."""
+        nbytes = sum(one.nbytes for one in self._arguments if isinstance(one, DeviceArray))
+        return Load(_GROUPS, 64, nbytes)
 
     def _load(self) -> None:
         self._session.load(self._context.folder / str(self._settings["source"]), timeout=self._context.timeout)
@@ -70,9 +79,9 @@ class ModuleWorkload(Workload):
             raise InvalidArgumentError(f"say which function: the module has {', '.join(names) or 'none'}")
 
     def sample(self) -> RawSample:
-        return self._run(-1, self._context.preemptions())
+        return self._run(-1, self._context.usage())
 
-    def _run(self, begin: int, before: int, *, created: int = -1) -> RawSample:
+    def _run(self, begin: int, before: Usage, *, created: int = -1) -> RawSample:
         function, arguments = self._function, self._arguments
         assert function is not None
         timeout = self._context.timeout
@@ -94,6 +103,7 @@ class ModuleWorkload(Workload):
                     if isinstance(one, DeviceArray):
                         one.numpy()
             done = monotonic_ns()
+        preemptions, cpu = self._context.usage_since(before)
         return RawSample(
             called if begin < 0 else begin,
             created=created,
@@ -101,7 +111,8 @@ class ModuleWorkload(Workload):
             returned=returned,
             done=done,
             dispatches=self._depth,
-            preemptions=self._context.preemptions_since(before),
+            preemptions=preemptions,
+            cpu=cpu,
         )
 
     def profile(self, count: int) -> Profile:

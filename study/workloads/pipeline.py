@@ -39,7 +39,7 @@ class PipelineWorkload(Workload):
 
     def _measure(self, device: Device) -> RawSample:
         hal = device.vulkan
-        before = self._context.preemptions()
+        before = self._context.usage()
         values = specialization_values(self._settings["specialization"])
         begin = monotonic_ns()
         with closing(hal.create_executable(self._code, validate=False)) as executable:
@@ -67,7 +67,8 @@ class PipelineWorkload(Workload):
                 for buffer in buffers:
                     buffer.close()
                 raw = RawSample(begin, created=created, recorded=called, called=called, returned=returned, awake=awake)
-        return raw._replace(preemptions=self._context.preemptions_since(before))
+        preemptions, cpu = self._context.usage_since(before)
+        return raw._replace(preemptions=preemptions, cpu=cpu)
 
     def close(self) -> None:
         """Does nothing: each sample releases what it created."""

@@ -1,71 +1,167 @@
-"""The reference kernel: the same arithmetic throughout a run, whose time tells whether the device still runs as before.
+"""Reference kernels: the same load throughout a run, whose times tell whether the machine still runs as before.
 
-A reading is the fastest of a few runs, which leaves out a disturbance of one of them. The device counts as throttled if
-the median of the last readings differs from that of the first by more than a limit and by more than the first readings
-differ among themselves.
+A load is so many workgroups over so many bytes, waited for in one way. It is measured at two numbers of rounds of
+arithmetic, neighbouring powers of two that take less and more than a wanted time. So two runs of a study have one
+number in common even where the machine's state, or the point that the reference is like, differs by up to a factor of
+two; their readings can be compared, which those of freely calibrated kernels cannot.
 
-It is one workgroup, so that its time does not depend on how many workgroups share the device or, on a CPU, its cores.
+A reading is the median of a few runs: it moves as the times of samples do. (The fastest of them would leave out what
+slows samples down.)
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections import deque
-from typing import Final
+from collections import defaultdict, deque
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from ... import shaders
+from ...closing import Closing
+from ...hal_vulkan import CommandBuffer
+from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
-from .timed_commands import TimedCommands
+from .host_wait import ThreadWait
+from .workload import Load
 
 _RUNS: Final = 3
-_FIRST: Final = 15
 _LAST: Final = 5
-_WANTED_NS: Final = 100_000
-_MAX_ITERATIONS: Final = 1 << 16
+_MIN_READINGS: Final = 15
+_KEPT: Final = 2000
+# Standard errors of a median of the last readings that noise hardly reaches.
+_CERTAIN: Final = 4.0
+_MAX_ROUNDS: Final = 1 << 20
+_MAX_BYTES: Final = 1 << 26
+_ELEMENT: Final = 16
 
 
-class ReferenceKernel:
-    """A kernel that takes about 100 microseconds; ``limit`` is the relative change that counts as throttling."""
+class Reading(NamedTuple):
+    """One reading: when it began, on the clock of ``time.monotonic_ns``; nanoseconds; and what ran, the same text in
+    every run of the same load.
+    """
 
-    def __init__(self, device: Device, limit: float) -> None:
+    started_ns: int
+    duration_ns: float
+    load: str
+
+
+class ReferenceKernel(Closing):
+    """A load that takes about ``wanted_ns``.
+
+    Args:
+        device: runs it.
+        load: what runs; its size is limited to what the device can hold.
+        wanted_ns: how long it should take; at least a minimum that depends on the load.
+        execute: whether durations are the device's (from the submit call to the host awake otherwise).
+
+    One thread at a time.
+    """
+
+    def __init__(self, device: Device, load: Load, wanted_ns: float, *, execute: bool = True) -> None:
         self._device = device
-        self._limit = limit
-        self._kernel = Kernel(device, shaders.spirv("timing/fma"), name="reference")
-        self._array = device.empty((64, 4), "float32")
-        self._last: deque[float] = deque(maxlen=_LAST)
-        iterations = 16
-        self._commands = self._record(iterations)
-        while (taken := self._fastest()) < _WANTED_NS and iterations < _MAX_ITERATIONS:
-            iterations = min(_MAX_ITERATIONS, max(2 * iterations, int(iterations * _WANTED_NS / max(taken, 1.0))))
-            self._commands.close()
-            self._commands = self._record(iterations)
-        self._first = [self._fastest() for _ in range(_FIRST)]
+        self._load = load
+        limits = device.profile.limits
+        most = min(limits.max_compute_work_group_invocations, limits.max_compute_work_group_size[0])
+        self._local_size = min(load.local_size, most)
+        self._groups = min(load.groups, 65535)
+        elements = max(self._groups * self._local_size, load.nbytes // _ELEMENT)
+        elements = min(elements, min(limits.max_storage_buffer_range, _MAX_BYTES) // _ELEMENT)
+        self._execute = execute and load.timed and device.vulkan.plan.timestamp_bits > 0
+        self._timed = load.timed and device.vulkan.plan.timestamp_bits > 0
+        self._commands: dict[int, tuple[CommandBuffer, PreparedSubmission]] = {}
+        self._readings: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=_KEPT))
+        self._changes: deque[float] = deque(maxlen=_KEPT)
+        self._thread = ThreadWait() if load.wait == "thread" else None
+        self._array = device.zeros((elements, 4), "float32")
+        self._kernel: Kernel | None = None
+        try:
+            self._kernel = Kernel(
+                device, shaders.spirv("timing/load"), name="reference", specialization={0: self._local_size}
+            )
+            self._rounds = self._calibrate(wanted_ns)
+        except BaseException:
+            self.close()
+            raise
+        self._turn = 0
 
-    def _record(self, iterations: int) -> TimedCommands:
-        dispatch = self._kernel.prepare(self._array, groups=1, iterations=iterations, factor=1.0)
-        return TimedCommands.dispatch(self._device, "reference", dispatch)
+    def _calibrate(self, wanted_ns: float) -> tuple[int, ...]:
+        """The two numbers of rounds, or one if the least takes as long."""
+        rounds = 0
+        while (taken := min(self._run(rounds) for _ in range(_RUNS))) < wanted_ns and rounds < _MAX_ROUNDS:
+            # What is not arithmetic does not grow, so that this does not go too far.
+            rounds = max(1, rounds * 2 ** max(1, int(math.log2(wanted_ns / max(taken, 1.0)))))
+        chosen = (rounds // 2, rounds) if rounds else (0,)
+        for unused in self._commands.keys() - set(chosen):
+            self._commands.pop(unused)[0].close()
+        return chosen
 
-    def _fastest(self) -> float:
-        return min(self._commands.run() for _ in range(_RUNS))
+    def _record(self, rounds: int) -> tuple[CommandBuffer, PreparedSubmission]:
+        assert self._kernel is not None
+        hal = self._device.vulkan
+        dispatch = self._kernel.prepare(self._array, groups=self._groups, rounds=rounds)
+        commands = hal.create_command_buffer(timing="span" if self._timed else False, name="reference")
+        try:
+            commands.begin().dispatch(*dispatch)
+            made = commands, PreparedSubmission(hal.compute_queue, (commands.end(),))
+        except BaseException:
+            commands.close()
+            raise
+        self._commands[rounds] = made
+        return made
 
-    def read(self) -> tuple[int, float, bool]:
-        """A reading: the host's time, how many nanoseconds the kernel took, and whether the device is throttled."""
+    def _run(self, rounds: int) -> float:
+        commands, submission = self._commands.get(rounds) or self._record(rounds)
+        number, called, _ = submission.submit()
+        if self._thread is not None:
+            awake = self._thread.wait(submission, number, 60.0)
+        elif self._load.wait == "poll":
+            awake = submission.poll(number)
+        elif self._load.wait == "look":
+            awake = submission.look(number, self._load.look / 1e6)
+        else:
+            awake = submission.wait(number)
+        taken = commands.timings()[0].duration_ns if self._execute else float(awake - called)
+        self._device.vulkan.compute_queue.retire()
+        return taken
+
+    def read(self) -> Reading:
+        """One reading, of the two numbers of rounds in turn."""
+        self._turn += 1
+        rounds = self._rounds[self._turn % len(self._rounds)]
         started = time.monotonic_ns()
-        taken = self._fastest()
-        self._last.append(taken)
-        first, median, third = statistics.quantiles(self._first, n=4)
-        return started, taken, abs(self.change) > max(self._limit, (third - first) / median)
+        taken = statistics.median(self._run(rounds) for _ in range(_RUNS))
+        earlier = self._readings[rounds]
+        earlier.append(taken)
+        self._changes.append(math.log(max(taken, 1.0) / max(statistics.median(earlier), 1.0)))
+        return Reading(started, taken, self._described(rounds))
 
-    @property
-    def change(self) -> float:
-        """Relative change of the last readings against the first: 0.1 is ten percent slower."""
-        if not self._last:
-            return 0.0
-        return statistics.median(self._last) / statistics.median(self._first) - 1
+    def _described(self, rounds: int) -> str:
+        what = "execute" if self._execute else "total"
+        how = self._load.wait + (f" {self._load.look:g}" if self._load.wait == "look" else "")
+        return f"{self._groups}x{self._local_size}, {self._array.nbytes} B, {rounds} rounds, {what}, {how}"
+
+    def changed(self, limit: float) -> bool:
+        """Whether the last readings differ from most of the run's by more than ``limit``, a fraction, and by more than
+        readings in succession differ by noise.
+        """
+        if len(self._changes) < _MIN_READINGS:
+            return False
+        changes = np.array(self._changes)
+        noise = 1.4826 / math.sqrt(2) * float(np.median(np.abs(np.diff(changes))))
+        error = 1.2533 * noise / math.sqrt(_LAST)
+        return abs(float(np.median(changes[-_LAST:]))) > max(math.log1p(limit), _CERTAIN * error)
 
     def close(self) -> None:
-        self._commands.close()
-        self._kernel.close()
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+        for commands, _ in self._commands.values():
+            commands.close()
+        self._commands.clear()
+        if self._kernel is not None:
+            self._kernel.close()
         self._array.close()

@@ -104,14 +104,15 @@ class SemaphoreWorkload(Workload):
         self._acquire(count, limit)
         # They have said so, but are not asleep yet.
         time.sleep(0.0005)
-        before = self._context.preemptions()
+        before = self._context.usage()
         called = monotonic_ns()
         self._semaphore.signal(self._value)
         self._acquire(count, limit)
         if self._error is not None:
             error, self._error = self._error, None
             raise error
-        return RawSample(called, awake=max(self._awake), preemptions=self._context.preemptions_since(before))
+        preemptions, cpu = self._context.usage_since(before)
+        return RawSample(called, awake=max(self._awake), preemptions=preemptions, cpu=cpu)
 
     def _acquire(self, count: int, limit: float) -> None:
         for _ in range(count):

@@ -47,19 +47,22 @@ class SubmitWorkload(Workload):
         waits = [(semaphore, 1) for semaphore in self._waits]
         signals = [[(s, self._number + i + 1) for s in self._signals] for i in range(self._depth)]
         self._number += self._depth
-        before = self._context.preemptions()
+        before = self._context.usage()
         called = monotonic_ns()
         for points in signals:
             queue.submit(commands, waits=waits, signals=points)
         returned = monotonic_ns()
         self._signals[0].wait(self._number, self._context.timeout)
+        awake = monotonic_ns()
+        preemptions, cpu = self._context.usage_since(before)
         return RawSample(
             called,
             called=called,
             returned=returned,
-            awake=monotonic_ns(),
+            awake=awake,
             dispatches=self._depth,
-            preemptions=self._context.preemptions_since(before),
+            preemptions=preemptions,
+            cpu=cpu,
         )
 
     def close(self) -> None:

@@ -9,9 +9,11 @@ Thread rule: one thread at a time.
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
+from typing import Final
 
 from ...closing import Closing
 from ...hal_vulkan import Device as HalDevice
@@ -19,15 +21,17 @@ from ...hal_vulkan import PlanOptions, shared_driver
 from ...records import dataclass
 from ...runtime.device import Device
 from .clock import RawSample
+from .thread_delays import ThreadDelays
 
 
 class DevicePool(Closing):
     """The devices of a run, each opened once for each combination of options. Pipelines are not cached on disk, so that
-    the first call of a kernel shows its whole cost. One thread at a time.
+    the first call of a kernel shows its whole cost. ``delays`` are of this process' threads. One thread at a time.
     """
 
     def __init__(self, *, validation: bool | None = None) -> None:
         self._validation = validation
+        self.delays: Final = ThreadDelays()
         self._devices: dict[tuple[str, PlanOptions], Device] = {}
 
     def open(self, uri: str, options: PlanOptions | None = None) -> Device:
@@ -52,19 +56,43 @@ class DevicePool(Closing):
         for device in self._devices.values():
             device.close()
         self._devices.clear()
+        self.delays.close()
 
 
-def preemption_counter() -> Callable[[], int]:
-    """Reads how often the calling thread was preempted so far, or -1 if the platform does not tell.
+Usage = tuple[int, float]
+"""Involuntary context switches and nanoseconds of processor time, of all threads of the process; -1 and NaN if the
+platform does not tell."""
 
-    Source: getrusage(2), ``RUSAGE_THREAD`` and ``ru_nivcsw``, on Linux.
+
+def process_usage() -> Callable[[], Usage]:
+    """Reads the usage so far, in about a microsecond.
+
+    Source: getrusage(2), ``RUSAGE_SELF``.
     """
     try:
-        import resource
+        from resource import RUSAGE_SELF, getrusage
     except ImportError:  # Windows
-        return lambda: -1
-    who = getattr(resource, "RUSAGE_THREAD", None)
-    return (lambda: -1) if who is None else lambda: resource.getrusage(who).ru_nivcsw
+        return lambda: (-1, math.nan)
+
+    def read() -> Usage:
+        usage = getrusage(RUSAGE_SELF)
+        return usage.ru_nivcsw, (usage.ru_utime + usage.ru_stime) * 1e9
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What keeps a device busy, roughly: workgroups of ``local_size`` invocations over ``nbytes`` of memory, waited for
+    as a kernel target's ``wait`` and ``look`` say; ``timed``: between two timestamps of the device.
+    """
+
+    groups: int = 1
+    local_size: int = 64
+    nbytes: int = 0
+    wait: str = "host"
+    look: float = 0.0
+    timed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +104,12 @@ class WorkloadContext:
     folder: Path = field(default_factory=Path)
     seed: int = 0
     timeout: float = 60.0
-    preemptions: Callable[[], int] = field(default_factory=preemption_counter)
+    usage: Callable[[], Usage] = field(default_factory=process_usage)
 
-    def preemptions_since(self, before: int) -> int:
-        """Preemptions since ``preemptions`` returned ``before``, or -1."""
-        return -1 if before < 0 else self.preemptions() - before
+    def usage_since(self, before: Usage) -> Usage:
+        """The usage since ``usage`` returned ``before``."""
+        preemptions, cpu = self.usage()
+        return -1 if before[0] < 0 else preemptions - before[0], cpu - before[1]
 
 
 class Workload(abc.ABC):
@@ -97,6 +126,11 @@ class Workload(abc.ABC):
     @abc.abstractmethod
     def sample(self) -> RawSample:
         """One more sample."""
+
+    @property
+    def load(self) -> Load:
+        """The load of a sample, after ``first``; what is not known of it is that of the smallest kernel."""
+        return Load()
 
     @abc.abstractmethod
     def close(self) -> None:

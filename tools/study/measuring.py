@@ -113,7 +113,12 @@ def measure(
         counts = Counter(str(one.status) for one in results.points)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
     if not quiet:
-        disturbed = f", {outcome.preempted} preempted, {outcome.throttled} throttled" if outcome.samples else ""
+        seen = (
+            (outcome.starved, "waited for a core"),
+            (outcome.preempted, "preempted"),
+            (outcome.throttled, "taken while the reference ran at another speed"),
+        )
+        disturbed = "".join(f", {count} {what}" for count, what in seen if count)
         note(
             f"{where}{done} points done, {noisy} too noisy, {failed} failed, {skipped} skipped; "
             f"{outcome.samples} samples{disturbed}"

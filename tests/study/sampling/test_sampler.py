@@ -6,6 +6,7 @@ The workloads here run nothing: their times are planted, so that what is asked o
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,10 @@ from pumice.study.sampling import point_run
 from pumice.study.sampling.point_run import Prior
 from pumice.study.sampling.runner import run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
+from pumice.study.sampling.watch import Watch
 from pumice.study.workloads.clock import RawSample
-from pumice.study.workloads.reference_kernel import ReferenceKernel
-from pumice.study.workloads.workload import DevicePool, WorkloadContext
+from pumice.study.workloads.reference_kernel import Reading, ReferenceKernel
+from pumice.study.workloads.workload import DevicePool, Load, WorkloadContext
 
 pytestmark = pytest.mark.vulkan
 
@@ -56,19 +58,18 @@ class PlantedWorkload:
         self._number = itertools.count()
         self._clock = 10**12
         self._is_open = True
+        self.load = Load()
         PlantedWorkload.open_now += 1
 
     def first(self) -> RawSample:
         return self.sample()
 
     def sample(self) -> RawSample:
-        before = self._context.preemptions()
+        before = self._context.usage()
         begin = self._clock
         self._clock += round(self._take(self._point, next(self._number)))
-        after = self._context.preemptions()
-        return RawSample(
-            begin, called=begin, returned=begin, awake=self._clock, preemptions=-1 if before < 0 else after - before
-        )
+        preemptions, cpu = self._context.usage_since(before)
+        return RawSample(begin, called=begin, returned=begin, awake=self._clock, preemptions=preemptions, cpu=cpu)
 
     def close(self) -> None:
         PlantedWorkload.open_now -= self._is_open
@@ -105,8 +106,9 @@ class Recorder(SinkLog):
     def add_note(self, text: str, *, point: int | None = None, kind: str = "warning") -> None:
         self.notes.append(text)
 
-    def add_reference(self, device: str, *, started_ns: int, duration_ns: float) -> None:
-        self.references.append(duration_ns)
+    def add_reference(self, device: str, *, duration_ns: float, kind: str = "compute", **other: object) -> None:  # type: ignore[override]
+        if kind == "own":
+            self.references.append(duration_ns)
 
     def status(self, point: int) -> str:
         return self.statuses[point][-1][0]
@@ -145,7 +147,7 @@ def sample(
         lambda point: "kernel",
         sampling,
         pool,
-        lambda point: WorkloadContext(pool, point.device, preemptions=preemptions),
+        lambda point: WorkloadContext(pool, point.device, usage=lambda: (preemptions(), math.nan)),
         recorder,
     )
     return recorder, sampler.run(points(count, measure), priors)
@@ -234,7 +236,14 @@ def test_preempted_samples_are_counted_and_marked(pool: DevicePool, monkeypatch:
     assert all(
         (one.preemptions > 0) == bool(flag) for one, flag in zip(recorder.samples[0], recorder.flags[0], strict=True)
     )
-    assert f"{len(marked)} samples preempted" in recorder.statuses[0][-1][1]
+    assert f"{len(marked)} samples with a thread preempted" in recorder.statuses[0][-1][1]
+
+
+def test_preemptions_in_most_samples_are_no_disturbance(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A software driver's threads preempt one another."""
+    counts = itertools.count()
+    recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: next(counts) * 4 // 5)
+    assert result.preempted == 0 and {one.preemptions for one in recorder.samples[0]} == {0, 1}
 
 
 def test_a_platform_that_tells_of_no_preemption(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,51 +264,39 @@ def test_disturbed_samples_are_left_out_of_the_decision(pool: DevicePool, monkey
     assert result.done == [0] and 0.2 < result.preempted / result.samples < 0.5
 
 
-def test_throttling_is_marked_when_the_reference_kernel_is_disturbed(
+def test_throttling_is_marked_when_the_reference_like_the_load_has_changed(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readings = itertools.count()
+    told: list[int] = []
 
-    def read(self: ReferenceKernel) -> tuple[int, float, bool]:
-        number = next(readings)
-        return number, 50_000.0 + number, number in (2, 5)
+    def read(self: ReferenceKernel) -> Reading:
+        told.append(next(readings))
+        return Reading(0, 50_000.0 + told[-1], "load")
 
     monkeypatch.setattr(ReferenceKernel, "read", read)
+    monkeypatch.setattr(ReferenceKernel, "changed", lambda self, limit: told[-1] in (2, 5))
+    # The device's own reference reads too, at the beginning.
+    monkeypatch.setattr(Watch, "read", lambda self: None)
+    monkeypatch.setattr(point_run, "_WATCHING", 1e9)
     recorder, result = sample(pool, monkeypatch, 1, sampling=planned(reference=True, relative_error=0))
     blocks = [set(recorder.flags[0][i : i + 5]) for i in range(0, 60, 5)]
-    assert blocks == [{int(SampleFlag.THROTTLED)} if i in (2, 5) else {0} for i in range(12)]
-    assert (
-        result.throttled == 10
-        and "10 samples while the reference kernel ran at another speed" in recorder.statuses[0][-1][1]
-    )
+    # A reading follows each block and holds for the next.
+    assert blocks == [{int(SampleFlag.THROTTLED)} if i in (3, 6) else {0} for i in range(12)]
+    why = "10 samples while the reference like this load ran at another speed"
+    assert result.throttled == 10 and why in recorder.statuses[0][-1][1]
     assert recorder.references == [50_000.0 + i for i in range(12)]
 
 
-@pytest.mark.timing
-def test_the_reference_kernel_tells_a_slower_device(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = pool.open("vulkan")
-    reference = ReferenceKernel(device, 0.1)
-    real = reference._commands.run
-    try:
-        started, taken, _ = reference.read()
-        assert started > 0 and taken > 0
-        # What the machine does meanwhile is not the question: from here on its times are planted.
-        reference._first = [50_000.0] * 15
-        for speed, throttled in ((1.0, False), (1.05, False), (1.5, True), (1.0, False), (0.7, True)):
-            monkeypatch.setattr(reference._commands, "run", lambda speed=speed: 50_000.0 * speed)
-            told = [reference.read()[2] for _ in range(5)]
-            assert told[-1] is throttled
-            assert reference.change == pytest.approx(speed - 1)
-        # One reading alone is no throttling.
-        monkeypatch.setattr(reference._commands, "run", lambda: 50_000.0)
-        for _ in range(5):
-            reference.read()
-        monkeypatch.setattr(reference._commands, "run", lambda: 500_000.0)
-        assert not reference.read()[2]
-        assert real() > 0
-    finally:
-        reference.close()
-        reference.close()
+def test_the_machine_is_watched_from_the_beginning_to_the_end(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states: list[Mapping[str, float | None]] = []
+    recorder = Recorder()
+    monkeypatch.setattr(recorder, "add_state", lambda **state: states.append(state))
+    sample(pool, monkeypatch, 1, sink=recorder)
+    assert len(states) >= 2 and all((state["wake_ns"] or 0) > 0 for state in states)
+    assert states[0]["host_ns"] < states[-1]["host_ns"]  # type: ignore[operator]  # both are known
 
 
 # ---- failures -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,64 @@
+"""How long the threads of this process, a driver's workers among them, have waited for a core.
+
+Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/task/<tid>/schedstat``. Other systems do not
+tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from ...closing import Closing
+
+_TASKS: Final = Path("/proc/self/task")
+
+ThreadTimes = Mapping[str, tuple[int, int]]
+"""Nanoseconds of waiting for a core and of running, by thread."""
+
+
+class ThreadDelays(Closing):
+    """How long threads of this process have waited for a core and run.
+
+    A reading is of the threads that ``refresh`` found. One thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[str, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Finds the current threads."""
+        try:
+            names = {task.name for task in _TASKS.iterdir()}
+        except OSError:
+            return
+        for gone in self._files.keys() - names:
+            os.close(self._files.pop(gone))
+        for name in names - self._files.keys():
+            with contextlib.suppress(OSError):  # ended, or the kernel does not count
+                self._files[name] = os.open(_TASKS / name / "schedstat", os.O_RDONLY)
+
+    def read(self) -> ThreadTimes:
+        """Nanoseconds of waiting and running by thread; empty where the system does not tell."""
+        found = {}
+        for name, file in self._files.items():
+            with contextlib.suppress(OSError, ValueError, IndexError):  # ended meanwhile
+                ran, waited = os.pread(file, 64, 0).split()[:2]
+                found[name] = int(waited), int(ran)
+        return found
+
+    def close(self) -> None:
+        while self._files:
+            os.close(self._files.popitem()[1])
+
+
+def since(before: ThreadTimes, after: ThreadTimes) -> tuple[int, int] | None:
+    """Nanoseconds of waiting and of running between two readings; ``None`` if the system does not tell."""
+    if not after:
+        return None
+    pairs = [(before.get(name, (0, 0)), now) for name, now in after.items()]
+    return sum(now[0] - then[0] for then, now in pairs), sum(now[1] - then[1] for then, now in pairs)
