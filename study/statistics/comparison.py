@@ -146,14 +146,20 @@ def compare(
         return say(Verdict.UNCLEAR, f"medians of {median_a:g} and {median_b:g} have no ratio that means anything")
     ratio, interval, blur = _ratio(*runs, confidence, seed)
     found = f"median {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at {100 * confidence:.4g} %)"
-    excluded = not interval.low <= 1 <= interval.high
-    if excluded and p_value <= 1 - confidence and abs(ratio - 1) >= threshold:
-        return say(Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found, interval)
-    if max((interval.high - interval.low) / 2, abs(ratio - 1)) <= resolution:
-        return say(Verdict.SAME, found, interval)
+    verdict = verdict_of(ratio, interval, resolution, threshold if p_value <= 1 - confidence else math.inf)
+    if verdict is not Verdict.UNCLEAR:
+        return say(verdict, found, interval)
     advice = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
     why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}"
     return say(Verdict.UNCLEAR, why, interval)
+
+
+def verdict_of(ratio: float, interval: Interval, resolution: float, threshold: float) -> Verdict:
+    """The verdict on a ratio with its interval; see the module."""
+    if not interval.low <= 1 <= interval.high and abs(ratio - 1) >= threshold:
+        return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
+    within = max((interval.high - interval.low) / 2, abs(ratio - 1)) <= resolution
+    return Verdict.SAME if within else Verdict.UNCLEAR
 
 
 def check_limits(confidence: float, resolution: float, threshold: float) -> None:

@@ -8,7 +8,8 @@ drift. So the intervals need symmetry only, and no model of the machine.
 quantiles). Where one side takes longer by a factor this is the log ratio of their medians, and it does not jump where
 samples have two modes, such as two ways to wake up, and a block's median is now in the one, now in the other. A change
 of the modes' shares alone it does not see: if the interval of the ratio of medians has nothing in common with that of
-matched quantiles, the ratio of medians is the figure. Of a statistic other than the median there is one number a block.
+matched quantiles, the ratio of medians is the figure. Other quantiles and the minimum are compared as they are, of as
+many neighbouring pairs of a round as it takes to have them.
 
 **Two intervals**, of which the result is the hull:
 
@@ -35,8 +36,8 @@ from scipy import stats
 
 from ...status import InvalidArgumentError
 from .bootstrap import Interval
-from .comparison import Comparison, Verdict, check_limits, percent
-from .samples import tick_of
+from .comparison import Comparison, Verdict, check_limits, percent, verdict_of
+from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur
 
 ROUNDS: Final = 5
 """The fewest rounds from which their variation can be estimated."""
@@ -45,8 +46,9 @@ INSTANCES: Final = 0.02
 
 # A round that was cut short says little of its instances.
 _CUT_SHORT = 1 / 3
-# With more than this share of a side's times in one tick, where in the tick they are is not known.
-_WITHIN_TICK = 0.75
+# Quantiles of neighbouring pairs are taken together, of so many samples that this many are expected beyond.
+_BEYOND = 2
+_FEWEST_FOR_MINIMUM = 50
 
 _Numbers = NDArray[np.float64]
 
@@ -75,22 +77,28 @@ def compare_pairs(
 
     Args:
         old, new: of each block, pair by pair and in the same unit, either the samples (pairs by samples, NaN where a
-            block has fewer), whose medians are compared, or a statistic. Pairs of which a block has none are excluded.
+            block has fewer), or a statistic of them. Pairs of which a block has none are excluded.
         rounds: the round of each pair: any labels, the same for pairs between which neither side was opened afresh.
         confidence: level of the interval, between 0 and 1.
         resolution, threshold: see ``comparison.compare``.
-        statistic: its name, for the explanation.
+        statistic: one of ``samples.STATISTICS``.
 
     Returns:
         ``ratio`` is of new over old, ``effect`` how much more often new is the longer of a pair than the shorter one,
-        -1 to 1, ``p_value`` the larger of those of the sign test of pairs and the t-test of rounds. UNCLEAR also for
-        too few pairs for the level (8 for 99 %), or times of 0.
+        -1 to 1, ``p_value`` the larger of those of the sign test of pairs and the t-test of rounds; counts are of
+        samples. UNCLEAR also for too few pairs for the level (8 for 99 %), too few samples for a quantile, or times
+        of 0.
 
     Raises:
         InvalidArgumentError: arrays of different shapes, infinite values, or a parameter out of range.
     """
     check_limits(confidence, resolution, threshold)
     first, second, labels = _checked(old, new, rounds)
+    counts = [int(np.count_nonzero(~np.isnan(side))) for side in (first, second)]
+    fewest = fewest_samples(statistic)
+    of_quantiles = np.ndim(old) == 2 and statistic != "median"
+    if of_quantiles:
+        first, second, labels = _in_groups(first, second, labels, statistic)
     count = len(first)
     effect = ratio = p_value = math.nan
     interval = Interval(math.nan, math.nan)
@@ -98,10 +106,15 @@ def compare_pairs(
 
     def say(verdict: Verdict, why: str) -> Comparison:
         text = f"{verdict}: {why}"
-        return Comparison(verdict, ratio, interval, confidence, effect, p_value, count, count, text, "paired", notes)
+        return Comparison(
+            verdict, ratio, interval, confidence, effect, p_value, counts[0], counts[1], text, "paired", notes
+        )
 
     # All pairs on one side of the median has a probability of 2 / 2**count.
     least = max(2, math.ceil(math.log2(2 / (1 - confidence))))
+    if of_quantiles and (min(counts) < fewest or count < least):
+        fewest = max(fewest, least * _samples_a_group(statistic))
+        return say(Verdict.UNCLEAR, f"{counts[0]} and {counts[1]} samples; {statistic} takes at least {fewest} of each")
     if count < least:
         return say(Verdict.UNCLEAR, f"{count} pairs; {confidence:.4g} confidence takes at least {least}")
     shortest = np.fmin(np.nanmin(first, axis=1), np.nanmin(second, axis=1))
@@ -109,9 +122,9 @@ def compare_pairs(
         return say(Verdict.SAME, "all pairs are of times of 0")
     if zeros := int(np.count_nonzero(shortest <= 0)):
         return say(Verdict.UNCLEAR, f"{zeros} of {count} pairs have a time of 0, and so no ratio")
-    blur = _blur(first, second)
+    blur = tick_blur(first, second)
     if first.shape[1] > 1:
-        first, second = _within_ticks(first, second)
+        first, second = spread_in_ticks(first, second)
     of_medians = np.log(np.nanmedian(second, axis=1) / np.nanmedian(first, axis=1))
     logs, figure = of_medians, _figure(of_medians, labels, confidence)
     if first.shape[1] > 1:
@@ -134,10 +147,9 @@ def compare_pairs(
     )
     if told < ROUNDS:
         notes.append(f"fewer than {ROUNDS} rounds: ±{100 * INSTANCES:.2g} % allowed for what differs between instances")
-    if not interval.low <= 1 <= interval.high and abs(ratio - 1) >= threshold:
-        return say(Verdict.SLOWER if ratio > 1 else Verdict.FASTER, found)
-    if max((interval.high - interval.low) / 2, abs(ratio - 1)) <= resolution:
-        return say(Verdict.SAME, found)
+    verdict = verdict_of(ratio, interval, resolution, threshold)
+    if verdict is not Verdict.UNCLEAR:
+        return say(verdict, found)
     if blur > resolution / 2:
         advice = "batch more dispatches, the clock's tick is too coarse"
     elif told < ROUNDS:
@@ -163,22 +175,28 @@ def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Number
     return first[known], second[known], labels[known]
 
 
-def _blur(first: _Numbers, second: _Numbers) -> float:
-    """How far the clock's tick leaves the log ratio open: half a tick of each side that is within one."""
-    sides = [side[~np.isnan(side)] for side in (first, second)]
-    tick = tick_of(np.concatenate(sides))
-    coarse = [side for side in sides if float(stats.mode(side).count) > _WITHIN_TICK * side.size]
-    return sum(tick / 2 / float(np.median(side)) for side in coarse)
+def _samples_a_group(statistic: str) -> int:
+    """How many samples of each side give a quantile, or the minimum."""
+    level = STATISTICS[statistic]
+    return math.ceil(_BEYOND / (1 - level)) if level else _FEWEST_FOR_MINIMUM
 
 
-def _within_ticks(first: _Numbers, second: _Numbers) -> tuple[_Numbers, _Numbers]:
-    """Moves each time at random by up to half a tick, so that medians do not jump by whole ticks."""
-    rng = np.random.default_rng(0)
-    tick = tick_of(np.concatenate([first.ravel(), second.ravel()]))
-    moved = (side + tick * (rng.random(side.shape) - 0.5) for side in (first, second))
-    tiny = np.finfo(np.float64).tiny
-    one, two = (np.maximum(side, tiny) for side in moved)
-    return one, two
+def _in_groups(
+    first: _Numbers, second: _Numbers, rounds: NDArray[np.generic], statistic: str
+) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:
+    """The statistic of as many neighbouring pairs of a round as have enough samples, one column, and its round."""
+    size = _samples_a_group(statistic)
+    fewer = np.minimum(*(np.count_nonzero(~np.isnan(side), axis=1) for side in (first, second)))
+    groups = [
+        group
+        for one in np.unique(rounds)
+        if (parts := fewer[rounds == one].sum() // size)
+        for group in np.array_split(np.flatnonzero(rounds == one), parts)
+    ]
+    sides = [
+        np.array([np.nanquantile(side[group], STATISTICS[statistic]) for group in groups]) for side in (first, second)
+    ]
+    return sides[0][:, np.newaxis], sides[1][:, np.newaxis], rounds[[group[0] for group in groups]]
 
 
 def _matched(first: _Numbers, second: _Numbers) -> _Numbers:

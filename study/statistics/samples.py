@@ -6,12 +6,30 @@ that take them as exact underestimate the error.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from ...status import InvalidArgumentError
+
+STATISTICS: Final[Mapping[str, float]] = {
+    "minimum": 0.0,
+    "median": 0.5,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99.9": 0.999,
+}
+"""What may be compared of samples: the quantile of each, by name."""
+
+# A quantile is given if this many samples are expected beyond it: their number then has an error of about a third
+# (Poisson: 1 / sqrt(10)), and a single preemption does not determine it.
+_BEYOND = 10
+# With more than this share of a side's times in one tick, where in the tick they are is not known.
+_WITHIN_TICK = 0.75
 
 # Steps smaller than this share of the largest value are rounding of the conversion from ticks to nanoseconds.
 _ROUNDING = 1e-12
@@ -56,3 +74,29 @@ def tick_of(values: ArrayLike) -> float:
     steps = np.diff(distinct)
     steps = steps[steps > _ROUNDING * np.abs(distinct).max(initial=0)]
     return float(steps.min()) if steps.size else 0.0
+
+
+def fewest_samples(statistic: str) -> int:
+    """The fewest samples of which one of ``STATISTICS`` is given: 100 for p90, 10 000 for p99.9."""
+    level = STATISTICS[statistic]
+    return round(_BEYOND / (1 - level)) if level > 0.5 else 1
+
+
+def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """How far the clock's tick leaves the log ratio of two sides' medians open: half a tick of each side that is within
+    one. NaNs do not count.
+    """
+    sides = [side[~np.isnan(side)] for side in (first, second)]
+    tick = tick_of(np.concatenate(sides))
+    coarse = [side for side in sides if float(stats.mode(side).count) > _WITHIN_TICK * side.size]
+    return sum(tick / 2 / float(np.median(side)) for side in coarse)
+
+
+def spread_in_ticks(first: NDArray[np.float64], second: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Both sides with each time moved at random, with a seed, by up to half a tick, the interval of the event, so that
+    medians do not jump by whole ticks. They stay positive.
+    """
+    rng = np.random.default_rng(0)
+    tick = tick_of(np.concatenate([first.ravel(), second.ravel()]))
+    tiny = np.finfo(np.float64).tiny
+    return [np.maximum(side + tick * (rng.random(side.shape) - 0.5), tiny) for side in (first, second)]

@@ -21,15 +21,10 @@ from numpy.typing import ArrayLike, NDArray
 from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
-from .samples import samples_of, tick_of
+from .samples import STATISTICS, fewest_samples, samples_of, tick_of
 
-QUANTILES: Final[Mapping[str, float]] = {"p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+QUANTILES: Final[Mapping[str, float]] = {name: level for name, level in STATISTICS.items() if level > 0.5}
 """The upper quantiles, by name."""
-
-# A quantile is given if this many samples are expected beyond it: their number then has an error of about a third
-# (Poisson: 1 / sqrt(10)), and a single preemption does not determine it.
-_BEYOND = 10
-
 
 _MILD = 1.5
 _SEVERE = 3.0
@@ -147,7 +142,7 @@ def summarize(
     of_median = bootstrap(numbers, "median", blocks=labels, seed=seed)
     of_mean = bootstrap(numbers, "mean", blocks=labels, seed=seed)
     q1, q3 = (float(one) for one in np.quantile(numbers, [0.25, 0.75]))
-    enough = {name: level for name, level in QUANTILES.items() if round(count * (1 - level), 6) >= _BEYOND}
+    enough = {name: level for name, level in QUANTILES.items() if count >= fewest_samples(name)}
     return Summary(
         count=count,
         missing=np.size(values) - count,

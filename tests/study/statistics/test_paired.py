@@ -162,7 +162,7 @@ def test_a_pairs_figure_is_of_samples_of_equal_rank() -> None:
     new[::3, 5:] = np.nan
     assert compare_pairs(old, new, LABELS).ratio == pytest.approx(1, abs=0.05)
     new[::3] = np.nan
-    assert compare_pairs(old, new, LABELS).count_a == LABELS.size * 2 // 3
+    assert compare_pairs(old, new, LABELS).count_a == 9 * LABELS.size * 2 // 3
 
 
 def test_a_change_of_two_modes_shares_is_one_of_the_median() -> None:
@@ -179,6 +179,32 @@ def test_a_clock_of_few_ticks_is_seen_through() -> None:
     old, new = (52 * np.round(1000 * by * rng.lognormal(0, 0.03, (180, 10)) / 52) for by in (1, 1.03))
     found = compare_pairs(old, new, LABELS)
     assert found.verdict is Verdict.SLOWER and found.ratio == pytest.approx(1.03, abs=0.01)
+
+
+def test_other_statistics_are_of_neighbouring_pairs() -> None:
+    rng = np.random.default_rng(46)
+    old, new = rng.lognormal(0, 0.05, (2, LABELS.size, 10))
+    # 150 pairs of 10 samples a round: a minimum takes 50 of them, p90 takes 20.
+    for name, level, groups in (("minimum", 0.0, 3), ("p90", 0.9, 7)):
+        figures = [
+            [
+                np.quantile(side[part], level)
+                for one in range(ROUNDS)
+                for part in np.array_split(np.flatnonzero(one == LABELS), groups)
+            ]
+            for side in (old, new)
+        ]
+        labels = np.repeat(np.arange(ROUNDS), groups)
+        oracle, found = compare_pairs(*figures, labels), compare_pairs(old, new, LABELS, statistic=name)
+        assert found.interval == oracle.interval and found.explanation.startswith(f"{found.verdict}: {name} ")
+    # A slow-down of the slowest twentieth only is one of p99, and none of the median.
+    tail = np.where(rng.random((720, 20)) < 0.05, 2.0, 1.0)
+    old, new = rng.lognormal(0, 0.05, (2, 720, 20))
+    labels = np.repeat(np.arange(12), 60)
+    assert compare_pairs(old, new * tail, labels, statistic="p99").verdict is Verdict.SLOWER
+    assert compare_pairs(old, new * tail, labels).verdict is Verdict.SAME
+    few = compare_pairs(old[:100], new[:100], labels[:100], statistic="p99.9")
+    assert few.verdict is Verdict.UNCLEAR and "p99.9 takes at least 16000 of each" in few.explanation
 
 
 def test_swapped_sides_give_the_inverse() -> None:

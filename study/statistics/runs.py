@@ -1,0 +1,199 @@
+"""Compares two sides that were measured in separate runs.
+
+What differs from run to run, samples of one run do not tell. So the unit is the largest of which both sides have
+several: **runs**, else **rounds** (fresh openings of the workload within a run), else **blocks** of samples.
+
+The figure of two units is the median over ranks of the log ratio of their quantiles, as ``paired`` defines it for
+blocks; of the sides, the mean over all pairs of an old and a new unit. Its interval is Welch's: the variance of the old
+side's units is that of their mean figures, and so is the new side's. A side of one run borrows the variance of the
+other's runs. If medians contradict the figures of ranks they are used, as in ``paired``.
+
+What units do not tell is added to both ends:
+
+- ``allowance``, which the caller takes from the reference kernels: how far the machine's states of the two sides were
+  apart;
+- ``INSTANCES``, if the units are blocks: both sides have one instance, and equal instances differ.
+
+Verdicts are as ``comparison`` defines them. Whether the states of the machine can be compared at all the caller knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from ...status import InvalidArgumentError
+from .bootstrap import Interval
+from .comparison import Comparison, Verdict, check_limits, percent, verdict_of
+from .paired import INSTANCES, ROUNDS
+from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur
+
+# More ranks of a unit would only cost time.
+_MAX_RANKS: Final = 50
+# Neighbouring blocks are taken together if there are more: they share the machine's state.
+_MAX_BLOCKS: Final = 40
+
+_Numbers = NDArray[np.float64]
+
+
+class RunSamples(NamedTuple):
+    """The samples of one run of one side: values without NaNs, the block and the round of each."""
+
+    values: _Numbers
+    blocks: NDArray[np.int64]
+    rounds: NDArray[np.int64]
+
+
+class _Figure(NamedTuple):
+    """The log ratio, how far it may be off, and the p-value."""
+
+    middle: float
+    reach: float
+    p_value: float
+
+
+def compare_runs(
+    old: Sequence[RunSamples],
+    new: Sequence[RunSamples],
+    *,
+    allowance: float = 0.0,
+    confidence: float = 0.99,
+    resolution: float = 0.025,
+    threshold: float = 0.01,
+    statistic: str = "median",
+) -> Comparison:
+    """Compares the runs of two sides.
+
+    Args:
+        old, new: the runs of each side, at least one with samples.
+        allowance: how far, as a logarithm, the ratio is left open by what the runs' samples do not tell.
+        confidence: level of the interval, between 0 and 1.
+        resolution, threshold: see ``comparison.compare``.
+        statistic: one of ``samples.STATISTICS``.
+
+    Returns:
+        ``ratio`` is of new over old, ``effect`` how much more often a new unit is the longer one than an old one, -1
+        to 1, ``p_value`` that of Welch's test. UNCLEAR also for too few units or samples, or times of 0.
+
+    Raises:
+        InvalidArgumentError: a side without samples, or a parameter out of range.
+    """
+    check_limits(confidence, resolution, threshold)
+    sides = [[run for run in side if run.values.size] for side in (old, new)]
+    if not all(sides):
+        raise InvalidArgumentError("runs are compared by samples of both sides, got none of one")
+    values = [np.concatenate([run.values for run in side]) for side in sides]
+    counts = [side.size for side in values]
+    ratio = effect = p_value = math.nan
+    interval = Interval(math.nan, math.nan)
+    notes: list[str] = []
+
+    def say(verdict: Verdict, why: str) -> Comparison:
+        text = f"{verdict}: {why}"
+        return Comparison(
+            verdict, ratio, interval, confidence, effect, p_value, counts[0], counts[1], text, "runs", notes
+        )
+
+    fewest = fewest_samples(statistic)
+    if min(counts) < fewest:
+        return say(Verdict.UNCLEAR, f"{counts[0]} and {counts[1]} samples; {statistic} takes at least {fewest} of each")
+    if not np.any(values[0]) and not np.any(values[1]):
+        return say(Verdict.SAME, "all samples of both sides are 0")
+    if zeros := sum(int(np.count_nonzero(side <= 0)) for side in values):
+        return say(Verdict.UNCLEAR, f"{zeros} samples have a time of 0, and so no ratio")
+    blur = tick_blur(*values)
+    unit, (first, second) = _units(sides, spread_in_ticks(*values) if statistic == "median" else values)
+    units = f"{len(first)} and {len(second)} {unit}s"
+    if max(len(first), len(second)) < 2:
+        return say(Verdict.UNCLEAR, f"{units}; a difference between them takes several")
+    pairs = _of_quantiles(first, second, statistic)
+    figure = _figure(pairs, confidence)
+    if statistic == "median":
+        matched = _matched(first, second)
+        of_ranks = _figure(matched, confidence)
+        if abs(of_ranks.middle - figure.middle) <= of_ranks.reach + figure.reach:
+            pairs, figure = matched, of_ranks
+        else:
+            notes.append(
+                f"samples of equal rank differ by {percent(math.exp(of_ranks.middle))}, medians by "
+                f"{percent(math.exp(figure.middle))}: the shares of two modes changed"
+            )
+    effect, p_value = float(np.mean(np.sign(pairs))), figure.p_value
+    open_to = figure.reach + allowance + blur
+    if unit == "block":
+        open_to += INSTANCES
+        notes.append(f"fewer than {ROUNDS} rounds: ±{100 * INSTANCES:.2g} % allowed for what differs between instances")
+    if allowance:
+        notes.append(f"±{100 * math.expm1(allowance):.2g} % allowed for the machine's states, by the reference kernel")
+    ratio = math.exp(figure.middle)
+    # A side of very few units leaves everything open.
+    interval = Interval(math.exp(max(figure.middle - open_to, -100)), math.exp(min(figure.middle + open_to, 100)))
+    found = (
+        f"{statistic} {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at "
+        f"{100 * confidence:.4g} %, {units} measured apart)"
+    )
+    verdict = verdict_of(ratio, interval, resolution, threshold)
+    if verdict is not Verdict.UNCLEAR:
+        return say(verdict, found)
+    why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %"
+    return say(Verdict.UNCLEAR, f"{why}: measure both in turns (--against)" + (" or --runs 5" if unit != "run" else ""))
+
+
+def _units(sides: Sequence[Sequence[RunSamples]], values: Sequence[_Numbers]) -> tuple[str, list[list[_Numbers]]]:
+    """What the units are, and the samples of each unit of either side; ``values`` are those of all runs of a side."""
+    runs = [np.repeat(np.arange(len(side)), [run.values.size for run in side]) for side in sides]
+    rounds = [_labels(one, [run.rounds for run in side]) for one, side in zip(runs, sides, strict=True)]
+    blocks = [_labels(one, [run.blocks for run in side]) for one, side in zip(runs, sides, strict=True)]
+    counts = [len(side) for side in sides]
+    if min(counts) >= 2 or max(counts) >= ROUNDS:
+        unit, labels = "run", runs
+    elif min(one[-1] + 1 for one in rounds) >= ROUNDS:
+        unit, labels = "round", rounds
+    else:
+        unit, labels = "block", [one * min(_MAX_BLOCKS, one[-1] + 1) // (one[-1] + 1) for one in blocks]
+    return unit, [np.split(all_, np.flatnonzero(np.diff(of)) + 1) for all_, of in zip(values, labels, strict=True)]
+
+
+def _labels(runs: NDArray[np.int64], within: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Rounds or blocks of runs numbered from 0, in their order."""
+    both = np.stack([runs, np.concatenate(within)], axis=1)
+    return np.asarray(np.unique(both, axis=0, return_inverse=True)[1], np.int64).reshape(-1)
+
+
+def _matched(first: Sequence[_Numbers], second: Sequence[_Numbers]) -> _Numbers:
+    """For each old and each new unit, the median over ranks of the log ratio of their quantiles."""
+    count = min(_MAX_RANKS, *(unit.size for side in (first, second) for unit in side))
+    ranks = (np.arange(count) + 0.5) / count
+    old, new = (
+        np.stack([np.log(np.quantile(unit, ranks, method="hazen")) for unit in side]) for side in (first, second)
+    )
+    return np.asarray(np.median(new[np.newaxis] - old[:, np.newaxis], axis=2))
+
+
+def _of_quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic: str) -> _Numbers:
+    """For each old and each new unit, the log ratio of their quantile."""
+    old, new = (
+        np.array([math.log(np.quantile(unit, STATISTICS[statistic])) for unit in side]) for side in (first, second)
+    )
+    return np.asarray(new - old[:, np.newaxis])
+
+
+def _figure(pairs: _Numbers, confidence: float) -> _Figure:
+    """Welch's interval of the mean, by the mean of each unit over those of the other side."""
+    means = [pairs.mean(axis=1), pairs.mean(axis=0)]
+    sizes = np.array([one.size for one in means])
+    variances = np.array([float(np.var(one, ddof=1)) if one.size > 1 else math.nan for one in means])
+    # A single unit varies as those of the other side do, whose degrees of freedom are all that there are.
+    variances[np.isnan(variances)] = np.nanmax(variances)
+    parts = variances / sizes
+    middle, error = float(pairs.mean()), math.sqrt(parts.sum())
+    if not error:
+        return _Figure(middle, 0.0, 0.0 if middle else 1.0)
+    freedom = parts.sum() ** 2 / (parts**2 / (sizes - 1)).sum() if sizes.min() > 1 else sizes.max() - 1
+    reach = error * float(stats.t.isf((1 - confidence) / 2, freedom))
+    return _Figure(middle, reach, 2 * float(stats.t.sf(abs(middle) / error, freedom)))
