@@ -6,10 +6,10 @@ The events of a dispatch, with the segments between them::
         ─execute─ device ended ─wake─ host awake ─read─ done
 
 ``create`` (creation of a pipeline) and ``update`` (writing descriptors or memory) come before ``record`` in workloads
-that have them. A device may begin before the submit call returns: then ``queue`` is 0, and ``overlap`` is the time of
-both. So::
+that have them. ``call`` is the call of a compiled module's function, which submits and waits by itself. A device may
+begin before the submit call returns: then ``queue`` is 0, and ``overlap`` is the time of both. So::
 
-    create + update + record + submit + queue + execute + wake + read - overlap = total    (within ``deviation``)
+    create + update + record + submit + call + queue + execute + wake + read - overlap = total    (within ``deviation``)
 
 ``total`` is measured by the host's clock alone, from begin to done. If device times cannot be related to the host's
 clock, ``queue`` and ``wake`` are NaN, and ``device`` (call returned to host awake) bounds queue, execute and wake
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-SEGMENTS: Final = ("create", "update", "record", "submit", "queue", "execute", "wake", "read")
+SEGMENTS: Final = ("create", "update", "record", "submit", "call", "queue", "execute", "wake", "read")
 """The segments, in the order of time."""
 
 MEASURES: Final = (*SEGMENTS, "device", "total")
@@ -35,7 +35,7 @@ class Sample(NamedTuple):
 
     Attributes:
         started: host time of the begin, nanoseconds of ``time.monotonic_ns``.
-        total, create, update, record, submit, queue, execute, wake, read, device: see the module.
+        total, create, update, record, submit, call, queue, execute, wake, read, device: see the module.
         overlap: how long the device ran before the submit call returned.
         deviation: maximum error of host times of device events.
         device_begin, device_end: raw device timestamps in ticks; -1 without timestamps.
@@ -53,6 +53,7 @@ class Sample(NamedTuple):
     update: float = _NAN
     record: float = _NAN
     submit: float = _NAN
+    call: float = _NAN
     queue: float = _NAN
     execute: float = _NAN
     wake: float = _NAN

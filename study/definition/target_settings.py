@@ -148,7 +148,12 @@ _KINDS: Final = (
             Setting("robust", BOOLEAN, "whether the device checks accesses", False),
             Setting("sanitize", BOOLEAN, "whether the kernel reports accesses that go wrong", False),
             Setting("host_sleep", SECONDS, "seconds of sleep in each sample, for tests", 0),
-            Setting("host_sleep_in", choice(*SEGMENTS), "the segment of the sleep", "record"),
+            Setting(
+                "host_sleep_in",
+                choice(*(name for name in SEGMENTS if name != "call")),
+                "the segment of the sleep",
+                "record",
+            ),
         ),
         baseline=True,
     ),

@@ -55,6 +55,7 @@ SEGMENT_COLOURS: Final[Mapping[str, str]] = {
     "update": _PURPLE,
     "record": _ORANGE,
     "submit": _VERMILLION,
+    "call": _SLATE,
     "queue": _SKY,
     "execute": _BLUE,
     "wake": _GREEN,

@@ -42,6 +42,7 @@ _SHADES: Final[Mapping[str, str]] = {
     "update": "▒",
     "record": "▓",
     "submit": "▒",
+    "call": "█",
     "queue": "░",
     "execute": "█",
     "wake": "▓",

@@ -17,6 +17,7 @@ from ...status import ClosedError, NotFoundError
 from ..definition.expansion import derive
 from ..definition.figures import MEASURED
 from ..definition.kept_file import AGAINST, KeptFile, KeptFiles, unpacked
+from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_from_dict
 from .database import Reader, database_errors, results_path, values_as_written
@@ -102,7 +103,8 @@ class Results(Closing):
             f"SELECT status, reason, {columns} FROM points JOIN point_status USING (point) ORDER BY point"
         )
         found = tuple(
-            PointResult(point_from_row(row[2:]), PointStatus(str(row[0])), str(row[1]), self._samples) for row in rows
+            PointResult(point := point_from_row(row[2:]), PointStatus(str(row[0])), str(row[1]), self._reader_of(point))
+            for row in rows
         )
         for result in found:
             if result.point.baseline is not None:
@@ -111,8 +113,16 @@ class Results(Closing):
                 result.against = found[result.point.against]
         return found
 
-    def _samples(self, point: int) -> Sequence[Row]:
-        return self._rows(f"SELECT {', '.join(SAMPLE_FIELDS)} FROM samples WHERE point = ? ORDER BY number", point)
+    def _reader_of(self, point: Point) -> Callable[[int], Sequence[Row]]:
+        """What reads the samples of a point."""
+        columns = ", ".join(SAMPLE_FIELDS)
+        side: Mapping[str, Any] = self.study if not point.is_against else self.study.get("against", {})  # type: ignore[assignment]
+        kinds = {target["name"]: target["kind"] for target in side.get("targets", ())}
+        if kinds.get(point.target) == "module" and point.measure != "submit":
+            # Version 1 of the tables has the call of a module's function as submit_ns.
+            columns = columns.replace("submit_ns", "NULL").replace("call_ns", "coalesce(call_ns, submit_ns)")
+        query = f"SELECT {columns} FROM samples WHERE point = ? ORDER BY number"
+        return lambda number: self._rows(query, number)
 
     def point(self, key: str) -> PointResult:
         """The result of the point with a key, the first if several devices have it.

@@ -167,7 +167,7 @@ _NEW_TABLES: Final = ("machine_states", "files")
 _ADDED: Final[Mapping[str, Mapping[str, str]]] = {
     "points": {"against": "INTEGER REFERENCES points (point)", "is_against": "INTEGER NOT NULL DEFAULT 0"},
     "runs": {"repeat": "INTEGER NOT NULL DEFAULT 1"},
-    "samples": {"cpu_ns": "REAL"},
+    "samples": {"cpu_ns": "REAL", "call_ns": "REAL"},
     "reference_samples": {
         "kind": "TEXT NOT NULL DEFAULT 'compute'",
         "point": "INTEGER REFERENCES points (point)",

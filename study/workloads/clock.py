@@ -18,8 +18,8 @@ class RawSample(NamedTuple):
     """The events of one sample: host times in nanoseconds, -1 for events that did not happen, and device ticks.
 
     In order: the host begins; pipelines are created, memory or descriptors written, commands recorded; the first submit
-    call begins, the last returns; the host knows that the device is done; the results are read. The others are as in
-    ``Sample``.
+    call begins, the last returns; a module's function returns, which submits and waits by itself; the host knows that
+    the device is done; the results are read. The others are as in ``Sample``.
     """
 
     begin: int
@@ -28,6 +28,7 @@ class RawSample(NamedTuple):
     recorded: int = -1
     called: int = -1
     returned: int = -1
+    answered: int = -1
     awake: int = -1
     done: int = -1
     device_begin: int = -1
@@ -55,8 +56,8 @@ def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[S
 
 def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, began: float) -> Sample:
     """A sample of which the device began at a host time; NaN if it is unknown."""
-    create = update = record = submit = queue = execute = wake = read = device = overlap = math.nan
-    begin, created, updated, recorded, called, returned, awake, done = raw[:8]
+    create = update = record = submit = call = queue = execute = wake = read = device = overlap = math.nan
+    begin, created, updated, recorded, called, returned, answered, awake, done = raw[:9]
     # What the host does between the last segment and the call belongs to that segment.
     if recorded >= 0:
         recorded = max(recorded, called)
@@ -73,6 +74,8 @@ def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, b
         record, end = float(recorded - end), recorded
     if called >= 0:
         submit, end = float(returned - called), returned
+    if answered >= 0:
+        call, end = float(answered - end), answered
     timed = relation is not None and not math.isnan(began)
     if awake >= 0:
         device = float(awake - end)
@@ -93,6 +96,7 @@ def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, b
         update,
         record,
         submit,
+        call,
         queue,
         execute,
         wake,
@@ -100,5 +104,5 @@ def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, b
         device,
         overlap,
         deviation if timed else math.nan,
-        *raw[8:],
+        *raw[9:],
     )

@@ -25,7 +25,7 @@ _GROUPS: Final = 64
 
 
 class ModuleWorkload(Workload):
-    """``in_flight`` calls of a function: ``submit`` is the time until all of them are done, ``read`` that of copying
+    """``in_flight`` calls of a function: ``call`` is the time until all of them are done, ``read`` that of copying
     the results to the host.
     """
 
@@ -95,7 +95,7 @@ class ModuleWorkload(Workload):
             results = [function.call_bound(function.bind(*arguments), timeout=timeout)]
         else:
             results = [function(*arguments)]
-        returned = monotonic_ns()
+        answered = monotonic_ns()
         done = -1
         if self._settings["read"]:
             for result in results:
@@ -107,8 +107,7 @@ class ModuleWorkload(Workload):
         return RawSample(
             called if begin < 0 else begin,
             created=created,
-            called=called,
-            returned=returned,
+            answered=answered,
             done=done,
             dispatches=self._depth,
             preemptions=preemptions,

@@ -613,6 +613,27 @@ def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: St
     assert len(rows) > 10 and all(any(line.startswith(row[:-2]) for line in kept) for row in rows)
 
 
+@pytest.mark.parametrize(("measure", "column"), [("total", "call"), ("submit", "submit")])
+def test_the_call_of_a_module_has_a_segment_of_its_own(tmp_path: Path, measure: str, column: str) -> None:
+    """Version 1 has it as ``submit``; a headline keeps its name."""
+    path = version_1(tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table in ("study", "points", "samples"):
+            connection.execute(f"DROP TRIGGER {table}_no_update")
+        connection.execute("""UPDATE study SET study = replace(study, '"kernel"', '"module"')""")
+        connection.execute("UPDATE points SET measure = ?", (measure,))
+        connection.execute("UPDATE samples SET submit_ns = 7, execute_ns = NULL")
+        connection.commit()
+    other = "submit" if column == "call" else "call"
+    for upgraded in (False, True):
+        if upgraded:
+            Store.open(tmp_path).close()
+        with Results.open(tmp_path) as results:
+            result = results.points[0]
+            assert result.values(column).tolist() == [7.0] * 3 and np.isnan(result.values(other)).all()
+            assert {getattr(one, column) for one in result.samples()} == {7.0}
+
+
 def test_a_refused_study_leaves_a_file_of_version_1(tmp_path: Path) -> None:
     path = version_1(tmp_path)
     before = dump(path)

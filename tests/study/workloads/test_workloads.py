@@ -391,8 +391,8 @@ def test_modules(context: WorkloadContext, path: str) -> None:
     first, *samples = take(workload)
     workload.close()
     workload.close()
-    assert has(first) == {"create", "submit", "read"}
-    assert all(has(sample) == {"submit", "read"} and sample.dispatches == depth for sample in samples)
+    assert has(first) == {"create", "call", "read"}
+    assert all(has(sample) == {"call", "read"} and sample.dispatches == depth for sample in samples)
 
 
 def test_modules_take_arrays_and_scalars(context: WorkloadContext) -> None:
@@ -405,7 +405,7 @@ def test_modules_take_arrays_and_scalars(context: WorkloadContext) -> None:
         inputs=[{"shape": 4, "init": "arange"}],
         read=False,
     )
-    assert has(take(described)[1]) == {"submit"}
+    assert has(take(described)[1]) == {"call"}
     described.close()
     scalar = opened("module", context, source="program.vmfb", function="program.seven")
     take(scalar)
