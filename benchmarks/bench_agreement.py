@@ -109,6 +109,7 @@ class Bench(SinkLog):
             "timestamps": "span" if measure == "execute" else "none",
         }
         settings = {setting.name: setting.default for setting in KINDS["kernel"].settings} | given
+        self._block_size = block
         endless = Sampling(block=block, min_samples=1 << 40, max_samples=1 << 40, time_limit=1e9, reference=False)
         self._run = PointRun(
             "kernel",
@@ -131,7 +132,7 @@ class Bench(SinkLog):
 
     def take(self) -> Times:
         """A block."""
-        self._run.take_block(throttled=False)
+        self._run.take_block(0, self._block_size)
         return self._latest
 
     def take_calls_alone(self, count: int) -> Times:

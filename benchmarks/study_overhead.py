@@ -38,6 +38,7 @@ from pumice.study.results.store import Store
 from pumice.study.sampling import point_run
 from pumice.study.sampling.environment import environment_facts
 from pumice.study.sampling.point_run import PointRun
+from pumice.study.sampling.single_run import SingleRun
 from pumice.study.sampling.stopping import StopRule
 from pumice.study.statistics.bootstrap import bootstrap
 from pumice.study.workloads.kernel import KernelWorkload
@@ -70,18 +71,19 @@ class Loops:
         self.block = block
         self.store = Store.create(folder, study_as_dict(study), points)
         self.store.begin_run(environment_facts())
-        self.run = PointRun("kernel", points[0], WorkloadContext(pool, uri), sampling, self.store)
+        side = PointRun("kernel", points[0], WorkloadContext(pool, uri), sampling, self.store)
+        self.run = SingleRun(side, sampling)
         self.run.start()
         # Looks at the samples each time that there are a quarter more of them, from as few on as a study does.
         self.run._rule._next = Sampling().min_samples
-        workload = self.run._workload
+        workload = side.workload
         assert isinstance(workload, KernelWorkload)
         self._submission = workload._submissions[0]
 
     def tool(self) -> float:
         """Seconds of a turn of the sampler."""
         began = time.perf_counter()
-        self.run.take_block()
+        self.run.take_turn()
         return time.perf_counter() - began
 
     def bare(self) -> float:

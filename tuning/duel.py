@@ -94,6 +94,7 @@ class Contestant(Closing):
         self._count = sum(binding.is_written for binding in kernel.bindings)
         point = Point(0, "kernel", uri, settings=settings, measure=measure)
         self._run = PointRun("kernel", point, context, _SAMPLING, self._times)
+        self._next_block = 0
         try:
             self._run.start()
         except BaseException:
@@ -109,7 +110,8 @@ class Contestant(Closing):
 
     def take_block(self) -> None:
         """Measures a call."""
-        self._run.take_block()
+        self._run.take_block(self._next_block, _SAMPLING.block)
+        self._next_block += 1
 
     @property
     def times(self) -> Sequence[float]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from ..definition.point import Point
-from ..sampling.point_run import Prior
+from ..sampling.turns import Prior
 from .worker import Chunk
 
 MAX_ATTEMPTS: Final = 3

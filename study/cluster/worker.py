@@ -24,9 +24,9 @@ from ..definition.study_file import study_from_dict
 from ..results.records import PointStatus
 from ..results.sink import SinkLog
 from ..sampling.environment import environment_facts
-from ..sampling.point_run import Prior
 from ..sampling.runner import record_device, sample_points
 from ..sampling.sampler import SampleRun
+from ..sampling.turns import Prior
 from ..workloads.peaks import measure_peaks
 from ..workloads.study_files import unpack_files
 from ..workloads.workload import DevicePool

@@ -41,6 +41,12 @@ class Sampling:
     )
     relative_error: float = _setting(0.005, "for `error`, as a fraction")
     noise_limit: float = _setting(0.05, "relative standard error above which a finished point counts as too noisy")
+    resolution: float = _setting(
+        0.025,
+        "of two versions: their ratio's interval is to be at most this far to either side, as a fraction; a pair that "
+        "ends with a wider one counts as too noisy",
+        1e-6,
+    )
     confidence: float = _setting(0.95, "level of the intervals that are reported", 0.5, 0.9999)
     block: int = _setting(10, "samples taken of a point at a time", 1)
     interleave: int = _setting(16, "points that are open at a time, their blocks in random order", 1)

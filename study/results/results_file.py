@@ -7,8 +7,9 @@ import datetime
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ...status import (
     AlreadyExistsError,
@@ -20,6 +21,7 @@ from ...status import (
     UnavailableError,
 )
 from ..definition.point import Point
+from ..definition.settings import Sampling
 from ..definition.study import FORMAT_VERSION
 from .database import (
     Reader,
@@ -184,7 +186,8 @@ def _check_same(
 ) -> None:
     if study is not None:
         (text,) = connection.execute("SELECT study FROM study").fetchone()
-        if different := differences(json.loads(text), json.loads(to_json(study, "study"))):
+        new = json.loads(to_json(study, "study"))
+        if different := differences(_with_new_fields(json.loads(text), new), new):
             raise FailedPreconditionError(_not_the_same(path, "another study", different))
     if points is not None:
         rows = connection.execute(f"SELECT {', '.join(POINT_COLUMNS)} FROM points ORDER BY point").fetchall()
@@ -192,6 +195,15 @@ def _check_same(
         now = [_readable(point_row(point)) for point in points]
         if different := differences(before, now, "points"):
             raise FailedPreconditionError(_not_the_same(path, "other points", different))
+
+
+def _with_new_fields(kept: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored study with the defaults of settings of sampling that the version which stored it did not have."""
+    defaults = {name: value for name, value in asdict(Sampling()).items() if name in new.get("sampling", {})}
+    filled = {**kept, "sampling": defaults | kept.get("sampling", {})} if "sampling" in new else kept
+    if isinstance(kept.get("against"), dict) and isinstance(new.get("against"), dict):
+        filled = {**filled, "against": _with_new_fields(kept["against"], new["against"])}
+    return filled
 
 
 def _readable(row: Sequence[Value]) -> dict[str, object]:

@@ -3,5 +3,5 @@
 Imports: ``study.definition``, ``study.statistics``, ``study.workloads``, ``study.results``, ``runtime`` and
 ``hal_vulkan``.
 
-Read: runner, sampler, point_run, stopping, environment, device_clocks, taken_files.
+Read: runner, sampler, single_run, pair_run, side, point_run, stopping, environment, device_clocks, taken_files.
 """

@@ -1,13 +1,9 @@
-"""Measures one point: first call, warm-up, then block after block of samples.
-
-Calling sequence: ``PointRun`` → ``start`` → ``take_block`` until its decision is done → ``close``.
-"""
+"""Measures one point in this process: first call, warm-up, then block after block of samples. See ``side.Side``."""
 
 from __future__ import annotations
 
 import math
 import time
-from array import array
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,13 +11,11 @@ import numpy as np
 
 from ...hal.clock import ClockCalibration
 from ...hal_vulkan.submit.calibration import calibrate_monotonic
-from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
 from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnimplementedError
 from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
 from ..definition.settings import Sampling
-from ..results.records import DISTURBED, SampleFlag, kept
 from ..results.sink import Sink
 from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload
@@ -29,10 +23,12 @@ from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.thread_delays import since
 from ..workloads.workload import Workload, WorkloadContext
 from .disturbances import Disturbances
-from .stopping import Decision, StopRule
+from .side import Block
 
-# A block ends after this time, so that slow points do not delay the others.
-_MAX_BLOCK_NS: Final = 500_000_000
+MAX_BLOCK_NS: Final = 500_000_000
+"""A block ends after this time, so that slow points do not delay the others."""
+
+_MAX_WARMUP_AGAIN_NS: Final = 50_000_000
 _READINGS: Final = 3
 # Of the time of samples, for the reference; but a few readings whatever they take.
 _WATCHING: Final = 0.1
@@ -47,78 +43,56 @@ _HAD_WITH: Final = {
 }
 
 
-@dataclass
-class Prior:
-    """The samples of a point from earlier runs: headline, block and disturbance of each, and the first unused block."""
-
-    values: Sequence[float] = ()
-    blocks: Sequence[int] = ()
-    disturbed: Sequence[int] = ()
-    next_block: int = 0
-
-
 class PointRun:
-    """One point; see the module. ``count`` includes samples of earlier runs, ``preempted``, ``throttled`` and
-    ``starved`` do not.
-    """
+    """A side in this process; see the module."""
 
-    def __init__(
-        self,
-        kind: str,
-        point: Point,
-        context: WorkloadContext,
-        sampling: Sampling,
-        sink: Sink,
-        prior: Prior | None = None,
-    ) -> None:
-        self.point = point
-        self.preempted = self.throttled = self.starved = 0
+    def __init__(self, kind: str, point: Point, context: WorkloadContext, sampling: Sampling, sink: Sink) -> None:
+        self._point = point
         self._kind = kind
         self._context = context
         self._sampling = sampling
         self._sink = sink
-        self._rule = StopRule(sampling)
-        self._elapsed = 0.0
-        prior = prior or Prior()
-        # Arrays, which NumPy reads without a copy: converting long lists after each block took longer than samples.
-        self._values = array("d", prior.values)
-        self._blocks = array("q", prior.blocks)
-        self._disturbed = array("b", prior.disturbed)
-        self._block = prior.next_block
-        self.count = len(prior.values)
         self._workload: Workload | None = None
         self._timestamps = True
         self._disturbed_by = Disturbances()
         self._reference: ReferenceKernel | None = None
         self._throttled = False
-        self._readings, self._watched = 0, 0.0
+        self._readings, self._watched, self._elapsed = 0, 0.0, 0.0
 
-    def start(self) -> None:
-        """Opens the workload, makes the first call, and warms up."""
+    @property
+    def point(self) -> Point:
+        """What is measured."""
+        return self._point
+
+    def start(self, block: int = 0, *, again: bool = False) -> None:
+        """Opens the workload, makes the first call, and warms up; see ``Side``."""
+        self.release()
         sampling = self._sampling
         workload = self._workload = open_workload(self._kind, self.point, self._context, sampling)
         before = self._reading()
         first = self._resolve([workload.first()], before)
         if math.isnan(self._headline(first[0])) and self.point.measure == "execute":
             self._explain(first[0])
-        self._sink.add_samples(self.point.index, self._block, "first", first)
-        self._block += 1
+        self._sink.add_samples(self.point.index, block, "first", first)
         raws: list[RawSample] = []
-        begin = time.monotonic()
+        begin = time.monotonic_ns()
         before = self._reading()
-        while len(raws) < sampling.warmup_count or time.monotonic() - begin < sampling.warmup_time:
+        warmup_ns = 0.0 if again else 1e9 * sampling.warmup_time
+        most_ns = _MAX_WARMUP_AGAIN_NS if again else 1e9 * max(sampling.warmup_time, sampling.time_limit)
+        while len(raws) < sampling.warmup_count or time.monotonic_ns() - begin < warmup_ns:
             raws.append(workload.sample())
-            if time.monotonic() - begin > max(sampling.warmup_time, sampling.time_limit):
+            if time.monotonic_ns() - begin > most_ns:
                 break
         warm: list[Sample] = []
         if raws:
             warm = self._resolve(raws, before)
-            self._sink.add_samples(self.point.index, self._block, "warmup", warm)
-            self._block += 1
+            self._sink.add_samples(self.point.index, block + 1, "warmup", warm)
+        self._context.pool.delays.refresh()
+        if again:
+            return
         probe = self._resolve([workload.sample()], self._reading())[0]
         if math.isnan(self._headline(probe)):
             self._explain(probe)
-        self._context.pool.delays.refresh()
         if sampling.reference and self._reference is None:
             self._open_reference([*warm, probe])
 
@@ -171,64 +145,31 @@ class PointRun:
         how = _HAD_WITH.get(measure, "") if self._kind == "kernel" else ""
         raise InvalidArgumentError(f"this {self._kind} target has no {measure!r}{how}; it has {', '.join(known)}")
 
-    def take_block(self) -> Decision:
-        """Takes a block of samples, adds them to the sink, and decides whether the point is done."""
-        workload, sampling = self._workload, self._sampling
+    def take_block(self, block: int, samples: int, *, most_ns: int = MAX_BLOCK_NS) -> Block:
+        """Takes a block of samples and adds them to the sink; see ``Side``."""
+        workload = self._workload
         assert workload is not None
         raws: list[RawSample] = []
         before = self._reading()
         delays = self._context.pool.delays
         waits = delays.read()
         begin = time.monotonic_ns()
-        wanted = min(sampling.block, max(1, sampling.max_samples - self.count))
-        for _ in range(wanted):
+        for _ in range(samples):
             raws.append(workload.sample())
-            if time.monotonic_ns() - begin > _MAX_BLOCK_NS:
+            if time.monotonic_ns() - begin > most_ns:
                 break
-        self._elapsed += (time.monotonic_ns() - begin) / 1e9
+        elapsed = time.monotonic_ns() - begin
+        self._elapsed += elapsed / 1e9
         times = since(waits, delays.read())
-        samples = self._resolve(raws, before)
-        flags = self._disturbed_by.flags(samples, times[0] if times else None, throttled=self._throttled)
-        self._sink.add_samples(self.point.index, self._block, "sample", samples, flags)
-        self.count += len(samples)
-        for sample, flag in zip(samples, flags, strict=True):
-            self.preempted += bool(flag & SampleFlag.PREEMPTED)
-            self.throttled += bool(flag & SampleFlag.THROTTLED)
-            self.starved += bool(flag & SampleFlag.STARVED)
-            self._values.append(self._headline(sample))
-            self._blocks.append(self._block)
-            self._disturbed.append(bool(flag & DISTURBED))
-        self._block += 1
-        keep = kept(np.frombuffer(self._disturbed, np.bool_))
-        # Excluded samples count too, so that a machine that disturbs every sample does not keep the point open.
-        elapsed = math.inf if self.count >= sampling.max_samples else self._elapsed
-        values, blocks = np.frombuffer(self._values), np.frombuffer(self._blocks, np.int64)
-        return self._rule.update(values[keep], blocks=blocks[keep], elapsed=elapsed)
+        taken = self._resolve(raws, before)
+        flags = self._disturbed_by.flags(taken, times[0] if times else None, throttled=self._throttled)
+        self._sink.add_samples(self.point.index, block, "sample", taken, flags)
+        return Block([self._headline(sample) for sample in taken], [int(flag) for flag in flags], elapsed)
 
     @property
     def workload(self) -> Workload | None:
         """What runs for a sample, between ``start`` and ``close``."""
         return self._workload
-
-    @property
-    def prior(self) -> Prior:
-        """The samples so far, for another run of the point."""
-        return Prior(self._values, self._blocks, self._disturbed, self._block)
-
-    @property
-    def disturbances(self) -> str:
-        """What was seen, for people; empty for nothing."""
-        seen = (
-            (self.starved, "while threads waited for a core"),
-            (self.preempted, "with a thread preempted"),
-            (self.throttled, "while the reference like this load ran at another speed"),
-        )
-        return ", ".join(f"{count} samples {how}" for count, how in seen if count)
-
-    @property
-    def progress(self) -> float:
-        sampling = self._sampling
-        return min(1.0, max(self.count / sampling.max_samples, self._elapsed / max(sampling.time_limit, 1e-9)))
 
     def _headline(self, sample: Sample) -> float:
         return float(getattr(sample, self.point.measure))
@@ -260,10 +201,15 @@ class PointRun:
         )
         return resolve(raws, ClockRelation(self.point.device, (before, after)))
 
-    def close(self) -> None:
-        if self._reference is not None:
-            self._reference.close()
-            self._reference = None
+    def release(self) -> None:
+        """Closes the workload; the reference stays."""
         if self._workload is not None:
             self._workload.close()
             self._workload = None
+
+    def close(self) -> None:
+        """Releases everything; idempotent."""
+        if self._reference is not None:
+            self._reference.close()
+            self._reference = None
+        self.release()

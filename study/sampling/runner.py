@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
@@ -16,16 +17,22 @@ from ..definition.expansion import expand
 from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
+from ..results.point_result import PointResult
 from ..results.records import DISTURBED, PointStatus
 from ..results.results import Results
-from ..results.sink import Sink
+from ..results.sink import PHASES, Sink
 from ..results.store import Store
 from ..workloads.peaks import measure_peaks
 from ..workloads.workload import DevicePool, WorkloadContext
 from .environment import device_facts, environment_facts, revision_facts
-from .point_run import Prior
+from .point_run import PointRun
 from .sampler import Progress, Sampler, SampleRun
+from .side import Side
 from .taken_files import FileKeeper, TakenFiles, check_finished, take_points
+from .turns import Prior
+
+# Blocks and rounds of different runs are distinguished by the run in the bits above theirs.
+_RUN_BITS: Final = 32
 
 
 def run_study(
@@ -118,10 +125,11 @@ def sample_points(
 ) -> SampleRun:
     """Measures points of one device; see ``Sampler``."""
 
-    def context(point: Point) -> WorkloadContext:
-        return WorkloadContext(pool, point.device, study.folder_of(point), study.sampling.seed)
+    def open_side(point: Point, sink: Sink) -> Side:
+        context = WorkloadContext(pool, point.device, study.folder_of(point), study.sampling.seed)
+        return PointRun(study.kind_of(point), point, context, study.sampling, sink)
 
-    return Sampler(study.kind_of, study.sampling, pool, context, sink, progress).run(points, priors)
+    return Sampler(open_side, study.sampling, pool, sink, progress).run(points, priors)
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
@@ -136,21 +144,40 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
 
 
 def pending_points(points: Sequence[Point], statuses: Sequence[PointStatus]) -> list[Point]:
-    return [point for point, status in zip(points, statuses, strict=True) if not status.is_final]
+    """The points that have not ended, and the other points of their pairs."""
+    pending = {point.index for point, status in zip(points, statuses, strict=True) if not status.is_final}
+    pairs = [{point.index, point.against} for point in points if point.against is not None]
+    for pair in pairs:
+        if pair & pending:
+            pending |= pair
+    return [point for point in points if point.index in pending]
 
 
 def prior_samples(folder: Path) -> dict[int, Prior]:
     """The samples in a folder of points that were begun and not finished."""
     priors = {}
     with Results.open(folder) as results:
-        for one in results.points:
-            if one.status.is_final or one.status is PointStatus.PENDING:
-                continue
-            phases = ("sample", "first", "warmup")
-            following = 1 + max(int(np.max(one.blocks_of(phase), initial=-1)) for phase in phases)
-            disturbed = (one.flags & int(DISTURBED)) != 0
-            priors[one.point.index] = Prior(one.values().tolist(), one.blocks.tolist(), disturbed.tolist(), following)
+        points = [one.point for one in results.points]
+        for point in pending_points(points, [one.status for one in results.points]):
+            one = results.points[point.index]
+            if one.status is not PointStatus.PENDING:
+                priors[point.index] = _prior(one)
     return priors
+
+
+def _prior(one: PointResult) -> Prior:
+    runs, blocks = one.integers("run"), one.integers("block")
+    openings, first = one.integers("run", "first"), one.integers("block", "first")
+    # How often it had been opened in its run before each block.
+    rounds = [np.count_nonzero((openings == run) & (first < block)) for run, block in zip(runs, blocks, strict=True)]
+    following = 1 + max(int(np.max(one.integers("block", phase), initial=-1)) for phase in PHASES)
+    return Prior(
+        one.values().tolist(),
+        (runs << _RUN_BITS | blocks).tolist(),
+        ((one.flags & int(DISTURBED)) != 0).tolist(),
+        following,
+        (runs << _RUN_BITS | np.asarray(rounds, np.int64)).tolist(),
+    )
 
 
 def measured_peaks(folder: Path) -> set[str]:

@@ -1,17 +1,16 @@
 """Samples the points of one device, their blocks in random order, until each is done.
 
-Several points are open at a time (``Sampling.interleave``). Each block is of one of them, drawn at random from those
-with the fewest blocks. So a slow change of the machine affects all points alike, and the blocks of a point are spread
-over time, which makes differences between them visible.
+Several points are open at a time (``Sampling.interleave``). Each turn is of one of them, or of a pair (``pair_run``),
+drawn at random from those with the fewest turns. So a slow change of the machine affects all points alike, and the
+blocks of a point are spread over time, which makes differences between them visible.
 
-Between blocks references run (one workgroup for the machine, and one like each point's load), for at most a sixth of
+Between turns references run (one workgroup for the machine, and one like each point's load), for at most a sixth of
 the time, and the machine's state and clocks are read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import math
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,9 +23,12 @@ from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.records import PointStatus, status_of
 from ..results.sink import Sink
-from ..workloads.workload import DevicePool, WorkloadContext
-from .point_run import PointRun, Prior
+from ..workloads.workload import DevicePool
+from .pair_run import PairRun
+from .side import Side
+from .single_run import SingleRun
 from .stopping import Decision
+from .turns import Prior, Turns
 from .watch import Watch
 
 
@@ -73,17 +75,15 @@ class Sampler:
 
     def __init__(
         self,
-        kind_of: Callable[[Point], str],
+        open_side: Callable[[Point, Sink], Side],
         sampling: Sampling,
         pool: DevicePool,
-        context: Callable[[Point], WorkloadContext],
         sink: Sink,
         progress: Progress | None = None,
     ) -> None:
-        self._kind_of = kind_of
+        self._open_side = open_side
         self._sampling = sampling
         self._pool = pool
-        self._context = context
         self._watched = _WatchedSink(sink)
         self._sink = cast(Sink, self._watched)
         self._progress = progress
@@ -96,28 +96,42 @@ class Sampler:
         device cannot be opened or is lost repeatedly without progress.
         """
         began = time.monotonic_ns()
-        waiting = list(points)
-        known = dict(priors or {})
+        waiting = self._turns({point.index: point for point in points}, priors or {})
         result = SampleRun()
         self._random.shuffle(waiting)
         try:
             while waiting:
-                self._run_on_device(waiting, known, result)
+                self._run_on_device(waiting, result)
         finally:
             result.elapsed_ns = time.monotonic_ns() - began
         return result
 
-    def _run_on_device(self, waiting: list[Point], priors: dict[int, Prior], result: SampleRun) -> None:
+    def _turns(self, points: Mapping[int, Point], priors: Mapping[int, Prior]) -> list[Turns]:
+        """Pairs, and points that have no other side or come without it."""
+        found: list[Turns] = []
+        paired = {point.against for point in points.values() if point.against in points}
+        for index, point in points.items():
+            if index in paired:
+                continue
+            side, prior = self._open_side(point, self._sink), priors.get(index, Prior())
+            other = None if point.against is None else points.get(point.against)
+            if other is None:
+                found.append(SingleRun(side, self._sampling, prior))
+            else:
+                against, both = self._open_side(other, self._sink), (prior, priors.get(other.index, Prior()))
+                found.append(PairRun(side, against, self._sampling, self._random, both))
+        return found
+
+    def _run_on_device(self, waiting: list[Turns], result: SampleRun) -> None:
         """Samples until no point is left or the device is lost; then its open points wait for a new device."""
-        uri = waiting[0].device
-        device = self._pool.open(uri)
-        watch = Watch(uri, device, self._sink, reference=self._sampling.reference)
-        active: list[tuple[PointRun, int]] = []  # with the number of its blocks
+        uri = waiting[0].points[0].device
+        watch = Watch(uri, self._pool.open(uri), self._sink, reference=self._sampling.reference)
+        active: list[tuple[Turns, int]] = []  # with the number of their turns
         try:
             while active or waiting:
-                while waiting and len(active) < self._sampling.interleave:
-                    run = self._start(waiting.pop(), priors, result)
-                    if run is not None:
+                while waiting and sum(len(run.points) for run, _ in active) < self._sampling.interleave:
+                    run = waiting.pop()
+                    if self._start(run, result):
                         active.append((run, 0))
                 if not active:
                     break
@@ -126,7 +140,7 @@ class Sampler:
                 place = self._random.choice([i for i, (_, turns) in enumerate(active) if turns == fewest])
                 run, turns = active[place]
                 active[place] = (run, turns + 1)
-                if self._turn(run, result):
+                if self._take_turn(run, result):
                     del active[place]
             watch.end()
         except DeviceLostError as error:
@@ -135,38 +149,34 @@ class Sampler:
                 raise
             self._at_loss = reached
             self._sink.add_note(f"the device was lost and opened again: {error.message}")
-            for run, _ in active:
-                if run.point.index not in result.failed:
-                    waiting.append(run.point)
-                    priors[run.point.index] = run.prior
+            waiting += [run for run, _ in active if run.points[0].index not in result.failed]
         finally:
             for run, _ in active:
                 run.close()
             watch.close()
 
-    def _start(self, point: Point, priors: Mapping[int, Prior], result: SampleRun) -> PointRun | None:
-        run = PointRun(
-            self._kind_of(point), point, self._context(point), self._sampling, self._sink, priors.get(point.index)
-        )
-        self._sink.set_status(point.index, PointStatus.SAMPLING)
+    def _start(self, run: Turns, result: SampleRun) -> bool:
+        """Opens points; whether that succeeded."""
+        for point in run.points:
+            self._sink.set_status(point.index, PointStatus.SAMPLING)
         try:
             with _memory_errors():
                 run.start()
         except PumiceError as error:
             self._fail(run, error, result)
-            return None
+            return False
         except BaseException:
             run.close()
             raise
-        return run
+        return True
 
-    def _turn(self, run: PointRun, result: SampleRun) -> bool:
+    def _take_turn(self, run: Turns, result: SampleRun) -> bool:
+        """Takes a turn; whether the points have ended."""
         count, preempted, throttled, starved = run.count, run.preempted, run.throttled, run.starved
         began = time.monotonic_ns()
         try:
             with _memory_errors():
-                decision = run.take_block()
-                run.read_reference()
+                decision = run.take_turn()
         except PumiceError as error:
             self._fail(run, error, result)
             return True
@@ -176,37 +186,34 @@ class Sampler:
         result.throttled += run.throttled - throttled
         result.starved += run.starved - starved
         if self._progress is not None:
-            self._progress.advance(run.point, run.progress)
+            for point in run.points:
+                self._progress.advance(point, run.progress)
         if not decision.done:
             return False
         run.close()
         self._finish(run, decision, result)
         return True
 
-    def _finish(self, run: PointRun, decision: Decision, result: SampleRun) -> None:
-        point = run.point
+    def _finish(self, run: Turns, decision: Decision, result: SampleRun) -> None:
         status = PointStatus.NOISY if decision.noisy else PointStatus.DONE
-        error = decision.relative_error
-        told = f"{error:.2%}" if math.isfinite(error) else "that cannot be told"
-        reason = f"{decision.reason}: {run.count} samples, relative standard error of the median {told}"
-        if run.disturbances:
-            reason += f"; {run.disturbances}"
-        self._sink.set_status(point.index, status, reason)
-        (result.noisy if decision.noisy else result.done).append(point.index)
-        if self._progress is not None:
-            self._progress.finished(point, status, reason)
+        reason = run.explain(decision)
+        for point in run.points:
+            self._sink.set_status(point.index, status, reason)
+            (result.noisy if decision.noisy else result.done).append(point.index)
+            if self._progress is not None:
+                self._progress.finished(point, status, reason)
 
-    def _fail(self, run: PointRun, error: PumiceError, result: SampleRun) -> None:
-        """Marks a point as failed, and raises if it is the sink or the device that failed."""
+    def _fail(self, run: Turns, error: PumiceError, result: SampleRun) -> None:
+        """Marks points as failed, and raises if it is the sink or the device that failed."""
         run.close()
         if self._watched.failure is not None:
             raise error
-        reason, index = str(error), run.point.index
-        status = status_of(error)
-        self._sink.set_status(index, status, reason)
-        (result.skipped if status is PointStatus.SKIPPED else result.failed)[index] = reason
-        if self._progress is not None:
-            self._progress.finished(run.point, status, reason)
+        reason, status = run.explain_failure(error), status_of(error)
+        for point in run.points:
+            self._sink.set_status(point.index, status, reason)
+            (result.skipped if status is PointStatus.SKIPPED else result.failed)[point.index] = reason
+            if self._progress is not None:
+                self._progress.finished(point, status, reason)
         if isinstance(error, DeviceLostError):
             raise error
 

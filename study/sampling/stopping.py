@@ -58,12 +58,14 @@ class StopReason(enum.StrEnum):
     ENTROPY_SETTLED = "entropy settled"
     MAX_SAMPLES = "max samples"
     TIME_LIMIT = "time limit"
+    PRECISION_REACHED = "precision reached"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A decision of a stop rule: why the point is done, ``None`` to continue; the last relative standard error of the
-    median, NaN before; and whether that is above the noise limit or unknown at the end.
+    median, of a pair the half-width of the ratio's interval, NaN before; and whether that is above its limit or unknown
+    at the end.
     """
 
     reason: StopReason | None

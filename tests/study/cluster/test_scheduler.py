@@ -25,8 +25,8 @@ from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.sink import SinkLog
 from pumice.study.results.store import Store
-from pumice.study.sampling.point_run import Prior
 from pumice.study.sampling.sampler import SampleRun
+from pumice.study.sampling.turns import Prior
 
 POINTS = [Point(index, "saxpy", "lavapipe", {"n": index + 1}) for index in range(4)]
 

@@ -24,11 +24,12 @@ from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
-from pumice.study.results.sink import SinkLog
+from pumice.study.results.sink import Sink, SinkLog
 from pumice.study.sampling import point_run
-from pumice.study.sampling.point_run import Prior
+from pumice.study.sampling.point_run import PointRun
 from pumice.study.sampling.runner import run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
+from pumice.study.sampling.turns import Prior
 from pumice.study.sampling.watch import Watch
 from pumice.study.workloads.clock import RawSample
 from pumice.study.workloads.reference_kernel import Reading, ReferenceKernel
@@ -143,13 +144,12 @@ def sample(
 
     monkeypatch.setattr(point_run, "open_workload", planted)
     recorder = sink or Recorder()
-    sampler = Sampler(
-        lambda point: "kernel",
-        sampling,
-        pool,
-        lambda point: WorkloadContext(pool, point.device, usage=lambda: (preemptions(), math.nan)),
-        recorder,
-    )
+
+    def open_side(point: Point, sink: Sink) -> PointRun:
+        context = WorkloadContext(pool, point.device, usage=lambda: (preemptions(), math.nan))
+        return PointRun("kernel", point, context, sampling, sink)
+
+    sampler = Sampler(open_side, sampling, pool, recorder)
     return recorder, sampler.run(points(count, measure), priors)
 
 
@@ -449,7 +449,11 @@ def test_progress_is_told(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(point_run, "open_workload", planted)
     Sampler(
-        lambda point: "kernel", QUIET, pool, lambda point: WorkloadContext(pool, point.device), Recorder(), told
+        lambda point, sink: PointRun("kernel", point, WorkloadContext(pool, point.device), QUIET, sink),
+        QUIET,
+        pool,
+        Recorder(),
+        told,
     ).run(points(3))
     assert told.ended == {0: PointStatus.DONE, 1: PointStatus.FAILED, 2: PointStatus.DONE}
     for fractions in told.fractions.values():

@@ -1,0 +1,236 @@
+"""Samples two points in turns, so that whatever the machine does is done to both.
+
+A *lap* is a block of either point, one right after the other, each of at most 20 ms. Which comes first is drawn: a coin
+for one lap, the opposite for the next, so that each comes first as often, in an order that nothing in the machine can
+be in step with. A *round* is the laps between two openings: both points are closed and opened afresh, in an order that
+is drawn likewise, as two equal instances differ by where they lie in memory and by where their code does.
+
+A round has about ten laps. More rounds are better than longer ones, but opening takes time too: at most a third of it.
+The pair ends when the ratio is known well enough, whatever it is: ends that wait for a difference would find one. This
+is decided at the ends of rounds, from the eighth on. Other ends are ``max_samples`` of either point, and the time
+limit: sampling takes at most twice ``time_limit``, as for two points, and opening as long as one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Final
+
+import numpy as np
+from scipy import stats
+
+from ..definition.settings import Sampling
+from ..statistics.paired import compare_pairs
+from .side import Block, Side
+from .stopping import Decision, StopReason
+from .turns import Prior, Turns
+
+_BLOCK_NS: Final = 20_000_000
+_LAPS: Final = 10
+_MIN_ROUNDS: Final = 8
+# As few rounds as samples that are long can have.
+_LONG_ROUNDS: Final = 10
+# The next decision after this many more rounds: each is a chance to end by luck.
+_GROWTH: Final = 1.15
+# Ends well below the resolution that is asked for, so that an estimate beside 1 is known to be within it.
+_MARGIN: Final = 0.8
+_CONFIDENCE: Final = 0.99
+
+
+class PairRun(Turns):
+    """The two points of a pair; see the module. ``priors`` are of the new side and the old one."""
+
+    def __init__(
+        self, new: Side, old: Side, sampling: Sampling, random: Random, priors: tuple[Prior, Prior] | None = None
+    ) -> None:
+        super().__init__([new.point, old.point])
+        self._sides = (new, old)
+        self._sampling = sampling
+        self._openings, self._orders = _orders(random), _orders(random)
+        mine, its = priors or (Prior(), Prior())
+        self.count = len(mine.values) + len(its.values)
+        self._block = max(mine.next_block, its.next_block)
+        # The statistic of each block of either side, and the round of each lap.
+        self._new, self._old, self._rounds = _pairs(mine, its)
+        self._medians = [
+            self._median_of(lap for lap, at in enumerate(self._rounds) if at == one) for one in set(self._rounds)
+        ]
+        self._round = 0
+        self._is_again = False
+        self._first_lap = len(self._rounds)
+        self._laps = self._samples = 0
+        self._is_round_done = False
+        self._next_decision = _MIN_ROUNDS
+        self._half_width = math.nan
+        self._opening_ns = self._again_ns = self._sampling_ns = 0
+        self._slower_ns = 0
+        # What an error is of.
+        self._at = new
+
+    def start(self) -> None:
+        began = time.monotonic_ns()
+        for side in self._sides:
+            side.release()
+        for side in self._in_order(self._openings):
+            side.start(self._block, again=self._is_again)
+        self._is_again = True
+        self._block += 2
+        taken = time.monotonic_ns() - began
+        self._opening_ns += taken
+        self._again_ns += taken if self._round else 0
+        self._round += 1
+        self._first_lap = len(self._rounds)
+        self._is_round_done = False
+
+    def take_turn(self) -> Decision:
+        if self._is_round_done:
+            self.start()
+        began = time.monotonic_ns()
+        samples = self._block_samples
+        blocks: dict[Side, Block] = {}
+        for side in self._in_order(self._orders):
+            blocks[side] = side.take_block(self._block, samples, most_ns=_BLOCK_NS)
+        for side, statistics in zip(self._sides, (self._new, self._old), strict=True):
+            self._add(blocks[side])
+            statistics.append(_median(blocks[side].values))
+        # A number of its own in this run, and none of an earlier one.
+        self._rounds.append(-self._round)
+        self._block += 1
+        self._laps += 1
+        self._samples += max(len(block.values) for block in blocks.values())
+        self._slower_ns += max(block.elapsed_ns for block in blocks.values())
+        self._sampling_ns += time.monotonic_ns() - began
+        for side in self._sides:
+            self._at = side
+            side.read_reference()
+        return self._decide()
+
+    def _in_order(self, orders: Iterator[bool]) -> Iterator[Side]:
+        new, old = self._sides
+        for side in (new, old) if next(orders) else (old, new):
+            self._at = side
+            yield side
+
+    # -- how much ------------------------------------------------------------------------------------
+
+    @property
+    def _block_samples(self) -> int:
+        """Samples of a block of either side: as many as take 20 ms on the slower one, and allow for ten rounds."""
+        sampling = self._sampling
+        wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))
+        if self._samples:
+            each = self._slower_ns / self._samples
+            wanted = min(wanted, max(1, int(_BLOCK_NS / max(each, 1.0))))
+        return min(wanted, max(1, sampling.max_samples - self.count // 2))
+
+    @property
+    def _round_laps(self) -> int:
+        """Laps of a round: those that the limits allow for, divided among the rounds that they allow for."""
+        limit_ns = 1e9 * self._sampling.time_limit
+        laps = self._sampling.max_samples * self._laps / self._samples
+        laps = min(laps, 2 * limit_ns * self._laps / max(self._sampling_ns, 1))
+        opening = self._again_ns / (self._round - 1) if self._round > 1 else self._opening_ns
+        rounds = min(max(laps / _LAPS, _LONG_ROUNDS), max(limit_ns / max(opening, 1), 2))
+        return max(1, round(laps / rounds))
+
+    @property
+    def progress(self) -> float:
+        limit_ns = max(2e9 * self._sampling.time_limit, 1.0)
+        return min(1.0, max(self.count / 2 / self._sampling.max_samples, self._sampling_ns / limit_ns))
+
+    # -- when it is done -----------------------------------------------------------------------------
+
+    def _decide(self) -> Decision:
+        sampling, limit_ns = self._sampling, 2e9 * self._sampling.time_limit
+        limit: StopReason | None = None
+        if self.count // 2 >= sampling.max_samples:
+            limit = StopReason.MAX_SAMPLES
+        elif self._sampling_ns >= limit_ns:
+            limit = StopReason.TIME_LIMIT
+        self._is_round_done = len(self._rounds) - self._first_lap >= self._round_laps
+        if limit is None and not self._is_round_done:
+            return Decision(None, self._half_width)
+        self._medians.append(self._median_of(range(self._first_lap, len(self._rounds))))
+        if limit is None and limit_ns - self._sampling_ns < self._sampling_ns / self._round / 2:
+            limit = StopReason.TIME_LIMIT  # not half of another round
+        if limit is None and not self._is_precise():
+            return Decision(None, self._half_width)
+        self._half_width = self._compared_half_width()
+        precise = self._half_width <= _MARGIN * sampling.resolution
+        if limit is None and not precise:
+            return Decision(None, self._half_width)
+        reason = StopReason.PRECISION_REACHED if limit is None else limit
+        return Decision(reason, self._half_width, noisy=not self._half_width <= sampling.resolution)
+
+    def _is_precise(self) -> bool:
+        """Whether it is worth asking for the interval: a short cut, as that one takes milliseconds."""
+        rounds = len(self._medians)
+        if rounds < self._next_decision or self.count // 2 < self._sampling.min_samples:
+            return False
+        reach = float(stats.sem(self._medians)) * float(stats.t.isf((1 - _CONFIDENCE) / 2, rounds - 1))
+        if not reach <= _MARGIN * self._sampling.resolution:
+            return False
+        self._next_decision = math.ceil(_GROWTH * rounds)
+        return True
+
+    def _compared_half_width(self) -> float:
+        return compare_pairs(self._old, self._new, self._rounds, confidence=_CONFIDENCE).half_width
+
+    def _median_of(self, laps: Iterable[int]) -> float:
+        """The median log ratio of some laps."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _median([float(np.log(np.float64(self._new[lap]) / self._old[lap])) for lap in laps])
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def explain(self, decision: Decision) -> str:
+        rounds = len(set(self._rounds))
+        half_width = decision.relative_error
+        told = f"the ratio is known to ±{half_width:.2%}" if math.isfinite(half_width) else "too few to tell"
+        text = f"{decision.reason}: {len(self._rounds)} pairs of blocks in {rounds} rounds, {told}"
+        if rounds < _MIN_ROUNDS and self._round > 1:
+            opening = self._again_ns / (self._round - 1) / 1e9
+            if opening > self._sampling.time_limit / _MIN_ROUNDS:
+                text += f"; opening takes {opening:.2g} s: time_limit = {_MIN_ROUNDS * opening:.2g} allows more rounds"
+        return f"{text}; {self.disturbances}" if self.disturbances else text
+
+    def explain_failure(self, error: Exception) -> str:
+        return f"the {'old' if self._at.point.is_against else 'new'} side failed: {error}"
+
+    def close(self) -> None:
+        self._is_again = False
+        for side in self._sides:
+            side.close()
+
+
+def _orders(random: Random) -> Iterator[bool]:
+    """Whether the new side comes first: a coin, then its opposite, and so on."""
+    while True:
+        first = random.random() < 0.5
+        yield first
+        yield not first
+
+
+def _pairs(new: Prior, old: Prior) -> tuple[list[float], list[float], list[int]]:
+    """The blocks of earlier runs that both sides have."""
+    blocks = [_by_block(one) for one in (new, old)]
+    rounds = dict(zip(new.blocks, new.rounds, strict=True))
+    both = [block for block in blocks[0] if block in blocks[1]]
+    mine, its = ([_median(one[block]) for block in both] for one in blocks)
+    return mine, its, [rounds[block] for block in both]
+
+
+def _by_block(prior: Prior) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for block, value in zip(prior.blocks, prior.values, strict=True):
+        found.setdefault(block, []).append(value)
+    return found
+
+
+def _median(values: object) -> float:
+    known = np.asarray(values, np.float64)
+    known = known[~np.isnan(known)]
+    return float(np.median(known)) if known.size else math.nan

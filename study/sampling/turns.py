@@ -1,0 +1,84 @@
+"""What takes turns in a run: one point, or the two points of a pair."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+
+from ...records import dataclass
+from ..definition.point import Point
+from ..results.records import SampleFlag
+from .side import Block
+from .stopping import Decision
+
+
+@dataclass
+class Prior:
+    """The samples of a point from earlier runs: headline, block, disturbance and round of each, and the first unused
+    block. The two points of a pair have the same numbers of blocks that were measured in turns.
+    """
+
+    values: Sequence[float] = ()
+    blocks: Sequence[int] = ()
+    disturbed: Sequence[int] = ()
+    next_block: int = 0
+    rounds: Sequence[int] = ()
+
+
+class Turns(abc.ABC):
+    """Points that are opened, sampled and ended together.
+
+    Calling sequence: ``start`` → ``take_turn`` until its decision is done → ``close``; ``start`` again after ``close``
+    goes on, as with a device that was lost.
+
+    Attributes:
+        points: the points.
+        count: their samples, those of earlier runs included.
+        preempted, throttled, starved: samples of this run that were disturbed.
+    """
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self.points = tuple(points)
+        self.count = self.preempted = self.throttled = self.starved = 0
+
+    @abc.abstractmethod
+    def start(self) -> None:
+        """Opens all points."""
+
+    @abc.abstractmethod
+    def take_turn(self) -> Decision:
+        """Takes a block of each point, and decides whether they are done."""
+
+    @property
+    @abc.abstractmethod
+    def progress(self) -> float:
+        """The estimated progress, from 0 to 1."""
+
+    @abc.abstractmethod
+    def explain(self, decision: Decision) -> str:
+        """Why they are done and how well they are known."""
+
+    def explain_failure(self, error: Exception) -> str:
+        """Why they failed."""
+        return str(error)
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Closes all points; idempotent."""
+
+    @property
+    def disturbances(self) -> str:
+        """What was seen, for people; empty for nothing."""
+        seen = (
+            (self.starved, "while threads waited for a core"),
+            (self.preempted, "with a thread preempted"),
+            (self.throttled, "while the reference like this load ran at another speed"),
+        )
+        return ", ".join(f"{count} samples {how}" for count, how in seen if count)
+
+    def _add(self, block: Block) -> None:
+        self.count += len(block.values)
+        for flag in block.flags:
+            self.preempted += bool(flag & SampleFlag.PREEMPTED)
+            self.throttled += bool(flag & SampleFlag.THROTTLED)
+            self.starved += bool(flag & SampleFlag.STARVED)
