@@ -3,11 +3,11 @@
 Calling sequence: one ``StopRule`` a point → ``update`` with all samples so far after each block, until a ``Decision``
 is done.
 
-**Error** (the default): the relative standard error of the median, by bootstrap, is small enough. With known blocks it
-is the larger of the error for independent samples and the error between blocks, so that drift of the machine keeps a
-point open. At least six blocks are required, as three or four often agree by chance, and ``bootstrap.BLOCKS`` if blocks
-differ visibly. A bootstrap costs more than a sample, so errors are computed only when the count has grown by a quarter,
-which also limits how often a lucky sequence can end a point too early.
+**Error** (the default): the relative standard error of the median (``bootstrap.relative_error``, as tables show it) is
+small enough. With known blocks it is the larger of the error for independent samples and the error between blocks, so
+that drift of the machine keeps a point open. At least six blocks are required, as three or four often agree by chance,
+and ``bootstrap.BLOCKS`` if blocks differ visibly. A bootstrap costs more than a sample, so errors are computed only
+when the count has grown by a quarter, which also limits how often a lucky sequence can end a point too early.
 
 **Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
 (``nvbench/detail/entropy_criterion.cxx``): a line is fitted to the entropy of the histogram of the first k samples, and
@@ -33,14 +33,9 @@ from scipy import stats
 from ...records import dataclass
 from ...status import InvalidArgumentError
 from ..definition.settings import Sampling
-from ..statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
-from ..statistics.samples import Samples, block_medians
+from ..statistics.bootstrap import BLOCKS, blocks_differ, relative_error
 
 _GROWTH = 1.25
-# The noise of a standard error from this many resamples is 5 %, less than that of the samples themselves.
-_RESAMPLES = 200
-# A bootstrap of more samples takes every second, third, …: 200 resamples of this many take about ten milliseconds.
-_MAX_BOOTSTRAP = 4096
 # Fewer blocks often agree by chance.
 _MIN_BLOCKS = 6
 # Level of the test of whether blocks differ: high, as a false positive only costs a few more samples.
@@ -127,21 +122,13 @@ class StopRule:
         """The relative standard error of the median, and whether there are enough blocks for it."""
         if not values.size:
             return math.nan, False
-        stride = -(-values.size // _MAX_BOOTSTRAP)
-        thinned, labels = values[::stride], None if labels is None else labels[::stride]
-        seed = self._sampling.seed
-        error = bootstrap(thinned, resamples=_RESAMPLES, seed=seed).relative_error * math.sqrt(
-            thinned.size / values.size
-        )
+        error = relative_error(values, blocks=labels, seed=self._sampling.seed)
         if labels is None:
             return error, True
-        # The error between blocks does not depend on the samples in them: no correction for thinning.
-        medians = block_medians(Samples(thinned, labels))
-        between = bootstrap(medians, resamples=_RESAMPLES, seed=seed).relative_error
-        wanted = BLOCKS if blocks_differ(thinned, labels, level=_DRIFT_LEVEL) else _MIN_BLOCKS
+        wanted = BLOCKS if blocks_differ(values, labels, level=_DRIFT_LEVEL) else _MIN_BLOCKS
         # Long blocks limit how many there can be.
         wanted = min(wanted, self._sampling.max_samples // self._sampling.block)
-        return float(np.fmax(error, between)), medians.size >= wanted
+        return error, np.unique(labels).size >= wanted
 
     def _settled(self, values: NDArray[np.float64]) -> bool:
         """Whether the second half of the samples leaves the entropy of their histogram unchanged."""

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...records import dataclass
 from ...status import InvalidArgumentError
-from .bootstrap import Interval, bootstrap
+from .bootstrap import Interval, bootstrap, relative_error
 from .samples import STATISTICS, fewest_samples, samples_of, tick_of
 
 QUANTILES: Final[Mapping[str, float]] = {name: level for name, level in STATISTICS.items() if level > 0.5}
@@ -95,7 +95,7 @@ class Summary:
         standard_deviation: of the samples (``ddof=1``); NaN for one sample.
         confidence: level of the intervals.
         median_interval, mean_interval: by bootstrap; NaN for one sample.
-        relative_error: relative standard error of the median, by bootstrap: a fraction; NaN for one sample.
+        relative_error: relative standard error of the median, see ``bootstrap.relative_error``; NaN for one sample.
         resampled: what the bootstrap drew: ``"samples"``, ``"blocks"``, or ``"few blocks"``; see ``bootstrap``.
         quantiles: those of ``QUANTILES`` that have ten samples beyond: 100 samples for p90, 10 000 for p99.9.
         outliers: how many are beyond Tukey's fences.
@@ -121,7 +121,12 @@ class Summary:
 
 
 def summarize(
-    values: ArrayLike, *, confidence: float = 0.95, blocks: ArrayLike | None = None, seed: int = 0
+    values: ArrayLike,
+    *,
+    confidence: float = 0.95,
+    blocks: ArrayLike | None = None,
+    runs: ArrayLike | None = None,
+    seed: int = 0,
 ) -> Summary:
     """Summarize the samples of a point.
 
@@ -129,6 +134,7 @@ def summarize(
         values: one-dimensional, such as nanoseconds; NaNs are excluded and counted.
         confidence: level of the intervals, between 0 and 1.
         blocks: the block of each sample, whose correlation widens intervals; ``None`` for independent samples.
+        runs: the run of each sample, if there are several: they are the blocks then, and known to differ.
         seed: of the bootstrap.
 
     Raises:
@@ -137,10 +143,13 @@ def summarize(
     """
     if not 0 < confidence < 1:
         raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.95; got {confidence!r}")
+    differ = None
+    if runs is not None and np.unique(np.asarray(runs)[~np.isnan(np.asarray(values, np.float64))]).size > 1:
+        blocks, differ = runs, True
     numbers, labels = samples_of(values, blocks, "what is summarized")
     count = numbers.size
-    of_median = bootstrap(numbers, "median", blocks=labels, seed=seed)
-    of_mean = bootstrap(numbers, "mean", blocks=labels, seed=seed)
+    of_median = bootstrap(numbers, "median", blocks=labels, differ=differ, seed=seed)
+    of_mean = bootstrap(numbers, "mean", blocks=labels, differ=differ, seed=seed)
     q1, q3 = (float(one) for one in np.quantile(numbers, [0.25, 0.75]))
     enough = {name: level for name, level in QUANTILES.items() if count >= fewest_samples(name)}
     return Summary(
@@ -157,7 +166,7 @@ def summarize(
         confidence=confidence,
         median_interval=of_median.interval(confidence),
         mean_interval=of_mean.interval(confidence),
-        relative_error=of_median.relative_error,
+        relative_error=relative_error(numbers, blocks=labels, differ=differ, seed=seed),
         resampled=of_median.resampled,
         quantiles={name: float(np.quantile(numbers, level)) for name, level in enough.items()},
         outliers=classify(numbers).counts,

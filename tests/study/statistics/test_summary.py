@@ -12,6 +12,8 @@ from scipy import stats
 from support.soak import rounds
 
 from pumice.status import InvalidArgumentError
+from pumice.study.definition.settings import Sampling
+from pumice.study.sampling.stopping import StopRule
 from pumice.study.statistics.bootstrap import BLOCKS, blocks_differ, bootstrap
 from pumice.study.statistics.samples import tick_of
 from pumice.study.statistics.summary import QUANTILES, summarize
@@ -107,10 +109,58 @@ def test_few_blocks_count_where_they_differ_and_only_there() -> None:
     assert summarize(alike, blocks=label).resampled == "samples"
     few = summarize(apart, blocks=label)
     assert few.resampled == "few blocks"
-    medians = np.log([np.median(apart[label == block]) for block in range(4)])
-    assert few.relative_error == pytest.approx(stats.sem(medians))
-    half = stats.t.ppf(0.975, 3) * stats.sem(medians)
-    assert few.median_interval == pytest.approx((few.median * np.exp(-half), few.median * np.exp(half)), rel=0.05)
+    medians = np.array([np.median(apart[label == block]) for block in range(4)])
+    # The true median is below all four or above all four with a probability of 1 / 8: the interval goes on there.
+    low, high = few.median_interval
+    assert apart.min() < low < medians.min() and medians.max() < high < apart.max()
+    assert few.mean_interval.low >= apart.min() and few.mean_interval.high <= apart.max()
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 10, 19])
+def test_an_interval_of_a_median_has_samples_on_both_sides(blocks: int) -> None:
+    # Three blocks, of which one is much slower, had [3.541, 6.596] of samples from 4.229.
+    rng = np.random.default_rng(47)
+    label = np.repeat(np.arange(blocks), 10)
+    for _ in range(20):
+        values = 5 * rng.lognormal(0, 0.3, blocks)[label] * rng.lognormal(0, 0.02, label.size)
+        drawn = summarize(values, blocks=label, confidence=0.99)
+        assert drawn.resampled == "few blocks"
+        assert values.min() <= drawn.median_interval.low <= drawn.median <= drawn.median_interval.high <= values.max()
+
+
+def test_the_interval_of_few_blocks_is_that_of_the_sign_test() -> None:
+    rng = np.random.default_rng(48)
+    label = np.repeat(np.arange(16), 10)
+    values = 1000 * rng.lognormal(0, 0.1, 16)[label] * rng.lognormal(0, 0.001, label.size)
+    medians = [np.median(values[label == block]) for block in range(16)]
+    # At the levels that order statistics have there is nothing between them to be drawn.
+    for below in (2, 3, 4):
+        level = 1 - 2 * stats.binom.cdf(below, 16, 0.5)
+        oracle = stats.quantile_test(medians, p=0.5).confidence_interval(level - 1e-9)
+        drawn = bootstrap(values, blocks=label, resamples=20_000).interval(level)
+        assert drawn == pytest.approx((oracle.low, oracle.high), rel=0.01)
+
+
+def test_runs_are_the_blocks_where_there_are_several() -> None:
+    rng = np.random.default_rng(49)
+    label = np.arange(600) // 10
+    values = 1000 * rng.lognormal(0, 0.01, 600)
+    one, several = (summarize(values, blocks=label, runs=runs) for runs in (np.zeros(600), label // 20))
+    assert one == summarize(values, blocks=label)
+    assert several.resampled == "few blocks" and several.median_interval != one.median_interval
+    medians = [np.median(values[label // 20 == run]) for run in range(3)]
+    assert several.relative_error >= stats.sem(medians) / np.median(medians)
+
+
+def test_the_error_is_the_one_by_which_points_end() -> None:
+    rng = np.random.default_rng(50)
+    for blocks in (3, 6, 12, 30):
+        label = np.repeat(np.arange(blocks), 10)
+        values = 1000 * rng.lognormal(0, 0.05, blocks)[label] * rng.lognormal(0, 0.01, label.size)
+        values[3] = np.nan
+        sampling = Sampling(max_samples=values.size, relative_error=0.0, seed=7)
+        decision = StopRule(sampling).update(values, blocks=label, elapsed=0.0)
+        assert decision.relative_error == summarize(values, blocks=label, seed=7).relative_error
 
 
 def test_blocks_of_unequal_length_are_resampled_whole() -> None:
