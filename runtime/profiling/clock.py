@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -58,6 +59,16 @@ class ClockRelation:
             return None
         first, last = self.readings[0], self.readings[-1]
         return (first.max_deviation_ns + last.max_deviation_ns) / float(last.host_ns - first.host_ns) * 1e6
+
+    @property
+    def drift_text(self) -> str:
+        """The drift with its uncertainty, to two digits of that: ``+0.12 ± 0.05 ppm``; empty where it is unknown."""
+        if self.drift_ppm is None or self.drift_uncertainty_ppm is None:
+            return ""
+        error = max(self.drift_uncertainty_ppm, 1e-6)
+        digits = max(0, 1 - math.floor(math.log10(error)))
+        drift = round(self.drift_ppm, digits) + 0.0  # not -0.0
+        return f"{drift:+.{digits}f} ± {error:.{digits}f} ppm"
 
     @property
     def residual_ns(self) -> float | None:

@@ -30,8 +30,8 @@ def profile_table(
     for clock in clocks:
         how = "calibrated" if clock.calibrated else "bracketed by submissions, not calibrated"
         text = f"clock of {clock.device}: {how}, within {_time(clock.deviation_ns)} of the host's"
-        if clock.drift_ppm is not None:
-            text += f", drift {clock.drift_ppm:+.3g} ppm ± {clock.drift_uncertainty_ppm:.2g}"
+        if clock.drift_text:
+            text += f", drift {clock.drift_text}"
         parts.append(text)
     parts += [f"note: {one}" for one in notes]
     return "\n".join(parts)

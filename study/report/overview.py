@@ -13,7 +13,7 @@ from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
 from ..results.records import DISTURBED, PointStatus, SampleFlag
-from .units import bound_text, number_text, percent_text, plain_text
+from .units import bound_text, percent_text, plain_text
 
 _SAID: Final[Mapping[PointStatus, str]] = {
     PointStatus.NOISY: "too noisy",
@@ -40,8 +40,7 @@ class ClockQuality:
         how = "calibrated by the driver" if clock.calibrated else "bracketed by submissions, not calibrated"
         parts = [how, f"{len(clock.readings)} readings", f"deviation ≤ {bound_text(clock.deviation_ns)}"]
         if clock.residual_ns is not None:
-            drift = number_text(clock.drift_ppm, 2)
-            parts += [f"drift {drift} ppm", f"residuals ≤ {bound_text(clock.residual_ns)}"]
+            parts += [f"drift {clock.drift_text}", f"residuals ≤ {bound_text(clock.residual_ns)}"]
         return ", ".join(parts)
 
 
@@ -97,9 +96,11 @@ def verdict(analysis: StudyAnalysis) -> str:
         said.append("of the samples " + ", ".join(seen) if seen else f"none of {total:,} samples disturbed")
     clocks = [one.relation for one in clock_qualities(analysis) if one.relation is not None]
     if clocks:
-        drifts = [abs(one.drift_ppm or 0) for one in clocks if one.residual_ns is not None]
+        drifting = [one for one in clocks if one.residual_ns is not None]
         clock = f"clock deviation ≤ {bound_text(max(one.deviation_ns for one in clocks))}"
-        said.append(clock + (f", drift {number_text(max(drifts), 2)} ppm" if drifts else ""))
+        if drifting:
+            clock += f", drift {max(drifting, key=lambda one: abs(one.drift_ppm or 0)).drift_text}"
+        said.append(clock)
     elif total:
         said.append("no device timestamps")
     return "; ".join(said)

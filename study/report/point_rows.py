@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from ...records import dataclass
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..statistics.samples import fewest_samples
+from ..statistics.summary import Summary
 from .chart import point_label, value_text
 from .units import TimeUnit, number_text, percent_text, time_unit
 
@@ -75,7 +77,7 @@ def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None 
         Column(f"mean, {u}"),
         Column(f"max, {u}"),
         Column(f"st. dev., {u}", "standard deviation"),
-        Column(f"p99, {u}", "given where there are samples enough"),
+        Column(f"p99, {u}", f"given from {fewest_samples('p99'):,} samples on"),
         Column("n", "samples in the statistics, of those measured"),
         Column("outliers", "mild + severe, by Tukey's fences"),
         Column(f"first call, {u}", "the headline of the very first call of the point"),
@@ -140,7 +142,7 @@ def _row(
             time(summary.mean),
             time(summary.maximum),
             time(summary.standard_deviation),
-            time(summary.quantiles.get("p99")),
+            _p99(summary, unit),
             Cell(f"{one.kept} / {one.total}", float(one.kept), one.samples_used),
             Cell(f"{mild} + {severe}", float(mild + severe)),
             time(one.first_call),
@@ -149,6 +151,20 @@ def _row(
         number = one.figures.get(figure)
         cells.append(Cell(_figure_text(number), number if number is not None and math.isfinite(number) else None))
     return tuple(cells)
+
+
+def _p99(summary: Summary, unit: TimeUnit) -> Cell:
+    value = summary.quantiles.get("p99")
+    if value is not None:
+        return Cell(unit.text(value), value)
+    return Cell(
+        few_text("p99"), hint=f"p99 takes {fewest_samples('p99'):,} samples, of which there are {summary.count}"
+    )
+
+
+def few_text(quantile: str) -> str:
+    """What stands for a quantile without enough samples: how many it takes."""
+    return f"n < {fewest_samples(quantile)}"
 
 
 def _figure_text(value: float | None) -> str:

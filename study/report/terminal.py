@@ -20,7 +20,7 @@ from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, ratio_text
 from .overview import clock_qualities, facts, problems, verdict, warnings
 from .palette import SEGMENT_COLOURS
-from .point_rows import point_table
+from .point_rows import few_text, point_table
 from .series import fitted_lines
 from .units import number_text, percent_text, time_text, time_unit
 
@@ -177,13 +177,15 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
         if summary is None:
             continue
         low, high = summary.median_interval
-        values = (summary.iqr, summary.minimum, summary.mean, summary.maximum, summary.quantiles.get("p99"))
+        values = (summary.iqr, summary.minimum, summary.mean, summary.maximum)
+        p99 = summary.quantiles.get("p99")
         share = percent_text(summary.median / whole, 3) if whole else "—"
         table.add_row(
             Text(f"{name} ◂" if name == one.point.measure else name, style="bold" if name == one.point.measure else ""),
             unit.text(summary.median),
             f"{unit.text(low)} … {unit.text(high)}",
             *(unit.text(value) for value in values),
+            few_text("p99") if p99 is None else unit.text(p99),
             share,
         )
     summary, base = one.summary(), one.baseline_median

@@ -57,7 +57,8 @@ def number_text(value: float | None, digits: int = 4) -> str:
 
 
 def bound_text(ns: float) -> str:
-    """A bound in nanoseconds, rounded to three digits."""
+    """A bound in nanoseconds, rounded to three digits; no less than a nanosecond, which host times are in."""
+    ns = max(ns, 1.0)
     unit = time_unit([ns])
     return f"{plain_text(float(f'{ns / unit.ns:.3g}'))} {unit.name}"
 

@@ -1,4 +1,9 @@
-"""Exports results as CSV, JSON, Markdown or Parquet."""
+"""Exports results as CSV, JSON, Markdown or Parquet.
+
+>>> export_results(results, "parquet", "points.parquet")    # pandas.read_parquet("points.parquet")
+>>> export_results(results, "records", "points.json")       # pandas.read_json("points.json")
+>>> export_results(results, "json", "results.json")         # pandas.json_normalize(json.load(file), "points")
+"""
 
 from __future__ import annotations
 
@@ -18,12 +23,12 @@ from .analysis import Keep
 from .results import Results
 from .tables import points_table, sample_batches, sample_schema
 
-EXPORTS: Final = ("csv", "json", "markdown", "parquet")
+EXPORTS: Final = ("csv", "json", "markdown", "parquet", "records")
 """The kinds of exports."""
 
 # The main columns; other formats have all.
 _MARKDOWN_STATISTICS: Final = (
-    *("status", "count", "median_ns", "median_low_ns", "median_high_ns", "q1_ns", "q3_ns", "minimum_ns", "mean_ns"),
+    *("status", "used", "median_ns", "median_low_ns", "median_high_ns", "q1_ns", "q3_ns", "minimum_ns", "mean_ns"),
     *("standard_deviation_ns", "relative_error", "p99_ns"),
 )
 
@@ -40,7 +45,8 @@ def export_results(
 
     Args:
         results: of a study.
-        kind: one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all.
+        kind: one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all. ``"json"`` is an object with
+            the study, runs, devices and a list of points; ``"records"`` is that list alone, of flat objects.
         path: of the file, which is replaced if it exists.
         raw: one row a sample, of all phases, instead of one a point.
         keep: which samples are in the statistics of points: ``"kept"`` for those of ``PointResult.keep``, or as in
@@ -64,6 +70,8 @@ def export_to(results: Results, kind: str, file: BinaryIO, *, raw: bool = False,
         schema, batches = table.schema, iter(table.to_batches())
     if kind == "json":
         _json(results, file, raw, batches)
+    elif kind == "records":
+        _records(file, batches)
     elif kind == "markdown":
         _markdown(file, raw, schema, batches)
     else:
@@ -93,6 +101,16 @@ def _json(results: Results, file: BinaryIO, raw: bool, batches: Iterator[pa.Reco
             file.write(separator + json.dumps(row, ensure_ascii=False, allow_nan=False).encode())
             separator = b",\n  "
     file.write(b"\n ]\n}\n")
+
+
+def _records(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
+    """A list of flat objects, as pandas and other programs read tables."""
+    separator = b"[\n "
+    for batch in batches:
+        for row in batch.to_pylist():
+            file.write(separator + json.dumps(row, ensure_ascii=False, allow_nan=False).encode())
+            separator = b",\n "
+    file.write(b"\n]\n" if separator.startswith(b",") else b"[]\n")
 
 
 def _markdown(file: BinaryIO, raw: bool, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:

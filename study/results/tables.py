@@ -24,6 +24,9 @@ from .rows import DURATIONS
 _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "driver")
 _INT64: Final = 1 << 63
 
+_SAMPLE_COLUMNS: Final = {"flags": "sample_flags"}
+"""Columns with other names than in the results' tables: no column has that of an attribute of pandas' data frames."""
+
 Value = str | int | float | bool | None
 
 
@@ -76,7 +79,7 @@ def _statistics(one: PointAnalysis) -> dict[str, Value]:
 
     values, summary = one.values(), one.summary()
     known = int(np.count_nonzero(~np.isnan(values)))
-    row: dict[str, Value] = {"count": known, "missing": values.size - known}
+    row: dict[str, Value] = {"used": known, "missing": values.size - known}
     row |= {name: None if summary is None else attrgetter(path)(summary) for name, path in _OF_SUMMARY.items()}
     row |= {f"{name}_ns": None if summary is None else summary.quantiles.get(name) for name in QUANTILES}
     counts = None if summary is None else summary.outliers
@@ -90,11 +93,13 @@ def _statistics(one: PointAnalysis) -> dict[str, Value]:
 
 
 def sample_schema(results: Results) -> pa.Schema:
-    """The columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples``."""
+    """The columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples`` (``flags`` as
+    ``sample_flags``).
+    """
     fields = [("point", pa.int64()), ("target", pa.string()), ("device", pa.string())]
     for axis, column in _axis_columns(results).items():
         fields.append((column, _common_type([result.point.axes.get(axis) for result in results.points])))
-    fields += [(name, _sample_type(name)) for name in SAMPLE_FIELDS]
+    fields += [(_SAMPLE_COLUMNS.get(name, name), _sample_type(name)) for name in SAMPLE_FIELDS]
     return pa.schema(fields, metadata=_metadata(results))
 
 
@@ -127,7 +132,7 @@ def _sample_type(name: str) -> pa.DataType:
 def _axis_columns(results: Results) -> dict[str, str]:
     """The column of each axis, in the order in which points have them."""
     axes = dict.fromkeys(axis for result in results.points for axis in result.point.axes)
-    taken = {*_POINT_COLUMNS, *SAMPLE_FIELDS, *_FIXED}
+    taken = {*_POINT_COLUMNS, *SAMPLE_FIELDS, *_SAMPLE_COLUMNS.values(), *_FIXED}
     return {axis: f"axis.{axis}" if axis in taken or axis.endswith("_ns") else axis for axis in axes}
 
 
@@ -149,7 +154,7 @@ _OF_SUMMARY: Final = {
 }
 _FIXED: Final = (
     *("measure", "baseline", "is_baseline", "against", "is_against", "status", "reason", "runs", "samples"),
-    *("preempted", "throttled", "clock_unsure", "starved", "dispatches", "overlapping", "count", "missing"),
+    *("preempted", "throttled", "clock_unsure", "starved", "dispatches", "overlapping", "used", "missing"),
     *("relative_error", "outliers", "severe_outliers", "confidence", "settings"),
 )
 

@@ -205,9 +205,12 @@ def show(name: str, as_json: bool) -> None:
 @study.command("export", short_help="Write results as CSV, JSON, Markdown or Parquet.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Comma-separated values.")
-@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="JSON.")
+@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="JSON: the study, its runs and points.")
 @click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="A table for people.")
 @click.option("--parquet", type=click.Path(path_type=Path), metavar="FILE", help="Parquet.")
+@click.option(
+    "--records", type=click.Path(path_type=Path), metavar="FILE", help="JSON: a list of rows, for pandas.read_json."
+)
 @click.option("--raw", is_flag=True, help="One row a sample instead of one a point.")
 @needs_study_extra()
 def export(folder: Path, raw: bool, **files: Path | None) -> None:
@@ -219,7 +222,9 @@ def export(folder: Path, raw: bool, **files: Path | None) -> None:
 
     wanted = [(kind, path) for kind, path in files.items() if path is not None]
     if not wanted:
-        raise usage_error("say what to write: --csv FILE, --json FILE, --markdown FILE or --parquet FILE; - is stdout")
+        raise usage_error(
+            "say what to write: --csv FILE, --json FILE, --markdown FILE, --parquet FILE or --records FILE; - is stdout"
+        )
     with Results.open(folder) as results:
         for kind, path in wanted:
             if str(path) != "-":

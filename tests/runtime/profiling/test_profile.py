@@ -389,6 +389,7 @@ def test_drift_is_the_slope_of_the_readings() -> None:
     )
     assert relation.drift_ppm == pytest.approx(0.1, rel=1e-3)
     assert relation.drift_uncertainty_ppm == pytest.approx(0.02)
+    assert relation.drift_text == "+0.100 ± 0.020 ppm"
     host = relation.host_ns(np.array([500_000_050], np.uint64), np.array([500_000_000]))
     assert host[0] == pytest.approx(500_000_000)
 

@@ -31,7 +31,7 @@ STUDY = {
     "name": "sizes",
     "sampling": {"confidence": 0.9, "seed": 3},
     "axes": {"batch": [1, 4], "wait": ["host", "poll"]},
-    "derived": {"bytes": "12 * batch", "count": "2 * batch"},
+    "derived": {"bytes": "12 * batch", "used": "2 * batch"},
     "targets": [{"name": "saxpy", "kind": "kernel", "source": "builtin:examples/saxpy"}],
 }
 BATCHES, WAITS = (1, 4), ("host", "poll")
@@ -84,7 +84,7 @@ def test_a_row_a_point_has_axes_statistics_and_figures(results: Results) -> None
     times[7] = np.nan
     summary = summarize(times, confidence=0.9, seed=3, blocks=np.repeat([0, 1], 100))
     row = rows[2]
-    assert (row["count"], row["missing"], row["samples"], row["preempted"], row["throttled"]) == (199, 1, 200, 3, 0)
+    assert (row["used"], row["missing"], row["samples"], row["preempted"], row["throttled"]) == (199, 1, 200, 3, 0)
     assert (row["median_ns"], row["q1_ns"], row["mean_ns"]) == (summary.median, summary.q1, summary.mean)
     assert (row["median_low_ns"], row["median_high_ns"]) == tuple(summary.median_interval)
     assert row["relative_error"] == summary.relative_error
@@ -92,18 +92,18 @@ def test_a_row_a_point_has_axes_statistics_and_figures(results: Results) -> None
     assert row["execute_median_ns"] == summary.median
     assert row["total_median_ns"] == np.median(2 * TIMES[2])
     assert (row["first_ns"], row["status"], row["device_name"]) == (1e6, "done", "llvmpipe, Größe")
-    assert row["figure.count"] == 8 and row["bytes"] == 48
+    assert row["figure.used"] == 8 and row["bytes"] == 48
     assert row["GB/s"] == pytest.approx(48 / summary.median)
     assert json.loads(row["settings"]) == {"batch": 4}
     empty = rows[4]
-    assert (empty["status"], empty["reason"], empty["count"]) == ("failed", "no such wait", 0)
+    assert (empty["status"], empty["reason"], empty["used"]) == ("failed", "no such wait", 0)
     assert empty["median_ns"] is None and empty["GB/s"] is None
 
 
 def test_statistics_are_of_undisturbed_samples_where_they_are_most(results: Results) -> None:
     assert points_table(results).equals(points_table(results, keep=SampleFlag(0)))
     row = points_table(results).to_pylist()[0]
-    assert (row["count"], row["samples"]) == (196, 200)
+    assert (row["used"], row["samples"]) == (196, 200)
     assert row["minimum_ns"] == np.delete(TIMES[0], [0, 1, 2, 7]).min()
 
 
@@ -152,11 +152,31 @@ def test_samples_come_back_from_parquet_csv_and_json(results: Results, tmp_path:
     assert json.loads((tmp_path / "samples.json").read_text(encoding="utf-8"))["samples"] == table.to_pylist()
 
 
+@pytest.mark.parametrize("raw", [False, True])
+def test_pandas_reads_every_export(results: Results, tmp_path: Path, raw: bool) -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas (of the dev extra) is not installed")
+    for kind in EXPORTS:
+        export_results(results, kind, tmp_path / kind, raw=raw)
+    expected = pandas.read_parquet(tmp_path / "parquet")
+    assert len(expected) == (4 * 201 if raw else 5)
+    # As an attribute each column is a column.
+    assert not [name for name in expected.columns if hasattr(pandas.DataFrame, name)]
+    document = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
+    nested = pandas.json_normalize(document, "samples" if raw else "points")
+    frames = [pandas.read_csv(tmp_path / "csv"), pandas.read_json(tmp_path / "records"), nested]
+    for frame in frames:
+        assert set(expected.columns) - set(frame.columns) <= {"settings"}
+        for name in ("total_ns", "phase") if raw else ("median_ns", "wait", "used", "GB/s"):
+            pandas.testing.assert_series_equal(frame[name], expected[name], check_dtype=False)
+    if not raw:
+        assert nested["settings.batch"].tolist() == expected["batch"].tolist()
+
+
 def test_markdown_has_a_line_a_point_with_what_people_look_at(results: Results, tmp_path: Path) -> None:
     export_results(results, "markdown", tmp_path / "points.md")
     header, rule, *lines = (tmp_path / "points.md").read_text(encoding="utf-8").splitlines()
     cells = [cell.strip() for cell in header.strip("|").split("|")]
-    assert cells[:6] == ["target", "device", "batch", "wait", "status", "count"]
+    assert cells[:6] == ["target", "device", "batch", "wait", "status", "used"]
     assert "median_ns" in cells and "GB/s" in cells and "settings" not in cells and "p99_ns" not in cells
     assert set(rule) <= set("|-:") and len(lines) == 5
     assert f"{np.median(np.delete(TIMES[0], [0, 1, 2, 7])):.6g}" in lines[0]
@@ -196,7 +216,7 @@ def _umask() -> int:
 
 
 def test_wrong_kinds_and_paths_are_refused(results: Results, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="exported as csv, json, markdown, parquet; got 'xlsx'"):
+    with pytest.raises(InvalidArgumentError, match="exported as csv, json, markdown, parquet, records; got 'xlsx'"):
         export_results(results, "xlsx", tmp_path / "x")
     with pytest.raises(NotFoundError, match="there is no folder"):
         export_results(results, "csv", tmp_path / "none" / "x.csv")
