@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from ..definition.point import Point
+from ..definition.point import Point, paired
 from ..sampling.turns import Prior
 from .worker import Chunk
 
@@ -31,12 +31,14 @@ class ChunkQueue:
     def add_points(
         self, device: str, points: Sequence[Point], priors: Mapping[int, Prior], *, slots: int, most: int
     ) -> None:
-        """Divides points of a device into ``slots`` chunks, or more, of at most ``most`` points each."""
-        shuffled = list(points)
+        """Divides points of a device into ``slots`` chunks, or more, of at most ``most`` points each; the two points of
+        a pair are in one.
+        """
+        shuffled = paired(points)
         self._random.shuffle(shuffled)
-        count = min(len(shuffled), max(slots, math.ceil(len(shuffled) / most)))
+        count = min(len(shuffled), max(slots, math.ceil(len(points) / most)))
         for place in range(count):
-            mine = tuple(shuffled[place::count])
+            mine = tuple(itertools.chain.from_iterable(shuffled[place::count]))
             own = {point.index: priors[point.index] for point in mine if point.index in priors}
             self._waiting.setdefault(device, deque()).append(Chunk(next(self._numbers), device, mine, own))
 
@@ -58,14 +60,14 @@ class ChunkQueue:
     def retry(self, chunk: Chunk) -> bool:
         """Makes a chunk the next of its device again; false if it has no attempts left.
 
-        After two lost workers it is divided into its points, so that a faulty point does not fail the others.
+        After two lost workers it is divided into its points and pairs, so that a faulty one does not fail the others.
         """
         if chunk.attempt >= MAX_ATTEMPTS:
             return False
         again = replace(chunk, attempt=chunk.attempt + 1)
         parts = [again]
         if again.attempt == MAX_ATTEMPTS and len(chunk.points) > 1:
-            parts = [replace(again, number=next(self._numbers), points=(point,)) for point in chunk.points]
+            parts = [replace(again, number=next(self._numbers), points=each) for each in paired(chunk.points)]
         self._waiting.setdefault(chunk.device, deque()).extendleft(reversed(parts))
         return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from ...records import dataclass
@@ -49,6 +49,17 @@ class Point:
 
     @property
     def label(self) -> str:
-        """For messages: ``saxpy n=1024 batch=4``."""
-        values = " ".join(f"{name}={value}" for name, value in self.axes.items())
-        return f"{self.target} {values}" if values else self.target
+        """For messages: ``saxpy n=1024 batch=4``, with ``(against)`` behind it for a point of the other side."""
+        values = (f"{name}={value}" for name, value in self.axes.items())
+        return " ".join([self.target, *values, *(["(against)"] if self.is_against else [])])
+
+
+def paired(points: Iterable[Point]) -> list[tuple[Point, ...]]:
+    """The points in their order, those of a pair together; a point whose other one is not among them is alone."""
+    by_index = {point.index: point for point in points}
+    seconds = {point.against for point in by_index.values()} & by_index.keys()
+    return [
+        (point, by_index[point.against]) if point.against in by_index else (point,)
+        for point in by_index.values()
+        if point.index not in seconds
+    ]

@@ -58,6 +58,8 @@ def point_label(point: Point, without: Iterable[str] = (), *, device: bool = Fal
     parts += [f"{name}={value_text(value)}" for name, value in point.axes.items() if name not in left_out]
     if device and "device" not in point.axes:
         parts.append(f"on {point.device}")
+    if point.is_against:
+        parts.append("(against)")
     return " ".join(parts) or point.target
 
 

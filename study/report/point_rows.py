@@ -103,7 +103,7 @@ def _row(
 ) -> tuple[Cell, ...]:
     point, summary = one.point, one.summary()
     # The axes of a baseline are its settings, which are not the table's columns.
-    name = point_label(point) if point.is_baseline else point.target
+    name = point_label(point, () if point.is_baseline else point.axes)
     cells = [Cell(name, hint=point.label), Cell(str(one.status), hint=one.result.reason)]
     if several:
         cells.append(Cell(point.device))

@@ -93,7 +93,7 @@ class MachineState(Closing):
         before, began = self._before, time.monotonic_ns()
         budget = max(_WAKES_SHARE * (began - before.now), _FIRST_WAKES_NS)
         wakes: list[int] = []
-        while len(wakes) < _WAKES and time.monotonic_ns() - began < budget:
+        while not wakes or (len(wakes) < _WAKES and time.monotonic_ns() - began < budget):
             wakes.append(self._waker.wake())
         self._delays.refresh()
         after = self._counters()

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
+from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..statistics.paired import compare_pairs
 from .side import Block, Side
@@ -41,22 +43,30 @@ _CONFIDENCE: Final = 0.99
 
 
 class PairRun(Turns):
-    """The two points of a pair; see the module. ``priors`` are of the new side and the old one."""
+    """The two points of a pair; see the module. ``prior`` is of the new side, ``old_prior`` of the old one."""
 
     def __init__(
-        self, new: Side, old: Side, sampling: Sampling, random: Random, priors: tuple[Prior, Prior] | None = None
+        self,
+        new: Side,
+        old: Side,
+        sampling: Sampling,
+        random: Random,
+        prior: Prior | None = None,
+        old_prior: Prior | None = None,
     ) -> None:
         super().__init__([new.point, old.point])
         self._sides = (new, old)
         self._sampling = sampling
         self._openings, self._orders = _orders(random), _orders(random)
-        mine, its = priors or (Prior(), Prior())
+        mine, its = prior or Prior(), old_prior or Prior()
         self.count = len(mine.values) + len(its.values)
         self._block = max(mine.next_block, its.next_block)
-        # The statistic of each block of either side, and the round of each lap.
+        # The blocks of either side, and the round of each lap.
         self._new, self._old, self._rounds = _pairs(mine, its)
+        self._ratios = [_log_ratio(*both) for both in zip(self._new, self._old, strict=True)]
         self._medians = [
-            self._median_of(lap for lap, at in enumerate(self._rounds) if at == one) for one in set(self._rounds)
+            _median([ratio for ratio, at in zip(self._ratios, self._rounds, strict=True) if at == one])
+            for one in set(self._rounds)
         ]
         self._round = 0
         self._is_again = False
@@ -66,7 +76,8 @@ class PairRun(Turns):
         self._next_decision = _MIN_ROUNDS
         self._half_width = math.nan
         self._opening_ns = self._again_ns = self._sampling_ns = 0
-        self._slower_ns = 0
+        # A sample of the slower side, over all laps.
+        self._slower_ns = 0.0
         # What an error is of.
         self._at = new
 
@@ -93,15 +104,16 @@ class PairRun(Turns):
         blocks: dict[Side, Block] = {}
         for side in self._in_order(self._orders):
             blocks[side] = side.take_block(self._block, samples, most_ns=_BLOCK_NS)
-        for side, statistics in zip(self._sides, (self._new, self._old), strict=True):
+        for side, kept in zip(self._sides, (self._new, self._old), strict=True):
             self._add(blocks[side])
-            statistics.append(_median(blocks[side].values))
+            kept.append(blocks[side].values)
+        self._ratios.append(_log_ratio(self._new[-1], self._old[-1]))
         # A number of its own in this run, and none of an earlier one.
         self._rounds.append(-self._round)
         self._block += 1
         self._laps += 1
         self._samples += max(len(block.values) for block in blocks.values())
-        self._slower_ns += max(block.elapsed_ns for block in blocks.values())
+        self._slower_ns += max(block.elapsed_ns / len(block.values) for block in blocks.values())
         self._sampling_ns += time.monotonic_ns() - began
         for side in self._sides:
             self._at = side
@@ -121,8 +133,8 @@ class PairRun(Turns):
         """Samples of a block of either side: as many as take 20 ms on the slower one, and allow for ten rounds."""
         sampling = self._sampling
         wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))
-        if self._samples:
-            each = self._slower_ns / self._samples
+        if self._laps:
+            each = self._slower_ns / self._laps
             wanted = min(wanted, max(1, int(_BLOCK_NS / max(each, 1.0))))
         return min(wanted, max(1, sampling.max_samples - self.count // 2))
 
@@ -153,7 +165,7 @@ class PairRun(Turns):
         self._is_round_done = len(self._rounds) - self._first_lap >= self._round_laps
         if limit is None and not self._is_round_done:
             return Decision(None, self._half_width)
-        self._medians.append(self._median_of(range(self._first_lap, len(self._rounds))))
+        self._medians.append(_median(self._ratios[self._first_lap :]))
         if limit is None and limit_ns - self._sampling_ns < self._sampling_ns / self._round / 2:
             limit = StopReason.TIME_LIMIT  # not half of another round
         if limit is None and not self._is_precise():
@@ -170,19 +182,16 @@ class PairRun(Turns):
         rounds = len(self._medians)
         if rounds < self._next_decision or self.count // 2 < self._sampling.min_samples:
             return False
-        reach = float(stats.sem(self._medians)) * float(stats.t.isf((1 - _CONFIDENCE) / 2, rounds - 1))
+        error = float(np.std(self._medians, ddof=1)) / math.sqrt(rounds)
+        reach = error * float(special.stdtrit(rounds - 1, (1 + _CONFIDENCE) / 2))
         if not reach <= _MARGIN * self._sampling.resolution:
             return False
         self._next_decision = math.ceil(_GROWTH * rounds)
         return True
 
     def _compared_half_width(self) -> float:
-        return compare_pairs(self._old, self._new, self._rounds, confidence=_CONFIDENCE).half_width
-
-    def _median_of(self, laps: Iterable[int]) -> float:
-        """The median log ratio of some laps."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return _median([float(np.log(np.float64(self._new[lap]) / self._old[lap])) for lap in laps])
+        old, new = (_padded(blocks) for blocks in (self._old, self._new))
+        return compare_pairs(old, new, self._rounds, confidence=_CONFIDENCE).half_width
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -197,8 +206,9 @@ class PairRun(Turns):
                 text += f"; opening takes {opening:.2g} s: time_limit = {_MIN_ROUNDS * opening:.2g} allows more rounds"
         return f"{text}; {self.disturbances}" if self.disturbances else text
 
-    def explain_failure(self, error: Exception) -> str:
-        return f"the {'old' if self._at.point.is_against else 'new'} side failed: {error}"
+    @property
+    def at(self) -> Point:
+        return self._at.point
 
     def close(self) -> None:
         self._is_again = False
@@ -214,13 +224,12 @@ def _orders(random: Random) -> Iterator[bool]:
         yield not first
 
 
-def _pairs(new: Prior, old: Prior) -> tuple[list[float], list[float], list[int]]:
-    """The blocks of earlier runs that both sides have."""
-    blocks = [_by_block(one) for one in (new, old)]
+def _pairs(new: Prior, old: Prior) -> tuple[list[Sequence[float]], list[Sequence[float]], list[int]]:
+    """The blocks of earlier runs that both sides have, and their rounds."""
+    mine, its = _by_block(new), _by_block(old)
     rounds = dict(zip(new.blocks, new.rounds, strict=True))
-    both = [block for block in blocks[0] if block in blocks[1]]
-    mine, its = ([_median(one[block]) for block in both] for one in blocks)
-    return mine, its, [rounds[block] for block in both]
+    both = [block for block in mine if block in its]
+    return [mine[block] for block in both], [its[block] for block in both], [rounds[block] for block in both]
 
 
 def _by_block(prior: Prior) -> dict[int, list[float]]:
@@ -230,7 +239,24 @@ def _by_block(prior: Prior) -> dict[int, list[float]]:
     return found
 
 
-def _median(values: object) -> float:
+def _padded(blocks: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Blocks by samples, NaN where a block has fewer."""
+    padded = np.full((len(blocks), max(map(len, blocks))), math.nan)
+    for row, block in zip(padded, blocks, strict=True):
+        row[: len(block)] = block
+    return padded
+
+
+def _log_ratio(new: Sequence[float], old: Sequence[float]) -> float:
+    """The median log ratio of samples of equal rank; of medians if there are not as many of both."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if len(new) == len(old):
+            return _median(np.log(np.sort(new) / np.sort(old)))
+        return _median(np.log(np.divide([_median(new)], [_median(old)])))
+
+
+def _median(values: ArrayLike) -> float:
+    """NaN for no numbers."""
     known = np.asarray(values, np.float64)
     known = known[~np.isnan(known)]
     return float(np.median(known)) if known.size else math.nan

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ..definition.expansion import expand
-from ..definition.point import Point
+from ..definition.point import Point, paired
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
 from ..results.point_result import PointResult
@@ -145,11 +145,12 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
 
 def pending_points(points: Sequence[Point], statuses: Sequence[PointStatus]) -> list[Point]:
     """The points that have not ended, and the other points of their pairs."""
-    pending = {point.index for point, status in zip(points, statuses, strict=True) if not status.is_final}
-    pairs = [{point.index, point.against} for point in points if point.against is not None]
-    for pair in pairs:
-        if pair & pending:
-            pending |= pair
+    pending = {
+        point.index
+        for each in paired(points)
+        if not all(statuses[one.index].is_final for one in each)
+        for point in each
+    }
     return [point for point in points if point.index in pending]
 
 

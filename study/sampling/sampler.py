@@ -13,13 +13,13 @@ from __future__ import annotations
 import contextlib
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, field
 from typing import Any, Protocol, cast
 
 from ...records import dataclass
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError
-from ..definition.point import Point
+from ..definition.point import Point, paired
 from ..definition.settings import Sampling
 from ..results.records import PointStatus, status_of
 from ..results.sink import Sink
@@ -28,7 +28,7 @@ from .pair_run import PairRun
 from .side import Side
 from .single_run import SingleRun
 from .stopping import Decision
-from .turns import Prior, Turns
+from .turns import Prior, Turns, failure_of
 from .watch import Watch
 
 
@@ -96,7 +96,7 @@ class Sampler:
         device cannot be opened or is lost repeatedly without progress.
         """
         began = time.monotonic_ns()
-        waiting = self._turns({point.index: point for point in points}, priors or {})
+        waiting = [self._turns(each, priors or {}) for each in paired(points)]
         result = SampleRun()
         self._random.shuffle(waiting)
         try:
@@ -106,21 +106,12 @@ class Sampler:
             result.elapsed_ns = time.monotonic_ns() - began
         return result
 
-    def _turns(self, points: Mapping[int, Point], priors: Mapping[int, Prior]) -> list[Turns]:
-        """Pairs, and points that have no other side or come without it."""
-        found: list[Turns] = []
-        paired = {point.against for point in points.values() if point.against in points}
-        for index, point in points.items():
-            if index in paired:
-                continue
-            side, prior = self._open_side(point, self._sink), priors.get(index, Prior())
-            other = None if point.against is None else points.get(point.against)
-            if other is None:
-                found.append(SingleRun(side, self._sampling, prior))
-            else:
-                against, both = self._open_side(other, self._sink), (prior, priors.get(other.index, Prior()))
-                found.append(PairRun(side, against, self._sampling, self._random, both))
-        return found
+    def _turns(self, points: Sequence[Point], priors: Mapping[int, Prior]) -> Turns:
+        new, *old = ((self._open_side(point, self._sink), priors.get(point.index, Prior())) for point in points)
+        if not old:
+            return SingleRun(new[0], self._sampling, new[1])
+        ((other, its),) = old
+        return PairRun(new[0], other, self._sampling, self._random, new[1], its)
 
     def _run_on_device(self, waiting: list[Turns], result: SampleRun) -> None:
         """Samples until no point is left or the device is lost; then its open points wait for a new device."""
@@ -208,7 +199,7 @@ class Sampler:
         run.close()
         if self._watched.failure is not None:
             raise error
-        reason, status = run.explain_failure(error), status_of(error)
+        reason, status = failure_of(run.at, len(run.points), error), status_of(error)
         for point in run.points:
             self._sink.set_status(point.index, status, reason)
             (result.skipped if status is PointStatus.SKIPPED else result.failed)[point.index] = reason

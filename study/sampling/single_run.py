@@ -7,6 +7,7 @@ from array import array
 
 import numpy as np
 
+from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.records import DISTURBED, kept
 from .point_run import MAX_BLOCK_NS
@@ -63,6 +64,10 @@ class SingleRun(Turns):
         told = f"{error:.2%}" if math.isfinite(error) else "that cannot be told"
         text = f"{decision.reason}: {self.count} samples, relative standard error of the median {told}"
         return f"{text}; {self.disturbances}" if self.disturbances else text
+
+    @property
+    def at(self) -> Point:
+        return self.side.point
 
     def close(self) -> None:
         self.side.close()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...closing import Closing
 from ...status import PumiceError
-from ..definition.point import Point
+from ..definition.point import Point, paired
 from ..definition.study import Study
 from ..results.records import PointStatus, status_of
 from ..results.rows import Value
@@ -21,6 +21,7 @@ from ..results.sink import Sink, SinkLog
 from ..results.store import Store
 from ..workloads.study_files import StudyFiles, unpack_files
 from .sampler import Progress, SampleRun
+from .turns import failure_of
 
 
 class TakenFiles(Closing):
@@ -88,18 +89,24 @@ def take_points(
         FailedPreconditionError: the results have samples of another content of a file.
     """
     taken, run = [], SampleRun()
-    for point in points:
-        version = minor(point)  # an error of the device is not the point's
+    for each in paired(points):
+        version = minor(each[0])  # an error of the device is not the point's
+        at = each[0]
         try:
-            taken.append(files.take(point, version))
+            found = []
+            for at in each:
+                found.append(files.take(at, version))
         except PumiceError as error:
-            status, text = status_of(error), str(error)
-            (run.skipped if status is PointStatus.SKIPPED else run.failed)[point.index] = text
-            store.set_status(point.index, status, text)
-            if progress is not None:
-                progress.finished(point, status, text)
+            status, text = status_of(error), failure_of(at, len(each), error)
+            for point in each:
+                (run.skipped if status is PointStatus.SKIPPED else run.failed)[point.index] = text
+                store.set_status(point.index, status, text)
+                if progress is not None:
+                    progress.finished(point, status, text)
             continue
-        store.check_files(files.used_by(point.index))
+        taken += found
+        for point in each:
+            store.check_files(files.used_by(point.index))
     return taken, run
 
 

@@ -11,6 +11,9 @@ from ..results.records import SampleFlag
 from .side import Block
 from .stopping import Decision
 
+# As numbers: operations on flags take a microsecond each.
+_PREEMPTED, _THROTTLED, _STARVED = map(int, (SampleFlag.PREEMPTED, SampleFlag.THROTTLED, SampleFlag.STARVED))
+
 
 @dataclass
 class Prior:
@@ -23,6 +26,11 @@ class Prior:
     disturbed: Sequence[int] = ()
     next_block: int = 0
     rounds: Sequence[int] = ()
+
+
+def failure_of(point: Point, count: int, error: Exception) -> str:
+    """Why ``count`` points that are measured together failed: ``error`` was of ``point``."""
+    return str(error) if count == 1 else f"the {'old' if point.is_against else 'new'} side failed: {error}"
 
 
 class Turns(abc.ABC):
@@ -58,9 +66,10 @@ class Turns(abc.ABC):
     def explain(self, decision: Decision) -> str:
         """Why they are done and how well they are known."""
 
-    def explain_failure(self, error: Exception) -> str:
-        """Why they failed."""
-        return str(error)
+    @property
+    @abc.abstractmethod
+    def at(self) -> Point:
+        """The point that is at work, or was last: an error is of it."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -78,7 +87,7 @@ class Turns(abc.ABC):
 
     def _add(self, block: Block) -> None:
         self.count += len(block.values)
-        for flag in block.flags:
-            self.preempted += bool(flag & SampleFlag.PREEMPTED)
-            self.throttled += bool(flag & SampleFlag.THROTTLED)
-            self.starved += bool(flag & SampleFlag.STARVED)
+        for flag in filter(None, block.flags):
+            self.preempted += bool(flag & _PREEMPTED)
+            self.throttled += bool(flag & _THROTTLED)
+            self.starved += bool(flag & _STARVED)
