@@ -158,23 +158,28 @@ def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> Re
         sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
         loads = [set().union(*runs) for runs in sides]
         common = sorted(loads[0] & loads[1])
-        units = [_units(runs, common) for runs in sides]
+        middles = {load: _middle(load, sides) for load in common}
+        units = [_units(runs, middles) for runs in sides]
         if min(len(each) for each in units) >= _MIN_UNITS:
             return _ratio(units[0], units[1], confidence, own=own)
     return None
 
 
-def _units(runs: Sequence[Mapping[str, _Array]], loads: Sequence[str]) -> list[float]:
+def _middle(load: str, sides: Sequence[Sequence[Mapping[str, _Array]]]) -> float:
+    """What the logarithms of a load's times are relative to: halfway between the sides' medians."""
+    times = [np.concatenate([run[load] for run in runs if load in run]) for runs in sides]
+    return float(np.mean([np.median(np.log(each)) for each in times]))
+
+
+def _units(runs: Sequence[Mapping[str, _Array]], middles: Mapping[str, float]) -> list[float]:
     """Logarithms of the times of one side, a figure for each unit: a run, or successive readings in a run."""
     found = []
     for run in runs:
-        present = [np.log(run[load]) for load in loads if load in run]
-        if len(present) < len(loads) or not loads:
-            continue
-        # Loads take turns: the readings of each, in step.
-        length = min(each.size for each in present)
-        if length:
-            found.append(np.mean([each[:length] for each in present], axis=0))
+        levels = [np.log(run[load]) - middle for load, middle in middles.items() if load in run]
+        if levels:
+            # Loads take turns: the readings of all in the order of time, nearly.
+            order = np.argsort(np.concatenate([np.linspace(0, 1, each.size) for each in levels]), kind="stable")
+            found.append(np.concatenate(levels)[order])
     if len(found) >= _RUNS:
         return [float(np.median(levels)) for levels in found]
     return [

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..definition.sample import Sample
 from ..results.records import SampleFlag
@@ -29,48 +28,66 @@ _UNEXPLAINED: Final = 0.1
 # Of the unexplained time of a block, what threads have waited at least.
 _WAITED: Final = 0.5
 _MIN_BLOCKS: Final = 3
+_GROWTH: Final = 1.25
+
+
+class _Usual:
+    """The median of figures so far, computed again when there are a quarter more: it costs more than a sample."""
+
+    def __init__(self) -> None:
+        self._values = array("d")
+        self._next = 0
+        self.median = 0.0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, values: Iterable[float]) -> None:
+        self._values.extend(values)
+        if len(self._values) >= self._next and self._values:
+            self._next = math.ceil(_GROWTH * len(self._values))
+            self.median = float(np.median(self._values))
 
 
 class Disturbances:
     """Flags the samples of one point, block after block."""
 
     def __init__(self) -> None:
-        self._totals, self._cpu, self._preemptions = array("d"), array("d"), array("q")
-        self._waits = array("d")
+        self._total, self._cpu, self._waited, self._preemptions = _Usual(), _Usual(), _Usual(), _Usual()
 
     def flags(self, samples: Sequence[Sample], waited_ns: float | None, *, throttled: bool) -> list[SampleFlag]:
         """The flags of a block's samples; ``waited_ns``: how long threads waited for a core during the block, ``None``
         if that is not known.
         """
         starved = self._starved(samples, waited_ns)
-        self._preemptions.extend(sample.preemptions for sample in samples)
-        usual = float(np.median(self._preemptions)) if samples else 0.0
+        self._preemptions.add(sample.preemptions for sample in samples)
+        preemptions_tell = self._preemptions.median < 1
         flags = []
-        for sample, is_starved in zip(samples, starved, strict=True):
+        for place, sample in enumerate(samples):
             flag = SampleFlag.THROTTLED if throttled else SampleFlag(0)
-            if is_starved:
+            if place in starved:
                 flag |= SampleFlag.STARVED
-            if sample.preemptions > 0 and usual < 1:
+            if sample.preemptions > 0 and preemptions_tell:
                 flag |= SampleFlag.PREEMPTED
             if sample.deviation > _UNSURE * sample.total or sample.wake < -max(sample.deviation, 0.0) - 1000:
                 flag |= SampleFlag.CLOCK_UNSURE
             flags.append(flag)
         return flags
 
-    def _starved(self, samples: Sequence[Sample], waited_ns: float | None) -> NDArray[np.bool_]:
-        none = np.zeros(len(samples), dtype=np.bool_)
-        if waited_ns is None or any(math.isnan(sample.cpu) for sample in samples):
-            return none
-        totals = np.array([sample.total for sample in samples])
-        cpu = np.array([sample.cpu for sample in samples])
-        if len(self._waits) >= _MIN_BLOCKS:
-            usual = float(np.median(self._totals))
-            unexplained = totals - usual - np.maximum(0.0, cpu - float(np.median(self._cpu)))
-            found = unexplained > _UNEXPLAINED * usual
-            excess = waited_ns - len(samples) * float(np.median(self._waits))
-            if excess >= _WAITED * float(np.sum(unexplained[found])):
-                none = found
-        self._totals.extend(totals)
-        self._cpu.extend(cpu)
-        self._waits.append(waited_ns / len(samples))
-        return none
+    def _starved(self, samples: Sequence[Sample], waited_ns: float | None) -> Collection[int]:
+        """The places of the samples that starved."""
+        if waited_ns is None or not samples or any(math.isnan(sample.cpu) for sample in samples):
+            return ()
+        found: dict[int, float] = {}
+        if len(self._waited) >= _MIN_BLOCKS:
+            usual, cpu = self._total.median, self._cpu.median
+            for place, sample in enumerate(samples):
+                unexplained = sample.total - usual - max(0.0, sample.cpu - cpu)
+                if unexplained > _UNEXPLAINED * usual:
+                    found[place] = unexplained
+            if waited_ns - len(samples) * self._waited.median < _WAITED * sum(found.values()):
+                found = {}
+        self._total.add(sample.total for sample in samples)
+        self._cpu.add(sample.cpu for sample in samples)
+        self._waited.add((waited_ns / len(samples),))
+        return found
