@@ -120,7 +120,7 @@ class Sampler:
         active: list[tuple[Turns, int]] = []  # with the number of their turns
         try:
             while active or waiting:
-                while waiting and sum(len(run.points) for run, _ in active) < self._sampling.interleave:
+                while waiting and self._has_place(waiting[-1], active):
                     run = waiting.pop()
                     if self._start(run, result):
                         active.append((run, 0))
@@ -145,6 +145,11 @@ class Sampler:
             for run, _ in active:
                 run.close()
             watch.close()
+
+    def _has_place(self, run: Turns, active: Sequence[tuple[Turns, int]]) -> bool:
+        """Whether points may be opened beside those that are open; a pair may where nothing is."""
+        wanted = sum(len(other.points) for other, _ in active) + len(run.points)
+        return not active or wanted <= self._sampling.interleave
 
     def _start(self, run: Turns, result: SampleRun) -> bool:
         """Opens points; whether that succeeded."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -275,6 +275,24 @@ def test_chunks_share_points_out_at_random() -> None:
     few = ChunkQueue(7)
     few.add_points("d", points[:5], {}, slots=3, most=16)
     assert [len(chunk.points) for chunk in few.drain("d")] == [2, 2, 1]
+
+
+def test_the_points_of_a_pair_are_in_one_chunk() -> None:
+    """Also when it is divided, after two lost workers."""
+    news = [Point(index, "mul", "gpu", {"n": index}, against=index + 10) for index in range(10)]
+    pairs = [*news, *(Point(index + 10, "mul", "gpu", {"n": index}, is_against=True) for index in range(10))]
+    for slots, most in ((1, 16), (3, 4), (50, 1)):
+        chunks = ChunkQueue(seed=1)
+        chunks.add_points("gpu", [*pairs, Point(20, "mul", "gpu")], {}, slots=slots, most=most)
+        found = list(chunks.drain("gpu"))
+        for chunk in found:
+            chunks.retry(replace(chunk, attempt=MAX_ATTEMPTS - 1))
+        for each in (found, list(chunks.drain("gpu"))):
+            assert sorted(point.index for chunk in each for point in chunk.points) == list(range(21))
+            for chunk in each:
+                indices = {point.index for point in chunk.points}
+                assert all(point.against in {None, *indices} for point in chunk.points)
+                assert all(point.index - 10 in indices for point in chunk.points if point.is_against)
 
 
 def test_devices_are_found_as_each_worker_s_driver_would() -> None:
