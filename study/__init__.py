@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .results.point_result import PointResult
     from .results.records import PointStatus, SampleFlag
     from .results.results import Results
-    from .results.results_comparison import PointComparison, ResultsComparison, compare_results
+    from .results.results_comparison import PointComparison, ResultsComparison, compare_results, compare_sides
     from .sampling.runner import run_study
     from .sampling.sampler import Progress, SampleRun
     from .statistics.comparison import Comparison, Verdict, compare
@@ -68,6 +68,7 @@ __all__ = [
     "Verdict",
     "compare",
     "compare_results",
+    "compare_sides",
     "derive",
     "expand",
     "export_results",
@@ -97,7 +98,7 @@ __getattr__, __dir__ = lazy_exports(
         ".results.point_result": ("PointResult",),
         ".results.records": ("PointStatus", "SampleFlag"),
         ".results.results": ("Results",),
-        ".results.results_comparison": ("PointComparison", "ResultsComparison", "compare_results"),
+        ".results.results_comparison": ("PointComparison", "ResultsComparison", "compare_results", "compare_sides"),
         ".sampling.runner": ("run_study",),
         ".sampling.sampler": ("Progress", "SampleRun"),
         ".statistics.comparison": ("Comparison", "Verdict", "compare"),

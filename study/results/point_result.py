@@ -104,6 +104,10 @@ class PointResult:
         _, numbers = np.unique(np.stack([runs, blocks]), axis=1, return_inverse=True)
         return np.asarray(numbers, dtype=np.int64).reshape(-1)
 
+    def rounds_of(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
+        """The round of each sample, in all runs: how often the point was opened afresh before, from 1."""
+        return np.cumsum(self._column("phase") == "first")[self.mask(phase, keep=keep)].astype(np.int64)
+
     @property
     def blocks(self) -> Integers:
         """The block of each measured sample: ``blocks_of()``."""

@@ -1,22 +1,47 @@
-"""Compares two results point by point: of two runs, devices or versions."""
+"""Compares results point by point: the two sides of one study, or two results.
+
+Points that were measured in turns are compared by their pairs of blocks, points of separate runs by runs, if what the
+runs recorded of the machine lets them be compared (``comparability``).
+
+Disturbed samples are left out on both sides or on neither: on both as long as at least half of either side's remain. A
+reference kernel that ran at another speed is no reason between pairs, whose blocks share the machine's speed.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ...records import dataclass
-from ...status import FailedPreconditionError, InvalidArgumentError
-from ..statistics.comparison import Comparison, compare
+from ...status import FailedPreconditionError, InvalidArgumentError, shown
+from ..statistics.bootstrap import Interval
+from ..statistics.comparison import Comparison, Verdict, check_limits
+from ..statistics.paired import ROUNDS, compare_pairs
+from ..statistics.runs import RunSamples, compare_runs
+from ..statistics.samples import STATISTICS
+from .comparability import Recorded, notes, recorded, reference_ratio, why_not_comparable
+from .paired_blocks import PairedBlocks, pairs_in_turns
 from .point_result import PointResult
+from .records import DISTURBED, PointStatus, SampleFlag, kept
 from .results import Results
+from .rows import DURATIONS
+
+_STATES: Final = 3.0
+"""How far states of the machine leave a ratio open, in ratios of the reference kernels: a reference sees of a state
+what its own load does, and a point may see up to about three times as much."""
+
+_MAX_DIFFERENCES: Final = 5
+_MAX_TEXT: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class PointComparison:
-    """One point of both results.
+    """One point of both sides.
 
     Attributes:
         key: identifies the point in both.
@@ -34,13 +59,15 @@ class PointComparison:
 
 @dataclass(frozen=True, slots=True)
 class ResultsComparison:
-    """Two compared results.
+    """Two compared sides.
 
     Attributes:
         points: those that both have, in the order of the first.
         only_a, only_b: labels of points that the other one lacks.
         by_device: whether points are compared only on the same device.
         notes: other differences: device, driver, versions, settings.
+        measure: the segment that was compared, ``"total"``, or ``"headline"`` for what each point measures.
+        statistic: the one of ``samples.STATISTICS`` that was compared.
     """
 
     points: Sequence[PointComparison]
@@ -48,6 +75,17 @@ class ResultsComparison:
     only_b: Sequence[str]
     by_device: bool
     notes: Sequence[str]
+    measure: str = "headline"
+    statistic: str = "median"
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What is compared, and the limits of verdicts."""
+
+    segment: str
+    statistic: str
+    limits: Mapping[str, Any]
 
 
 def compare_results(
@@ -59,68 +97,205 @@ def compare_results(
     resolution: float = 0.025,
     threshold: float = 0.01,
 ) -> ResultsComparison:
-    """Compares the points that both results have.
+    """Compares the points that both results have. Of results with two sides the new one counts; results compared with
+    themselves are compared by ``compare_sides``.
 
     Args:
         a, b: the first is what the second is compared with.
-        measure: a segment, ``"total"``, or ``"headline"`` for what each point measures.
+        measure: a segment, ``"total"``, or ``"headline"`` for what each point measures; one of
+            ``samples.STATISTICS`` instead of its median, such as ``"p99"``; or both, such as ``"wake:p99"``.
         confidence, resolution, threshold: see ``comparison.compare``.
 
     Raises:
         FailedPreconditionError: they have no point in common.
         InvalidArgumentError: a parameter out of range, or points that measure different things.
     """
+    limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
+    if a.path == b.path and any(one.against for one in b.points):
+        return compare_sides(b, measure=measure, **limits)
+    wanted = _wanted(measure, limits)
     by_device = any(len({point.point.device for point in each.points}) > 1 for each in (a, b))
     first, second = _keyed(a, by_device), _keyed(b, by_device)
     common = [key for key in first if key in second]
     if not common:
-        shown = ", ".join(point.point.label for point in a.points[:3]) or "none"
-        other = ", ".join(point.point.label for point in b.points[:3]) or "none"
+        shown_a = ", ".join(point.point.label for point in a.points[:3]) or "none"
+        shown_b = ", ".join(point.point.label for point in b.points[:3]) or "none"
         raise FailedPreconditionError(
-            f"the results have no point in common: the first has {shown}, …, the second {other}, …"
+            f"the results have no point in common: the first has {shown_a}, …, the second {shown_b}, …"
         )
-    limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
     points = []
     for key in common:
         one, two = first[key], second[key]
-        if measure == "headline" and one.point.measure != two.point.measure:
-            raise InvalidArgumentError(
-                f"{one.point.label} measures {one.point.measure} in the first results and "
-                f"{two.point.measure} in the second"
-            )
-        points.append(_compare(key, one, two, measure, limits))
+        why_not = _why_not(one, two, wanted.segment, ("first", "second"))
+        comparison = None if why_not else _of_runs((a, one), (b, two), wanted)
+        points.append(PointComparison(key, one, two, comparison, why_not))
     return ResultsComparison(
         points,
         [first[key].point.label for key in first if key not in second],
         [second[key].point.label for key in second if key not in first],
         by_device,
         _differences(a, b),
+        wanted.segment,
+        wanted.statistic,
     )
+
+
+def compare_sides(
+    results: Results,
+    *,
+    measure: str = "headline",
+    confidence: float = 0.99,
+    resolution: float = 0.025,
+    threshold: float = 0.01,
+) -> ResultsComparison:
+    """Compares the two sides of a study that were measured in turns: ``a`` is the old one; see ``compare_results``.
+
+    Raises:
+        FailedPreconditionError: the study has one side only.
+        InvalidArgumentError: a parameter out of range, or points that measure different things.
+    """
+    limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
+    wanted = _wanted(measure, limits)
+    mine = [one for one in results.points if not one.point.is_baseline and not one.point.is_against]
+    if not any(one.against for one in mine):
+        raise FailedPreconditionError(
+            f"{results.path} has one side only; measure two in turns with --against, or compare it with other results"
+        )
+    by_device = len({one.point.device for one in mine}) > 1
+    points = []
+    for new in mine:
+        old = new.against
+        if old is not None:
+            key = f"{new.point.device} {new.point.key}" if by_device else new.point.key
+            why_not = _why_not(old, new, wanted.segment, ("old", "new"))
+            points.append(PointComparison(key, old, new, None if why_not else _in_turns(old, new, wanted), why_not))
+    only = [one.point.label for one in mine if one.against is None]
+    return ResultsComparison(points, [], only, by_device, [], wanted.segment, wanted.statistic)
+
+
+def compare_paired(old: PointResult, new: PointResult, pairs: PairedBlocks, **options: Any) -> Comparison:
+    """Compares pairs of blocks of two points; ``options`` are those of ``compare_pairs``."""
+    # What differs between processes is told by repeats where there are enough.
+    repeats = np.unique(pairs.runs)
+    labels = pairs.runs if repeats.size >= ROUNDS else pairs.rounds
+    return compare_pairs(pairs.old, pairs.new, labels, **options)
+
+
+def _wanted(measure: str, limits: Mapping[str, Any]) -> _Wanted:
+    segment, _, statistic = measure.partition(":")
+    if segment in STATISTICS and not statistic:
+        segment, statistic = "headline", segment
+    statistic = statistic or "median"
+    if segment not in ("headline", *DURATIONS) or statistic not in STATISTICS:
+        raise InvalidArgumentError(
+            f"what is compared is headline, {', '.join(DURATIONS)}, a statistic of the headline ("
+            f"{', '.join(STATISTICS)}), or both, such as wake:p99; got {shown(measure)}"
+        )
+    check_limits(**limits)
+    return _Wanted(segment, statistic, limits)
 
 
 def _keyed(results: Results, by_device: bool) -> dict[str, PointResult]:
     keyed = {}
     for one in results.points:
-        if not one.point.is_baseline:
+        if not one.point.is_baseline and not one.point.is_against:
             keyed[f"{one.point.device} {one.point.key}" if by_device else one.point.key] = one
     return keyed
 
 
-def _compare(key: str, a: PointResult, b: PointResult, measure: str, limits: Mapping[str, Any]) -> PointComparison:
-    for name, one in (("first", a), ("second", b)):
+def _why_not(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
+    """Why two points have no comparison, or empty. Raises for points that measure different things."""
+    if segment == "headline" and a.point.measure != b.point.measure:
+        raise InvalidArgumentError(
+            f"{a.point.label} measures {a.point.measure} in the {names[0]} results and {b.point.measure} in the "
+            f"{names[1]}"
+        )
+    for name, one in zip(names, (a, b), strict=True):
         if not one.count:
-            return PointComparison(key, a, b, None, f"no samples in the {name} results ({one.status}: {one.reason})")
-    keep_a, keep_b = a.keep, b.keep
-    first, second = a.values(measure, keep=keep_a), b.values(measure, keep=keep_b)
-    for name, values in (("first", first), ("second", second)):
-        if np.all(np.isnan(values)):
-            return PointComparison(key, a, b, None, f"no {measure} in the {name} results")
-    blocks_a, blocks_b = a.blocks_of(keep=keep_a), b.blocks_of(keep=keep_b)
-    return PointComparison(key, a, b, compare(first, second, blocks_a=blocks_a, blocks_b=blocks_b, **limits))
+            return f"no samples in the {name} results ({one.status}: {one.reason})"
+        if np.all(np.isnan(one.values(segment))):
+            return f"no {segment} in the {name} results"
+    return ""
+
+
+def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison:
+    keep, said = filtered_alike(old, new, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
+    pairs = pairs_in_turns(old, new, wanted.segment, keep)
+    found = compare_paired(old, new, pairs, statistic=wanted.statistic, **wanted.limits)
+    for name, one in (("old", old), ("new", new)):
+        if one.status is PointStatus.NOISY:
+            said.append(f"the {name} side was noisy, which the interval of pairs includes: {one.reason}")
+    return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wanted: _Wanted) -> Comparison:
+    keep, said = filtered_alike(a[1], b[1], ("first", "second"))
+    states = recorded(*a), recorded(*b)
+    said += notes(*states)
+    runs = [_runs(*side, wanted.segment, keep) for side in (a, b)]
+    allowance, why = _left_open(*states, confidence=wanted.limits["confidence"])
+    found = compare_runs(runs[0], runs[1], allowance=allowance, statistic=wanted.statistic, **wanted.limits)
+    noisy = [
+        f"the {name} one was too noisy: {side[1].reason}"
+        for name, side in (("first", a), ("second", b))
+        if side[1].status is PointStatus.NOISY
+    ]
+    if noisy and min(len(side) for side in runs) < 2:
+        why = why or "; ".join(noisy)
+    elif noisy:
+        said += [f"{text}, which the interval of runs includes" for text in noisy]
+    if why:
+        why = f"{Verdict.UNCLEAR}: {why}: measure both in turns (--against)"
+        unknown = Interval(math.nan, math.nan)
+        found = dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=why)
+    return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, str]:
+    """How far the states of the machine leave the log ratio open; and why the sides cannot be compared, or empty."""
+    if why := why_not_comparable(a, b, confidence=confidence):
+        return 0.0, why
+    reference = reference_ratio(a, b, confidence=confidence)
+    if reference is None:
+        return 0.0, "no reference kernel tells whether the machine was in the same state"
+    return _STATES * abs(math.log(reference.ratio)), ""
+
+
+def _runs(results: Results, result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:
+    """The samples of each repetition of the study, without NaNs."""
+    repeat_of = {one.number: one.repeat for one in results.runs}
+    values = result.values(segment, keep=keep)
+    repeats = np.array([repeat_of[run] for run in result.integers("run", keep=keep).tolist()])
+    blocks, rounds = result.blocks_of(keep=keep), result.rounds_of(keep=keep)
+    known = ~np.isnan(values)
+    chosen = [known & (repeats == repeat) for repeat in np.unique(repeats[known])]
+    return [RunSamples(values[mine], blocks[mine], rounds[mine]) for mine in chosen]
+
+
+def filtered_alike(
+    a: PointResult, b: PointResult, names: tuple[str, str], disturbed: SampleFlag = DISTURBED
+) -> tuple[SampleFlag | None, list[str]]:
+    """Which samples of two points are compared, as ``keep`` of ``PointResult.values``, and what is left out, in words:
+    of either side counts by flag.
+    """
+    flags = [one.flags & int(disturbed) for one in (a, b)]
+    texts = []
+    for name, mine in zip(names, flags, strict=True):
+        of_each = [f"{count} {flag.name.lower()}" for flag in disturbed if (count := np.count_nonzero(mine & flag))]  # type: ignore[union-attr]  # members have names
+        texts.append(
+            f"{np.count_nonzero(mine)} of {mine.size} {name} ones" + (f" ({', '.join(of_each)})" * bool(of_each))
+        )
+    if not any(np.any(mine) for mine in flags):
+        return None, []
+    few = [name for name, mine in zip(names, flags, strict=True) if kept(mine != 0)[mine != 0].any()]
+    if few:
+        where = " and the ".join(few)
+        return None, [f"disturbed samples are not left out, as most of the {where} ones are: {texts[0]}, {texts[1]}"]
+    return ~disturbed, [f"disturbed samples left out: {texts[0]}, {texts[1]}"]
 
 
 def _differences(a: Results, b: Results) -> list[str]:
-    notes = []
+    found = []
     for what, left, right in (
         ("device", {one.name for one in a.devices}, {one.name for one in b.devices}),
         ("driver", {one.driver for one in a.devices}, {one.driver for one in b.devices}),
@@ -128,8 +303,30 @@ def _differences(a: Results, b: Results) -> list[str]:
         ("host", {one.host for one in a.runs}, {one.host for one in b.runs}),
     ):
         if left != right:
-            notes.append(f"{what}: {', '.join(sorted(left)) or '-'} and {', '.join(sorted(right)) or '-'}")
-    differ = [key for key in ("sampling", "targets") if a.study.get(key) != b.study.get(key)]
-    if differ:
-        notes.append(f"the studies differ in {' and '.join(differ)}")
-    return notes
+            found.append(f"{what}: {', '.join(sorted(left)) or '-'} and {', '.join(sorted(right)) or '-'}")
+    for key in ("sampling", "targets"):
+        first, second = (_settings(each.study.get(key), "") for each in (a, b))
+        names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+        if names:
+            texts = [f"{name} {_text(first, name)} and {_text(second, name)}" for name in names[:_MAX_DIFFERENCES]]
+            more = f", and {len(names) - _MAX_DIFFERENCES} more" if len(names) > _MAX_DIFFERENCES else ""
+            found.append(f"the studies differ in {key}: {'; '.join(texts)}{more}")
+    return found
+
+
+def _settings(value: object, name: str) -> dict[str, object]:
+    """The settings of a part of a study by name, such as ``"mul.push.factor"``."""
+    if isinstance(value, Mapping):
+        named = value.items()
+    elif isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
+        named = {one["name"]: {key: each for key, each in one.items() if key != "name"} for one in value}.items()
+    else:
+        return {name: value}
+    return {
+        key: one for part, each in named for key, one in _settings(each, f"{name}.{part}" if name else part).items()
+    }
+
+
+def _text(settings: Mapping[str, object], name: str) -> str:
+    text = json.dumps(settings[name]) if name in settings else "-"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"

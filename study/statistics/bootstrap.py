@@ -32,6 +32,7 @@ from scipy import stats
 
 from ...records import dataclass
 from ...status import InvalidArgumentError
+from .samples import table_of_blocks
 
 BLOCKS: Final = 10
 """The fewest blocks from which their variation can be estimated."""
@@ -103,7 +104,7 @@ def bootstrap(
         return Bootstrap(estimate, result.bootstrap_distribution, float(result.standard_error), what)
 
     if labels is not None and count >= 2 * BLOCKS:
-        table = _table(numbers, labels)
+        table = table_of_blocks(numbers, labels)
         # Blocks of unequal length are padded with NaN; functions that skip NaN are several times slower.
         skipping = np.nanmedian if statistic == "median" else np.nanmean
         reduce = skipping if np.isnan(table).any() else compute
@@ -188,13 +189,3 @@ def _checked(values: ArrayLike, blocks: ArrayLike | None) -> tuple[NDArray[np.fl
     if distinct.size in (1, numbers.size):
         return numbers, None
     return numbers, labels.astype(np.int64)
-
-
-def _table(numbers: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """One row a block, padded with NaN."""
-    order = np.argsort(labels, kind="stable")
-    lengths = np.bincount(labels)
-    column = np.arange(numbers.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    table = np.full((lengths.size, int(lengths.max())), np.nan)
-    table[labels[order], column] = numbers[order]
-    return table

@@ -41,8 +41,8 @@ from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur
 
 ROUNDS: Final = 5
 """The fewest rounds from which their variation can be estimated."""
-INSTANCES: Final = 0.02
-"""How far two equal instances are taken to differ, as a logarithm, where rounds are too few to tell."""
+INSTANCES: Final = 0.04
+"""How far two equal instances are taken to differ, as a logarithm, where rounds are too few to tell: by 2 % each."""
 
 # A round that was cut short says little of its instances.
 _CUT_SHORT = 1 / 3

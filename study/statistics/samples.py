@@ -63,6 +63,16 @@ def block_medians(samples: Samples) -> NDArray[np.float64]:
     return np.array([np.median(samples.numbers[samples.blocks == block]) for block in distinct])
 
 
+def table_of_blocks(numbers: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """One row a block, padded with NaN; blocks are numbered from 0."""
+    order = np.argsort(labels, kind="stable")
+    lengths = np.bincount(labels)
+    column = np.arange(numbers.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    table = np.full((lengths.size, int(lengths.max(initial=0))), np.nan)
+    table[labels[order], column] = numbers[order]
+    return table
+
+
 def tick_of(values: ArrayLike) -> float:
     """The smallest difference of two finite values, in their unit; 0.0 if there is none.
 
@@ -93,10 +103,11 @@ def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
 
 
 def spread_in_ticks(first: NDArray[np.float64], second: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Both sides with each time moved at random, with a seed, by up to half a tick, the interval of the event, so that
-    medians do not jump by whole ticks. They stay positive.
+    """Both sides with each time moved at random by up to half a tick, the interval of the event, so that medians do not
+    jump by whole ticks: by the same seed, so that equal sides stay equal. Times stay positive.
     """
-    rng = np.random.default_rng(0)
     tick = tick_of(np.concatenate([first.ravel(), second.ravel()]))
     tiny = np.finfo(np.float64).tiny
-    return [np.maximum(side + tick * (rng.random(side.shape) - 0.5), tiny) for side in (first, second)]
+    return [
+        np.maximum(side + tick * (np.random.default_rng(0).random(side.shape) - 0.5), tiny) for side in (first, second)
+    ]

@@ -153,17 +153,30 @@ def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_earlier_run_is_compared_with(results: Results, tmp_path: Path) -> None:
-    def slower(store: Store, points: tuple[Point, ...]) -> None:
-        for point in points:
-            store.add_samples(point.index, 0, "sample", taken(point, scale=1.2, seed=1))
-            store.set_status(point.index, "done")
+def test_an_earlier_run_is_compared_with(tmp_path: Path) -> None:
+    def with_references(scale: float) -> Fill:
+        def fill(store: Store, points: tuple[Point, ...]) -> None:
+            for point in points:
+                samples = taken(point, scale=scale, seed=round(scale * 10))
+                for block in range(6):
+                    store.add_samples(point.index, 2 * block, "first", samples[:1])
+                    store.add_samples(point.index, 2 * block + 1, "sample", samples[10 * block : 10 * block + 10])
+                    started = samples[10 * block].started
+                    store.add_reference(
+                        "lavapipe", started_ns=started, duration_ns=1e5, kind="own", point=point.index, load="like it"
+                    )
+                store.set_status(point.index, "done")
 
-    with made(tmp_path, fill=slower) as now:
-        rows = compare_with_run(now, results)
+        return fill
+
+    with (
+        made(tmp_path / "a", fill=with_references(1)) as earlier,
+        made(tmp_path / "b", fill=with_references(1.2)) as now,
+    ):
+        rows = compare_with_run(now, earlier)
         assert len(rows) == 8 and {row.comparison.verdict for row in rows} == {Verdict.SLOWER}
-        html = render_report(now, compare_with=results)
-        assert f"With the run of {results.created}" in html and "8 SLOWER" in html
+        html = render_report(now, compare_with=earlier)
+        assert f"With the run of {earlier.created}" in html and "8 SLOWER" in html
 
 
 def test_another_study_cannot_be_compared_with(results: Results, tmp_path: Path) -> None:
