@@ -20,11 +20,13 @@ MAX_ATTEMPTS: Final = 3
 
 class ChunkQueue:
     """The waiting chunks, by device. Points are distributed over them at random, so that workers do not differ by
-    points.
+    points. They are of a ``repeat`` of the study; with ``apart`` each is measured in a process of its own.
     """
 
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, seed: int, *, repeat: int = 1, apart: bool = False) -> None:
+        self._repeat = repeat
+        self._apart = apart
+        self._random = random.Random(seed + repeat - 1)
         self._waiting: dict[str, deque[Chunk]] = {}
         self._numbers = itertools.count()
 
@@ -40,7 +42,9 @@ class ChunkQueue:
         for place in range(count):
             mine = tuple(itertools.chain.from_iterable(shuffled[place::count]))
             own = {point.index: priors[point.index] for point in mine if point.index in priors}
-            self._waiting.setdefault(device, deque()).append(Chunk(next(self._numbers), device, mine, own))
+            self._waiting.setdefault(device, deque()).append(
+                Chunk(next(self._numbers), device, mine, own, repeat=self._repeat, apart=self._apart)
+            )
 
     def add_peaks(self, device: str) -> None:
         """Adds the chunk that measures a device's peaks, before all others."""

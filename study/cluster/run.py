@@ -28,7 +28,17 @@ from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
 from ..results.store import Store
-from ..sampling.runner import default_devices, measured_peaks, open_store, pending_points, prior_samples, run_facts
+from ..sampling.passes import Resumption, plan_passes
+from ..sampling.runner import (
+    RunProgress,
+    default_devices,
+    finished_points,
+    measured_peaks,
+    open_store,
+    prior_samples,
+    recorded_run,
+    run_facts,
+)
 from ..sampling.sampler import Progress, SampleRun
 from ..sampling.taken_files import FileKeeper, check_finished, take_points
 from ..workloads.study_files import StudyFiles
@@ -51,6 +61,9 @@ def run_on_cluster(
     devices: Sequence[str] = (),
     progress: Progress | None = None,
     validation: bool | None = None,
+    runs: int | None = None,
+    continue_noisy: bool = False,
+    more_time: float | None = None,
     alone: Alone = "machine",
     worker_timeout: float = 60.0,
 ) -> SampleRun:
@@ -69,6 +82,9 @@ def run_on_cluster(
         progress: told of points when their chunk has returned; ``advance`` is not called.
         validation: enables the workers' validation layers; ``None`` asks ``PUMICE_VALIDATION`` here, then each
             worker's.
+        runs: as for ``run_study``: each is a pass over all workers, whose chunks are measured in processes of their own
+            if it is more than one.
+        continue_noisy, more_time: as for ``run_study``.
         alone: what measures one chunk at a time: ``"machine"``, with all its workers and devices; ``"device"``, for
             several devices of a machine at once, which share its processors; ``"worker"``, for workers that have a
             device and processors of their own each.
@@ -89,6 +105,7 @@ def run_on_cluster(
     """
     if alone not in get_args(Alone):
         raise InvalidArgumentError(f"alone is one of {', '.join(get_args(Alone))}; got {alone!r}")
+    resumption = Resumption(runs, continue_noisy, more_time)
     everywhere = ALL_DEVICES in devices
     if everywhere and len(devices) > 1:
         raise InvalidArgumentError(f"{ALL_DEVICES!r} is each device of the cluster; got {', '.join(devices)}")
@@ -103,39 +120,41 @@ def run_on_cluster(
             points = expand(study, distinct_devices(workers.usable))
         having = match_devices(dict.fromkeys(point.device for point in points), workers.usable)
         path = Path(folder)
+        total = SampleRun()
         with open_store(path, study, points) as store:
-            priors = prior_samples(path)
-            waiting = pending_points(points, store.statuses())
-            store.begin_run({**run_facts(study), "cluster": _cluster_facts(client, workers.usable)})
-            outcome = "interrupted"
-            try:
-                files = StudyFiles(study, sent=True)
+            statuses = store.statuses()
+            repeats = max(runs or 1, len(statuses))
+            passes = plan_passes(study, points, statuses, resumption)
+            if isinstance(progress, RunProgress):
+                progress.planned(passes, len(points), repeats)
 
-                def minor(point: Point) -> int:
-                    return min(profile.api_version[1] for profile in having[point.device].values())
+            def minor(point: Point) -> int:
+                return min(profile.api_version[1] for profile in having[point.device].values())
 
-                check_finished(
-                    StudyFiles(study, sent=False), [point for point in points if point not in waiting], minor, store
-                )
-                waiting, failed = take_points(files, waiting, minor, store, progress)
-                keeper = FileKeeper(store, files, waiting)
-                chunks = ChunkQueue(study.sampling.seed)
-                with_peaks = measured_peaks(path)
-                for uri in dict.fromkeys(point.device for point in waiting):
-                    slots = {place_of(alone, at, workers.usable[at], profile) for at, profile in having[uri].items()}
-                    mine = [point for point in waiting if point.device == uri]
-                    chunks.add_points(uri, mine, priors, slots=len(slots), most=study.sampling.interleave)
-                    if study.peaks and uri not in with_peaks:
-                        chunks.add_peaks(uri)
-                _note_sharing(workers.usable, having, alone, store)
-                work = Work(study_as_dict(study), files.contents, validation, token)
-                run = ChunkScheduler(
-                    client, workers, work, chunks, having, keeper, points, progress, alone, worker_timeout
-                )
-                total = failed + run.run()
-                outcome = "complete"
-            finally:
-                store.end_run(outcome)
+            files = StudyFiles(study, sent=True)
+            check_finished(StudyFiles(study, sent=False), finished_points(points, passes), minor, store)
+            facts = {**run_facts(study), "cluster": _cluster_facts(client, workers.usable)}
+            for place, one in enumerate(passes):
+                if isinstance(progress, RunProgress):
+                    progress.begun(one)
+                priors, with_peaks = prior_samples(path, one), measured_peaks(path)
+                with recorded_run(store, one, facts):
+                    waiting, failed = take_points(files, one.points, minor, store, progress)
+                    keeper = FileKeeper(store, files, waiting)
+                    chunks = ChunkQueue(study.sampling.seed, repeat=one.repeat, apart=repeats > 1)
+                    for uri in dict.fromkeys(point.device for point in waiting):
+                        usable = workers.usable
+                        slots = {place_of(alone, at, usable[at], profile) for at, profile in having[uri].items()}
+                        mine = [point for point in waiting if point.device == uri]
+                        chunks.add_points(uri, mine, priors, slots=len(slots), most=study.sampling.interleave)
+                        if study.peaks and uri not in with_peaks:
+                            chunks.add_peaks(uri)
+                    _note_sharing(workers.usable, having, alone, store)
+                    work = Work(study_as_dict(one.study), files.contents, validation, f"{token}-{place}")
+                    run = ChunkScheduler(
+                        client, workers, work, chunks, having, keeper, points, progress, alone, worker_timeout
+                    )
+                    total += failed + run.run()
     total.elapsed_ns = time.monotonic_ns() - began
     return total
 

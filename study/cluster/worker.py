@@ -6,10 +6,11 @@ all of its measurements, as logs to be replayed into the store, or an error.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
@@ -22,9 +23,13 @@ from ...status import CancelledError, PumiceError
 from ..definition.point import Point
 from ..definition.study_file import study_from_dict
 from ..results.records import PointStatus
-from ..results.sink import SinkLog
+from ..results.rows import Value
+from ..results.sink import Sink, SinkLog
+from ..sampling.child_pass import measure_in
+from ..sampling.child_process import ChildProcess
 from ..sampling.environment import environment_facts
-from ..sampling.runner import record_device, sample_points
+from ..sampling.passes import Pass
+from ..sampling.runner import measure_points, record_device
 from ..sampling.sampler import SampleRun
 from ..sampling.turns import Prior
 from ..workloads.peaks import measure_peaks
@@ -49,8 +54,8 @@ class WorkerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Points of one device that one worker measures, interleaved; or, with ``peaks``, a device whose peaks are
-    measured.
+    """Points of one device that one worker measures, interleaved, in a process of their own if ``apart``; or, with
+    ``peaks``, a device whose peaks are measured.
     """
 
     number: int
@@ -59,6 +64,8 @@ class Chunk:
     priors: Mapping[int, Prior] = field(default_factory=dict)
     peaks: bool = False
     attempt: int = 1
+    repeat: int = 1
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +101,37 @@ def measure_chunk(
 ) -> ChunkResult:
     """Measures a chunk on the worker that runs this, until the task ``key`` is cancelled, with the files it names."""
     watch = _Watch(key)
-    device, measured = SinkLog(), SinkLog()
+    log = _ChunkLog()
+    run = SampleRun()
     try:
-        with (
-            tempfile.TemporaryDirectory(prefix="pumice-study-") as folder,
-            DevicePool(validation=validation) as pool,
-        ):
+        with tempfile.TemporaryDirectory(prefix="pumice-study-") as folder, contextlib.ExitStack() as stack:
             unpack_files(files, Path(folder))
-            record_device(chunk.device, pool, device)
-            if chunk.peaks:
-                found = measure_peaks(pool.open(chunk.device))
-                measured.add_peaks(chunk.device, found.peaks, found.details)
-            run = SampleRun()
-            if chunk.points:
-                described = study_from_dict(study, Path(folder))
-                run = sample_points(described, chunk.points, pool, measured, progress=watch, priors=chunk.priors)
+            described = study_from_dict(study, Path(folder))
+            one = Pass(chunk.repeat, described, chunk.points)
+            if chunk.apart and chunk.points:
+                child = stack.enter_context(ChildProcess(f"points on {chunk.device}"))
+                run = measure_in(child, one, log, watch, chunk.priors, [chunk.device], validation)
+            else:
+                pool = stack.enter_context(DevicePool(validation=validation))
+                if chunk.peaks:
+                    record_device(chunk.device, pool, log)
+                    found = measure_peaks(pool.open(chunk.device))
+                    log.add_peaks(chunk.device, found.peaks, found.details)
+                run = measure_points(one, pool, log, chunk.priors, [chunk.device], watch)
     except Exception as error:  # another worker may succeed
         text = str(error) if isinstance(error, PumiceError) else f"{type(error).__name__}: {error}"
         return ChunkResult(chunk.number, chunk.attempt, error=text)
-    return ChunkResult(chunk.number, chunk.attempt, "", device, measured, run, tuple(watch.ended))
+    return ChunkResult(chunk.number, chunk.attempt, "", log.device, log.measured, run, tuple(watch.ended))
+
+
+class _ChunkLog(Sink):
+    """Keeps the device and what is measured apart."""
+
+    def __init__(self) -> None:
+        self.device, self.measured = SinkLog(), SinkLog()
+
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        (self.device if table == "devices" else self.measured).write(table, doing, rows)
 
 
 class _Watch:

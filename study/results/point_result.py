@@ -12,13 +12,13 @@ from ...status import InvalidArgumentError
 from ..definition.point import Point
 from ..definition.sample import Sample
 from .database import values_as_written
-from .records import DISTURBED, PointStatus, SampleFlag, kept
+from .records import DISTURBED, PointStatus, SampleFlag, kept, overall_status
 from .rows import DURATIONS, SAMPLE_COLUMNS, Value, sample_from_row
 
-SAMPLE_FIELDS: Final = ("number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
-"""The columns of ``samples`` in the rows that a point result is made of."""
+SAMPLE_FIELDS: Final = ("number", "run", "repeat", "block", "phase", "flags", *SAMPLE_COLUMNS)
+"""The columns of ``samples``, and the repeat of its run, in the rows that a point result is made of."""
 
-_INTEGERS: Final = ("number", "run", "block", "flags", "started_ns", "dispatches")
+_INTEGERS: Final = ("number", "run", "repeat", "block", "flags", "started_ns", "dispatches")
 _TEXTS: Final = ("phase", "stage", "barrier")
 
 Row = Sequence[Value]
@@ -33,14 +33,19 @@ class PointResult:
 
     Attributes:
         point: the point.
-        status: its latest status.
+        status: its latest status; with several repeats that of all of them, see ``overall_status``.
         reason: why it has that status, or empty.
+        repeats: its status and the reason in each repeat that was begun, in order.
         baseline: the result of the point that measures the empty kernel in this one's setting, ``None`` for none.
         against: the result of the point of the other side that was measured in turns with this one, ``None`` for none.
     """
 
-    def __init__(self, point: Point, status: PointStatus, reason: str, read: Callable[[int], Sequence[Row]]) -> None:
+    def __init__(
+        self, point: Point, repeats: Sequence[tuple[PointStatus, str]], read: Callable[[int], Sequence[Row]]
+    ) -> None:
         self.point: Final = point
+        self.repeats: Final = tuple(repeats)
+        status, reason = overall_status(repeats)
         self.status: Final = status
         self.reason: Final = reason
         self.baseline: PointResult | None = None
@@ -83,7 +88,8 @@ class PointResult:
         return self.values(name, phase, keep=keep) / self.integers("dispatches", phase, keep=keep)
 
     def integers(self, name: str, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
-        """``"number"``, ``"run"``, ``"block"``, ``"flags"``, ``"started_ns"`` or ``"dispatches"`` of every sample.
+        """``"number"``, ``"run"``, ``"repeat"``, ``"block"``, ``"flags"``, ``"started_ns"`` or ``"dispatches"`` of
+        every sample.
 
         Block numbers are those stored: each run may have its own block 0. ``blocks`` distinguishes them.
         """
@@ -117,6 +123,11 @@ class PointResult:
     def runs(self) -> Integers:
         """The run of each measured sample."""
         return self.integers("run")
+
+    @property
+    def repeat(self) -> Integers:
+        """The repeat of the study that each measured sample is of, from 1."""
+        return self.integers("repeat")
 
     @property
     def flags(self) -> Integers:

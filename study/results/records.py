@@ -5,7 +5,7 @@ peaks, notes; the status of a point, and what disturbed a sample.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -46,6 +46,26 @@ def status_of(error: PumiceError) -> PointStatus:
     """The status of a point that an error ended: skipped where the machine lacks something."""
     lacking = isinstance(error, (UnavailableError, UnimplementedError))
     return PointStatus.SKIPPED if lacking else PointStatus.FAILED
+
+
+_OVERALL: Final = (
+    *(PointStatus.SAMPLING, PointStatus.PENDING, PointStatus.FAILED, PointStatus.NOISY, PointStatus.DONE),
+    PointStatus.SKIPPED,
+)
+
+
+def overall_status(repeats: Sequence[tuple[PointStatus, str]]) -> tuple[PointStatus, str]:
+    """The status of a point and its reason from those in each repeat: the first that a repeat has of unfinished,
+    failed, noisy, done and skipped.
+    """
+    if not repeats:
+        return PointStatus.PENDING, ""
+    place, (status, reason) = min(enumerate(repeats), key=lambda each: _OVERALL.index(each[1][0]))
+    if status is PointStatus.PENDING and any(other is not status for other, _ in repeats):
+        status = PointStatus.SAMPLING
+    if reason and len(repeats) > 1:
+        reason += f" (run {place + 1} of {len(repeats)})"
+    return status, reason
 
 
 class SampleFlag(enum.IntFlag):

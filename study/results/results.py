@@ -34,6 +34,7 @@ from .records import (
     StateRecord,
 )
 from .rows import POINT_COLUMNS, Value, point_from_row, unsigned_ticks
+from .schema import REPEATS, STATUSES
 
 Row = Sequence[Value]
 _Record = TypeVar(
@@ -99,12 +100,16 @@ class Results(Closing):
 
     def _points(self) -> tuple[PointResult, ...]:
         columns = ", ".join(f"points.{name}" for name in POINT_COLUMNS)
-        rows = self._rows(
-            f"SELECT status, reason, {columns} FROM points JOIN point_status USING (point) ORDER BY point"
-        )
+        ((count,),) = self._rows(REPEATS)
+        repeats = range(1, int(count or 0) + 1)
+        statuses = {(row[0], row[1]): (PointStatus(str(row[2])), str(row[3])) for row in self._rows(STATUSES)}
         found = tuple(
-            PointResult(point := point_from_row(row[2:]), PointStatus(str(row[0])), str(row[1]), self._reader_of(point))
-            for row in rows
+            PointResult(
+                point := point_from_row(row),
+                [statuses.get((point.index, one), (PointStatus.PENDING, "")) for one in repeats],
+                self._reader_of(point),
+            )
+            for row in self._rows(f"SELECT {columns} FROM points ORDER BY point")
         )
         for result in found:
             if result.point.baseline is not None:
@@ -121,7 +126,7 @@ class Results(Closing):
         if kinds.get(point.target) == "module" and point.measure != "submit":
             # Version 1 of the tables has the call of a module's function as submit_ns.
             columns = columns.replace("submit_ns", "NULL").replace("call_ns", "coalesce(call_ns, submit_ns)")
-        query = f"SELECT {columns} FROM samples WHERE point = ? ORDER BY number"
+        query = f"SELECT {columns} FROM samples JOIN runs USING (run) WHERE point = ? ORDER BY number"
         return lambda number: self._rows(query, number)
 
     def point(self, key: str) -> PointResult:

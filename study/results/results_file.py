@@ -39,6 +39,9 @@ _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
 _LOCK_FILE: Final = "results.lock"
 
+LIMITS: Final = ("time_limit", "max_samples", "noise_limit", "relative_error", "resolution")
+"""Settings of sampling that a run may have otherwise than the study was begun with."""
+
 
 class WriterLock:
     """A lock on a study's folder, held until ``close``; ``holder`` describes who holds it, for the error of another
@@ -187,7 +190,8 @@ def _check_same(
     if study is not None:
         (text,) = connection.execute("SELECT study FROM study").fetchone()
         new = json.loads(to_json(study, "study"))
-        if different := differences(_with_new_fields(json.loads(text), new), new):
+        old = _with_new_fields(json.loads(text), new)
+        if different := differences(_without_limits(old), _without_limits(new)):
             raise FailedPreconditionError(_not_the_same(path, "another study", different))
     if points is not None:
         rows = connection.execute(f"SELECT {', '.join(POINT_COLUMNS)} FROM points ORDER BY point").fetchall()
@@ -206,6 +210,16 @@ def _with_new_fields(kept: dict[str, Any], new: Mapping[str, Any]) -> dict[str, 
     return filled
 
 
+def _without_limits(study: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored study without the settings that may differ."""
+    left = dict(study)
+    if "sampling" in left:
+        left["sampling"] = {name: value for name, value in left["sampling"].items() if name not in LIMITS}
+    if isinstance(left.get("against"), dict):
+        left["against"] = _without_limits(left["against"])
+    return left
+
+
 def _readable(row: Sequence[Value]) -> dict[str, object]:
     """A row of a point with its columns by name and its JSON parsed."""
     pairs = zip(POINT_COLUMNS, row, strict=True)
@@ -218,7 +232,7 @@ def _not_the_same(path: Path, what: str, different: Sequence[str]) -> str:
     )
     return (
         f"{path} has the results of {what}, so this study cannot go on there: {shown}. "
-        "Take another folder, or resume with the study that is in this one"
+        f"Take another folder, or resume with the study that is in this one; {', '.join(LIMITS)} may differ"
     )
 
 

@@ -185,6 +185,15 @@ _POINT_STATUS: Final = """
 """
 
 
+REPEATS: Final = "SELECT coalesce(max(repeat), 0) FROM runs"
+"""A query for the number of repeats that were begun."""
+
+STATUSES: Final = """
+    SELECT point, repeat, status, reason, max(id) FROM statuses JOIN runs USING (run) GROUP BY point, repeat
+"""
+"""A query for the latest status of each point in each repeat that it has one in."""
+
+
 def schema_statements() -> list[str]:
     """The SQL statements that create an empty results file, in one transaction: one of version 1, upgraded."""
     statements = _table_statements([table for table in TABLES if table not in _NEW_TABLES])

@@ -37,6 +37,7 @@ from .database import Reader, database_errors, results_path
 from .records import PointStatus
 from .results_file import WriterLock, create_results, insert_rows, reopen_results, utc_now
 from .rows import Value, to_json
+from .schema import REPEATS, STATUSES
 from .sink import Sink
 
 _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
@@ -149,11 +150,14 @@ class Store(Sink, Closing):
             for file in files:
                 self._has_file(database, {"name": file.name, "sha256": file.sha256})
 
-    def statuses(self) -> list[PointStatus]:
-        """The status of each point, by index."""
+    def statuses(self) -> list[list[PointStatus]]:
+        """The status of each point, by index, in each repeat that was begun."""
         with self._reading("reading statuses") as database:
-            rows = database.execute("SELECT status FROM point_status ORDER BY point").fetchall()
-            return [PointStatus(status) for (status,) in rows]
+            (repeats,) = database.execute(REPEATS).fetchone()
+            found = [[PointStatus.PENDING] * self._point_count for _ in range(repeats)]
+            for point, repeat, status, _, _ in database.execute(STATUSES):
+                found[repeat - 1][point] = PointStatus(status)
+            return found
 
     def close(self) -> None:
         """Merges the log into the file and releases the lock; idempotent."""

@@ -55,10 +55,10 @@ class PairRun(Turns):
         old_prior: Prior | None = None,
     ) -> None:
         super().__init__([new.point, old.point])
-        self._sides = (new, old)
-        self._sampling = sampling
-        self._openings, self._orders = _orders(random), _orders(random)
         mine, its = prior or Prior(), old_prior or Prior()
+        self._sides = (new, old)
+        self._sampling = mine.limits(sampling)
+        self._openings, self._orders = _orders(random), _orders(random)
         self.count = len(mine.values) + len(its.values)
         self._block = max(mine.next_block, its.next_block)
         # The blocks of either side, and the round of each lap.

@@ -71,7 +71,9 @@ class SampleRun:
 
 
 class Sampler:
-    """Samples points of one device; see the module. One thread at a time."""
+    """Samples points of one device; see the module. Each ``repeat`` of a study has an order of its own. One thread at a
+    time.
+    """
 
     def __init__(
         self,
@@ -80,6 +82,7 @@ class Sampler:
         pool: DevicePool,
         sink: Sink,
         progress: Progress | None = None,
+        repeat: int = 1,
     ) -> None:
         self._open_side = open_side
         self._sampling = sampling
@@ -87,7 +90,7 @@ class Sampler:
         self._watched = _WatchedSink(sink)
         self._sink = cast(Sink, self._watched)
         self._progress = progress
-        self._random = random.Random(sampling.seed)
+        self._random = random.Random(sampling.seed + repeat - 1)
         # Samples and failed points when the device was last lost.
         self._at_loss = (-1, -1)
 

@@ -22,6 +22,7 @@ class SingleRun(Turns):
     def __init__(self, side: Side, sampling: Sampling, prior: Prior | None = None) -> None:
         super().__init__([side.point])
         prior = prior or Prior()
+        sampling = prior.limits(sampling)
         self.side = side
         self._sampling = sampling
         self._rule = StopRule(sampling)

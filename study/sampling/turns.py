@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...records import dataclass
 from ..definition.point import Point
+from ..definition.settings import Sampling
 from ..results.records import SampleFlag
 from .side import Block
 from .stopping import Decision
@@ -17,8 +19,9 @@ _PREEMPTED, _THROTTLED, _STARVED = map(int, (SampleFlag.PREEMPTED, SampleFlag.TH
 
 @dataclass
 class Prior:
-    """The samples of a point from earlier runs: headline, block, disturbance and round of each, and the first unused
-    block. The two points of a pair have the same numbers of blocks that were measured in turns.
+    """The samples of a point from earlier runs: headline, block, disturbance and round of each, the first unused block,
+    and how many do not count for ``max_samples``, as the point is sampled on. The two points of a pair have the same
+    numbers of blocks that were measured in turns.
     """
 
     values: Sequence[float] = ()
@@ -26,6 +29,11 @@ class Prior:
     disturbed: Sequence[int] = ()
     next_block: int = 0
     rounds: Sequence[int] = ()
+    uncounted: int = 0
+
+    def limits(self, sampling: Sampling) -> Sampling:
+        """Sampling with the ``max_samples`` that count these."""
+        return replace(sampling, max_samples=sampling.max_samples + self.uncounted) if self.uncounted else sampling
 
 
 def failure_of(point: Point, count: int, error: Exception) -> str:

@@ -21,6 +21,7 @@ from ..options import (
     validation_option,
 )
 from ..streams import note, put
+from ..study.resuming import resumption_options
 
 if TYPE_CHECKING:
     from ...study.definition.point import Point
@@ -135,6 +136,7 @@ _PROFILED: Final = 20
 @click.option("--peaks", is_flag=True, help="Measure the device's peaks too, and give those as shares of them.")
 @click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel too.")
 @click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
+@resumption_options
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -195,7 +197,10 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         if not kept:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-bench-"))) / "results"
         devices = (options["device"],) if options["device"] is not None else ()
-        status = measure(described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept)
+        resumption = {name: options[name] for name in ("runs", "continue_noisy", "more_time")}
+        status = measure(
+            described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept, **resumption
+        )
         with Results.open(folder) as results:
             _check_usage(results)
             print_bench(results, options["as_json"], options["subtract_baseline"])

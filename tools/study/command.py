@@ -13,6 +13,7 @@ from ..options import TIMED_DEVICE_HELP, validation_option
 from ..streams import put
 from .gate import Gate, gating_options
 from .measuring import measure, sampling_settings, with_axes
+from .resuming import resumption_options
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
@@ -63,12 +64,14 @@ def read_study(name: str) -> Study:
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
+@resumption_options
 @validation_option
 @click.option("--quiet", "-q", is_flag=True, help="Print only which points fail, are skipped or too noisy.")
 @click.pass_context
 @needs_study_extra()
 def run(
     ctx: click.Context,
+    /,
     name: str,
     devices: tuple[str, ...],
     out: Path | None,
@@ -78,17 +81,20 @@ def run(
     scheduler: str | None,
     validation: bool | None,
     quiet: bool,
+    **resumption: Any,
 ) -> None:
     """Measure STUDY, a TOML file or one of `pumice study list`, and store every sample in DIR.
 
-    An interrupted run resumes when it is started again with the same study and DIR; failed points are tried again. Exit
-    status 3 means that a point in DIR is too noisy, 1 that one failed.
+    An interrupted run resumes when it is started again with the same study and DIR; failed points are tried again.
+    With --continue those that were too noisy are sampled on; --set time_limit, max_samples, noise_limit,
+    relative_error and resolution may differ when a study resumes. Exit status 3 means that a point in DIR is too noisy,
+    1 that one failed; with --runs, in any of them.
     """
     described = with_axes(read_study(name), axes)
     with usage("--set"):
         described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
     folder = out or Path(f"{described.name}.results")
-    ctx.exit(measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler))
+    ctx.exit(measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption))
 
 
 _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}

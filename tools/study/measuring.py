@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...status import shorten
 from ...terminal import printable
@@ -14,7 +14,6 @@ from ..errors import usage, usage_error
 from ..streams import note
 
 if TYPE_CHECKING:
-    from ...study.definition.point import Point
     from ...study.definition.study import Study
 
 NOISY: Final = 3
@@ -77,9 +76,12 @@ def measure(
     quiet: bool,
     scheduler: str | None = None,
     kept: bool = True,
+    runs: int | None = None,
+    continue_noisy: bool = False,
+    more_time: float | None = None,
 ) -> int:
     """Runs a study and prints the outcome; returns the exit status. ``kept``: the user has named the folder of the
-    results.
+    results. ``runs``, ``continue_noisy`` and ``more_time``: see ``Resumption``.
     """
     from ...study.definition.expansion import expand
     from ...study.results.results import Results
@@ -87,22 +89,18 @@ def measure(
     from .progress import StudyProgress
 
     with usage():
-        points = expand(described, devices or described.devices or default_devices())
-    waiting = _waiting(described, points, folder)
+        expand(described, devices or described.devices or default_devices())
     where = f"{printable(str(folder))}: " if kept else ""
-    if len(waiting) < len(points) and not quiet:
-        left = f"the other {len(waiting)} are measured" if waiting else "nothing is left to measure"
-        note(f"{where}{len(points) - len(waiting)} of {len(points)} points are done already; {left}")
-    with StudyProgress(len(waiting), quiet=quiet) as progress:
+    how = {"runs": runs, "continue_noisy": continue_noisy, "more_time": more_time}
+    with StudyProgress(where, quiet=quiet) as progress:
+        common: Any = {"devices": devices, "progress": progress, "validation": validation, **how}
         try:
             if scheduler is not None:
                 from ...study.cluster.run import run_on_cluster
 
-                outcome = run_on_cluster(
-                    described, folder, scheduler, devices=devices, progress=progress, validation=validation
-                )
+                outcome = run_on_cluster(described, folder, scheduler, **common)
             else:
-                outcome = run_study(described, folder, devices=devices, progress=progress, validation=validation)
+                outcome = run_study(described, folder, **common)
         except KeyboardInterrupt:
             if kept:
                 kept_in = printable(str(folder))
@@ -123,22 +121,8 @@ def measure(
             f"{where}{done} points done, {noisy} too noisy, {failed} failed, {skipped} skipped; "
             f"{outcome.samples} samples{disturbed}"
         )
+        if noisy and kept:
+            note("the same command with --continue samples on what is too noisy")
     if failed or (skipped and not done and not noisy):
         return _FAILED
     return NOISY if noisy else 0
-
-
-def _waiting(described: Study, points: tuple[Point, ...], folder: Path) -> list[Point]:
-    """The unfinished points; all of them if the folder has no results, or another study's, which is refused later."""
-    from ...study.definition.study_file import study_as_dict
-    from ...study.results.results import Results
-    from ...study.results.store import Store
-    from ...study.sampling.runner import pending_points
-
-    if not Store.exists(folder):
-        return list(points)
-    with Results.open(folder) as before:
-        same = [one.point.key for one in before.points] == [one.key for one in points]
-        if not same or before.study != study_as_dict(described):
-            return list(points)
-        return pending_points(points, [one.status for one in before.points])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -10,15 +11,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from ...closing import Closing
 from ...study.definition.point import Point
 from ...study.results.records import PointStatus
+from ...study.sampling.passes import Pass
 from ...terminal import console_environment, printable
 from ..streams import note
 
 
 class StudyProgress(Closing):
-    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy."""
+    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. ``where`` begins
+    what is said of the folder.
+    """
 
-    def __init__(self, total: int, *, quiet: bool = False) -> None:
-        self._total = total
+    def __init__(self, where: str = "", *, quiet: bool = False) -> None:
+        self._where = where
+        self._total = 0
+        self._repeats = 1
+        self._run = ""
         self._quiet = quiet
         self._fractions: dict[int, float] = {}
         self._finished = 0
@@ -35,25 +42,47 @@ class StudyProgress(Closing):
                 console=Console(stderr=True, markup=False, _environ=console_environment()),
                 transient=True,
             )
-            self._task = self._bar.add_task("", total=total)
+            self._task = self._bar.add_task("", total=None)
             self._bar.start()
+
+    def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
+        """See ``runner.RunProgress``."""
+        self._repeats = repeats
+        self._total = sum(len(one.points) for one in passes)
+        if self._bar is not None:
+            self._bar.update(self._task, total=self._total)
+        again = sum(len(one.points) for one in passes if one.continued)
+        left, total = self._total - again, points * repeats
+        if self._quiet or left == total:
+            return
+        if left:
+            then = f"the other {left} are measured"
+        elif again:
+            then = ""
+        else:
+            then = "nothing is left to measure; --continue samples on what is too noisy, --more-time S every point"
+        parts = [f"{total - left} of {total} points are done already", then, f"{again} are sampled on" if again else ""]
+        note(self._where + "; ".join(part for part in parts if part))
+
+    def begun(self, one: Pass) -> None:
+        """See ``runner.RunProgress``."""
+        self._run = f"run {one.repeat} of {self._repeats}: " if self._repeats > 1 else ""
+        self._fractions.clear()
 
     def advance(self, point: Point, fraction: float) -> None:
         """See ``sampler.Progress``."""
         self._fractions[point.index] = fraction
         if self._bar is not None:
             done = self._finished + sum(self._fractions.values())
-            self._bar.update(self._task, completed=min(done, self._total), description=printable(point.label)[:40])
+            self._bar.update(
+                self._task, completed=min(done, self._total), description=printable(self._run + point.label)[:40]
+            )
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
         """See ``sampler.Progress``."""
         self._fractions.pop(point.index, None)
         self._finished += 1
-        if self._finished > self._total:  # a cluster may have more devices than expected
-            self._total = self._finished
-            if self._bar is not None:
-                self._bar.update(self._task, total=self._total)
-        text = f"[{self._finished}/{self._total}] {status:7} {point.label}: {reason}"
+        text = f"[{self._finished}/{self._total}] {status:7} {self._run}{point.label}: {reason}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._finished + sum(self._fractions.values()))
             if status is not PointStatus.DONE:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.sampling.passes import Pass
 from pumice.study.sampling.runner import run_study
 
 distributed = pytest.importorskip("distributed")
@@ -162,6 +163,13 @@ class Told:
 
     finished_points: list[int] = field(default_factory=list)
     then: Callable[[], None] | None = None
+    repeats: list[int] = field(default_factory=list)
+
+    def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
+        assert {one.repeat for one in passes} <= set(range(1, repeats + 1))
+
+    def begun(self, one: Pass) -> None:
+        self.repeats.append(one.repeat)
 
     def advance(self, point: Point, fraction: float) -> None:
         raise AssertionError("nobody knows how far a point is on another machine")

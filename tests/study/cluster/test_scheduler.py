@@ -196,7 +196,7 @@ def test_where_no_worker_can_measure_points_fail_with_the_reason(store: Store) -
     client = FakeClient({"a": facts()}, lambda _, task, chunk: ValueError("odd"))
     run = scheduler(client, store, worker_timeout=60.0).run()
     assert run.failed == dict.fromkeys(range(4), "no worker can measure on lavapipe: ValueError: odd")
-    assert store.statuses() == [PointStatus.FAILED] * 4
+    assert store.statuses() == [[PointStatus.FAILED] * 4]
 
 
 def test_a_point_that_loses_every_worker_fails_alone(store: Store) -> None:

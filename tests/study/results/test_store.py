@@ -40,6 +40,7 @@ from pumice.study.definition.kept_file import KeptFile
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.database import RESULTS_FILE
+from pumice.study.results.point_result import SAMPLE_FIELDS
 from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
@@ -114,7 +115,7 @@ def test_the_latest_status_counts_and_all_are_kept(tmp_path: Path, store: Store)
     store.set_status(0, "sampling")
     store.set_status(1, PointStatus.FAILED, "out of memory")
     store.set_status(0, "done", "error reached")
-    assert store.statuses() == ["done", "failed", "pending", "pending"]
+    assert store.statuses() == [["done", "failed", "pending", "pending"]]
     assert query(tmp_path, "SELECT status FROM statuses WHERE point = 0 ORDER BY id") == [("sampling",), ("done",)]
 
 
@@ -228,6 +229,7 @@ def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: P
         whole = [line.split() for line in lines if line.endswith("\n")]
         reported += [(int(point), int(first), int(count), int(tag)) for point, first, count, tag in whole]
     assert len(reported) > 10
+    place_of_start = SAMPLE_FIELDS.index("started_ns")
     with Results.open(folder) as results:
         for result in results.points:
             rows = {row[0]: row for row in result.read_rows()}
@@ -237,7 +239,7 @@ def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: P
             for point, first, count, tag in reported:
                 if point == result.point.index:
                     mine = [rows[first + place] for place in range(count)]
-                    assert [row[5] for row in mine] == [tag + place for place in range(count)]
+                    assert [row[place_of_start] for row in mine] == [tag + place for place in range(count)]
         assert all(run.ended is None for run in results.runs)
         # Blocks of a transaction are whole or not there: what was not reported is the last of each run at most.
         kept = sum(len(result.read_rows()) for result in results.points)

@@ -19,10 +19,8 @@ from scipy import stats
 from pumice.status import PumiceError
 from pumice.study.definition.point import Point, paired
 from pumice.study.definition.settings import Sampling
-from pumice.study.results.records import PointStatus
 from pumice.study.sampling import pair_run
 from pumice.study.sampling.pair_run import PairRun
-from pumice.study.sampling.runner import pending_points
 from pumice.study.sampling.side import Block
 from pumice.study.sampling.stopping import Decision, StopReason
 from pumice.study.sampling.turns import Prior
@@ -292,11 +290,7 @@ def test_an_error_is_of_the_side_that_raised_it(monkeypatch: pytest.MonkeyPatch)
         assert run.at is failing
 
 
-def test_a_pair_is_pending_as_long_as_one_of_it_is() -> None:
+def test_pairs_stay_together() -> None:
     other = Point(2, "other", "x")
     points = [NEW, OLD, other]
     assert paired(points) == [(NEW, OLD), (other,)] and paired([OLD, other]) == [(OLD,), (other,)]
-    done, open_ = PointStatus.DONE, PointStatus.SAMPLING
-    assert pending_points(points, [done, open_, done]) == [NEW, OLD]
-    assert pending_points(points, [open_, done, done]) == [NEW, OLD]
-    assert pending_points(points, [done, done, open_]) == [other]

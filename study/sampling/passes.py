@@ -1,0 +1,101 @@
+"""What is left to measure of a study: its passes, each the points that one repeat still lacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from ...records import dataclass
+from ...status import InvalidArgumentError
+from ..definition.point import Point, paired
+from ..definition.study import Study
+from ..results.records import PointStatus
+
+_NO_LIMIT: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """How a study goes on in a folder.
+
+    Attributes:
+        runs: how often the study is measured, each time in a process of its own; ``None`` for as often as it was begun.
+        continue_noisy: also sample the points on that were too noisy, as if they had just begun: for another
+            ``time_limit``, and another ``max_samples``.
+        more_time: seconds for which all measured points are sampled on, however quiet they are; with
+            ``continue_noisy`` those that were too noisy, until they are quiet.
+
+    Raises:
+        InvalidArgumentError: a value out of range.
+    """
+
+    runs: int | None = None
+    continue_noisy: bool = False
+    more_time: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.runs < 1:
+            raise InvalidArgumentError(f"runs is at least 1, got {self.runs}")
+        if self.more_time is not None and not 0 < self.more_time < math.inf:
+            raise InvalidArgumentError(f"more_time is a number of seconds above 0, got {self.more_time:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Points of one repeat that are measured together, by ``study.sampling``. If ``continued``, their samples so far do
+    not count for ``max_samples``.
+    """
+
+    repeat: int
+    study: Study
+    points: tuple[Point, ...]
+    continued: bool = False
+
+
+def plan_passes(
+    study: Study,
+    points: Sequence[Point],
+    statuses: Sequence[Sequence[PointStatus]],
+    resumption: Resumption,
+) -> list[Pass]:
+    """The passes that are left: in each repeat the unfinished points, then those that are sampled on.
+
+    Args:
+        study: with the sampling of now.
+        points: all of the study's.
+        statuses: of each point, in each repeat that was begun.
+        resumption: see there.
+    """
+    passes = []
+    for place in range(max(resumption.runs or 1, len(statuses))):
+        known = statuses[place] if place < len(statuses) else [PointStatus.PENDING] * len(points)
+        unfinished = [point for point, status in zip(points, known, strict=True) if not status.is_final]
+        passes.append(Pass(place + 1, study, _with_other_sides(points, unfinished)))
+        wanted = _continued(resumption)
+        again = [point for point, status in zip(points, known, strict=True) if status in wanted]
+        left = {point.index for point in passes[-1].points}
+        chosen = tuple(point for point in _with_other_sides(points, again) if point.index not in left)
+        passes.append(Pass(place + 1, study.with_sampling(**_limits(resumption)), chosen, continued=True))
+    return [one for one in passes if one.points]
+
+
+def _continued(resumption: Resumption) -> Collection[PointStatus]:
+    if resumption.continue_noisy:
+        return (PointStatus.NOISY,)
+    return () if resumption.more_time is None else (PointStatus.NOISY, PointStatus.DONE)
+
+
+def _limits(resumption: Resumption) -> dict[str, object]:
+    """The settings of sampling that differ for points that are sampled on."""
+    if resumption.more_time is None:
+        return {}
+    limits: dict[str, object] = {"time_limit": resumption.more_time, "max_samples": _NO_LIMIT}
+    return limits if resumption.continue_noisy else limits | {"min_samples": _NO_LIMIT}
+
+
+def _with_other_sides(points: Sequence[Point], chosen: Collection[Point]) -> tuple[Point, ...]:
+    """The chosen points and those that are measured in turns with one of them, in order."""
+    indices = {point.index for point in chosen}
+    sides = [each for each in paired(points) if any(point.index in indices for point in each)]
+    return tuple(sorted((point for each in sides for point in each), key=lambda point: point.index))
