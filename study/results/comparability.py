@@ -39,6 +39,8 @@ _RUNS: Final = 3
 _REFERENCE: Final = math.log(1.05)
 # One that is not known better than this says nothing.
 _VAGUE: Final = math.log(1.25)
+# In the texts of loads that all runs have.
+_BARE: Final = ", no arithmetic,"
 # A state is of the half second before it, and of what the point was in.
 _AROUND_NS: Final = 600_000_000
 
@@ -158,6 +160,8 @@ def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> Re
         sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
         loads = [set().union(*runs) for runs in sides]
         common = sorted(loads[0] & loads[1])
+        # A load without arithmetic moves less than the point does: it stands in for others alone.
+        common = [load for load in common if _BARE not in load] or common
         middles = {load: _middle(load, sides) for load in common}
         units = [_units(runs, middles) for runs in sides]
         if min(len(each) for each in units) >= _MIN_UNITS:
@@ -201,7 +205,8 @@ def _ratio(first: Sequence[float], second: Sequence[float], confidence: float, *
 def _reference_differs(a: Recorded, b: Recorded, confidence: float) -> str:
     found = reference_ratio(a, b, confidence=confidence)
     if found is None:
-        return ""
+        both = all(any(run.own or run.compute for run in side.runs) for side in (a, b))
+        return "the references of the first and the second runs had no load in common" if both else ""
     ratio, (low, high), own = found
     what = "the reference like this point's load" if own else "the reference of one workgroup"
     bounds = f"{low:.2f} to {high:.2f}"
@@ -310,6 +315,6 @@ def notes(a: Recorded, b: Recorded) -> list[str]:
     if unknown:
         return [f"the machine's state was not recorded in the {' and the '.join(unknown)} runs: it may have differed"]
     found = reference_ratio(a, b)
-    if found is None or not found.own:
-        return ["the sides have no reference like this point's load in common: their loads differ, or it was off"]
-    return []
+    if found is None:
+        return ["no reference was read on both sides (reference = false): the machine may have changed"]
+    return [] if found.own else ["the sides have no reference like this point's load in common: their loads differ"]

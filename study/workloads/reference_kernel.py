@@ -1,9 +1,10 @@
 """Reference kernels: the same load throughout a run, whose times tell whether the machine still runs as before.
 
 A load is so many workgroups over so many bytes, waited for in one way. It is measured at two numbers of rounds of
-arithmetic, neighbouring powers of two that take less and more than a wanted time. So two runs of a study have one
-number in common even where the machine's state, or the point that the reference is like, differs by up to a factor of
-two; their readings can be compared, which those of freely calibrated kernels cannot.
+arithmetic, neighbouring powers of two that take less and more than a wanted time, and without arithmetic. So two runs
+of a study have a number in common even where the machine's state, or the point that the reference is like, differs by
+up to a factor of two, and one at least in any case; their readings can be compared, which those of freely calibrated
+kernels cannot.
 
 A reading is the median of a few runs: it moves as the times of samples do. (The fastest of them would leave out what
 slows samples down.)
@@ -34,9 +35,15 @@ _MIN_READINGS: Final = 15
 _KEPT: Final = 2000
 # Standard errors of a median of the last readings that noise hardly reaches.
 _CERTAIN: Final = 4.0
+# Of the wanted time.
+_NEARLY: Final = 0.7
 _MAX_ROUNDS: Final = 1 << 20
 _MAX_BYTES: Final = 1 << 26
 _ELEMENT: Final = 16
+
+
+WITHOUT_ROUNDS: Final = "no arithmetic"
+"""In the text of a load that is in every run, whatever its speed."""
 
 
 class Reading(NamedTuple):
@@ -89,15 +96,16 @@ class ReferenceKernel(Closing):
         self._turn = 0
 
     def _calibrate(self, wanted_ns: float) -> tuple[int, ...]:
-        """The two numbers of rounds, or one if the least takes as long."""
+        """The numbers of rounds."""
         rounds = 0
-        while (taken := min(self._run(rounds) for _ in range(_RUNS))) < wanted_ns and rounds < _MAX_ROUNDS:
+        # What is not arithmetic takes most of the time of many loads: there only many rounds would make up for noise.
+        while (taken := self._median(rounds)) < _NEARLY * wanted_ns and rounds < _MAX_ROUNDS:
             # What is not arithmetic does not grow, so that this does not go too far.
             rounds = max(1, rounds * 2 ** max(1, int(math.log2(wanted_ns / max(taken, 1.0)))))
-        chosen = (rounds // 2, rounds) if rounds else (0,)
+        chosen = sorted({0, rounds // 2, rounds})
         for unused in self._commands.keys() - set(chosen):
             self._commands.pop(unused)[0].close()
-        return chosen
+        return tuple(chosen)
 
     def _record(self, rounds: int) -> tuple[CommandBuffer, PreparedSubmission]:
         assert self._kernel is not None
@@ -128,12 +136,15 @@ class ReferenceKernel(Closing):
         self._device.vulkan.compute_queue.retire()
         return taken
 
+    def _median(self, rounds: int) -> float:
+        return statistics.median(self._run(rounds) for _ in range(_RUNS))
+
     def read(self) -> Reading:
-        """One reading, of the two numbers of rounds in turn."""
+        """One reading, of the numbers of rounds in turn."""
         self._turn += 1
         rounds = self._rounds[self._turn % len(self._rounds)]
         started = time.monotonic_ns()
-        taken = statistics.median(self._run(rounds) for _ in range(_RUNS))
+        taken = self._median(rounds)
         earlier = self._readings[rounds]
         earlier.append(taken)
         self._changes.append(math.log(max(taken, 1.0) / max(statistics.median(earlier), 1.0)))
@@ -142,7 +153,8 @@ class ReferenceKernel(Closing):
     def _described(self, rounds: int) -> str:
         what = "execute" if self._execute else "total"
         how = self._load.wait + (f" {self._load.look:g}" if self._load.wait == "look" else "")
-        return f"{self._groups}x{self._local_size}, {self._array.nbytes} B, {rounds} rounds, {what}, {how}"
+        size = f"{self._groups}x{self._local_size}, {self._array.nbytes} B"
+        return f"{size}, {rounds} rounds, {what}, {how}" if rounds else f"{size}, {WITHOUT_ROUNDS}, {what}, {how}"
 
     def changed(self, limit: float) -> bool:
         """Whether the last readings differ from most of the run's by more than ``limit``, a fraction, and by more than
