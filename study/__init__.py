@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .definition.settings import Sampling
     from .definition.study import Study, Target
     from .definition.study_file import load_study, parse_study
+    from .report.flame import flame_figure
     from .report.page import write_report
     from .results.export import export_results
     from .results.point_result import PointResult
@@ -73,6 +74,7 @@ __all__ = [
     "expand",
     "export_results",
     "fit_line",
+    "flame_figure",
     "load_study",
     "measure_peaks",
     "parse_study",
@@ -93,6 +95,7 @@ __getattr__, __dir__ = lazy_exports(
         ".definition.settings": ("Sampling",),
         ".definition.study": ("Study", "Target"),
         ".definition.study_file": ("load_study", "parse_study"),
+        ".report.flame": ("flame_figure",),
         ".report.page": ("write_report",),
         ".results.export": ("export_results",),
         ".results.point_result": ("PointResult",),

@@ -2,6 +2,6 @@
 
 Imports: ``study.definition``, ``study.statistics``, ``study.workloads``, ``study.results`` and ``runtime.profiling``.
 
-Read: page, terminal, overview, chart, palette, units, series, scaling, stacks, distributions, sequence, roofline,
-comparisons, point_rows.
+Read: page, terminal, overview, chart, palette, units, series, scaling, heat_map, stacks, flame, distributions,
+sequence, roofline, comparisons, sides, point_rows.
 """

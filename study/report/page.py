@@ -13,7 +13,7 @@ import functools
 import json
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,11 +22,14 @@ from plotly.offline import get_plotlyjs
 
 from ...files import write_whole
 from ...records import dataclass
+from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
 from ..results.results import Results
 from .chart import Chart
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
 from .distributions import histogram_charts, spread_charts
+from .flame import flame_chart
+from .heat_map import heat_map_charts
 from .overview import clock_qualities, facts, problems, verdict, warnings
 from .palette import DARK
 from .point_rows import Column, point_table
@@ -57,13 +60,20 @@ class _Section:
     text: str = ""
 
 
-def write_report(results: Results, path: str | os.PathLike[str], *, compare_with: Results | None = None) -> Path:
+def write_report(
+    results: Results,
+    path: str | os.PathLike[str],
+    *,
+    compare_with: Results | None = None,
+    profiles: Mapping[int, Profile] | None = None,
+) -> Path:
     """Writes the report of a study to one HTML file, atomically.
 
     Args:
         results: of the study, which may still run.
         path: of the file, which is replaced if it exists.
         compare_with: an earlier run of the same study, whose points are compared with these.
+        profiles: of calls of programs, by the index of their point: each gets a flame view.
 
     Returns:
         the path of the file.
@@ -73,13 +83,15 @@ def write_report(results: Results, path: str | os.PathLike[str], *, compare_with
         FailedPreconditionError: the runs have no point in common.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
     """
-    text = render_report(results, compare_with=compare_with)
+    text = render_report(results, compare_with=compare_with, profiles=profiles)
     # Lone surrogates, as from a file's name, cannot be encoded.
     write_whole(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
     return Path(path)
 
 
-def render_report(results: Results, *, compare_with: Results | None = None) -> str:
+def render_report(
+    results: Results, *, compare_with: Results | None = None, profiles: Mapping[int, Profile] | None = None
+) -> str:
     """The report's HTML; see ``write_report``."""
     analysis = StudyAnalysis(results)
     study = analysis.study
@@ -101,7 +113,7 @@ def render_report(results: Results, *, compare_with: Results | None = None) -> s
         verdict=verdict(analysis),
         warnings=warnings(analysis),
         facts=facts(analysis),
-        sections=_sections(analysis, compare_with),
+        sections=_sections(analysis, compare_with, profiles or {}),
         problems=problems(analysis),
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
@@ -136,7 +148,7 @@ def _script_json(text: str) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Section]:
+def _sections(analysis: StudyAnalysis, compare_with: Results | None, profiles: Mapping[int, Profile]) -> list[_Section]:
     lines = fitted_lines(analysis)
     compared = [(f"Across {analysis.study.compare}", compare_across(analysis))]
     if compare_with is not None:
@@ -149,10 +161,13 @@ def _sections(analysis: StudyAnalysis, compare_with: Results | None) -> list[_Se
         "disturbed and not in the statistics. The vertical line is the median, the band its interval; dotted lines are "
         "Tukey's fences, beyond which samples are mild and severe outliers."
     )
+    names = {one.point.index: one.point.label for one in analysis.points}
     sections = (
         _Section("headline", "Headline", headline_charts(analysis), [_fit_table(lines)] if lines else []),
+        _Section("planes", "Two axes", heat_map_charts(analysis)),
         _Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
         _Section("stacks", "Latency stacks", stack_charts(analysis)),
+        _Section("calls", "Calls", [flame_chart(each, names[point]) for point, each in profiles.items()]),
         _Section("roofline", "Roofline", roofline_charts(analysis)),
         _Section("spread", "Distributions", spread_charts(analysis)),
         _Section(

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from ...records import dataclass
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.roofline import RoofPlace
 from ..statistics.samples import fewest_samples
 from ..statistics.summary import Summary
 from .chart import point_label, value_text
 from .units import TimeUnit, number_text, percent_text, time_unit
+
+_AT_THE_RIDGE: Final = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None 
     figures = tuple(dict.fromkeys(name for one in shown for name in one.figures))
     baselines = any(one.baseline_median is not None for one in shown)
     batches = any(one.dispatches > 1 for one in shown)
+    roofs = any(one.roof is not None for one in shown)
     u = unit.name
     columns = [
         Column("target", "what was measured", numeric=False),
@@ -82,8 +87,10 @@ def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None 
         Column("outliers", "mild + severe, by Tukey's fences"),
         Column(f"first call, {u}", "the headline of the very first call of the point"),
         *(Column(name, "derived figure, of the median") for name in figures),
+        *([Column("limited by", "the side of the ridge, and the distance from it", numeric=False)] if roofs else []),
+        *([Column("of the roof", "GFLOP/s over what memory and arithmetic allow")] if roofs else []),
     ]
-    layout = (several, axes, batches, baselines, figures)
+    layout = (several, axes, batches, baselines, figures, roofs)
     return PointTable(unit, tuple(columns), tuple(_row(one, unit, *layout) for one in shown), shown)
 
 
@@ -100,6 +107,7 @@ def _row(
     batches: bool,
     baselines: bool,
     figures: Sequence[str],
+    roofs: bool,
 ) -> tuple[Cell, ...]:
     point, summary = one.point, one.summary()
     # The axes of a baseline are its settings, which are not the table's columns.
@@ -150,7 +158,22 @@ def _row(
     for figure in figures:
         number = one.figures.get(figure)
         cells.append(Cell(_figure_text(number), number if number is not None and math.isfinite(number) else None))
+    if roofs:
+        place = one.roof
+        cells += (
+            [Cell("—"), Cell("—")]
+            if place is None
+            else [Cell(roof_text(place), place.distance), Cell(percent_text(place.share, 3), place.share)]
+        )
     return tuple(cells)
+
+
+def roof_text(place: RoofPlace) -> str:
+    """What limits a point, and how far its intensity is from the ridge: ``memory, by a factor of 7.4``."""
+    times = place.distance if place.distance >= 1 else 1 / place.distance
+    if times < _AT_THE_RIDGE:
+        return f"{place.limit}, at the ridge"
+    return f"{place.limit}, by a factor of {number_text(times, 2)}"
 
 
 def _p99(summary: Summary, unit: TimeUnit) -> Cell:

@@ -11,6 +11,7 @@ from plotly import graph_objects as go
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from .chart import Chart, label, new_figure, point_label, samples_text, style_log_axis
 from .palette import INK, MUTED, SERIES, SYMBOLS
+from .point_rows import roof_text
 from .units import number_text
 
 
@@ -20,15 +21,10 @@ def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
     for device in dict.fromkeys(one.point.device for one in analysis.measured):
         # Those of the latest run replace earlier ones.
         peaks = {peak.name: peak.value for peak in analysis.results.peaks if peak.device == device}
-        points = [one for one in analysis.measured if one.point.device == device and _placed(one)]
-        if points and peaks.get("GB/s", 0) > 0 and peaks.get("GFLOP/s", 0) > 0:
+        points = [one for one in analysis.measured if one.point.device == device and one.roof is not None]
+        if points:
             charts.append(_chart(device, points, peaks))
     return charts
-
-
-def _placed(one: PointAnalysis) -> bool:
-    figures = (one.figures.get(name, math.nan) for name in ("bytes", "flops", "GFLOP/s"))
-    return all(math.isfinite(value) and value > 0 for value in figures)
 
 
 def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, float]) -> Chart:
@@ -66,7 +62,7 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
                 mode="markers",
                 name=label(name),
                 marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 9},
-                text=[_hover(points[place], peaks) for place in places],
+                text=[_hover(points[place]) for place in places],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
@@ -94,11 +90,28 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
         text=f"{number_text(memory)} GB/s&nbsp;&nbsp;",
         **note,
     )
-    share, best = max((_share(one, peaks), point_label(one.point)) for one in points)
+    figure.add_vline(x=ridge, line={"color": MUTED, "width": 1, "dash": "dot"})
+    for side, end in (("memory-bound", 0.0), ("compute-bound", 1.0)):
+        figure.add_annotation(
+            x=end,
+            xref="paper",
+            y=0,
+            yref="paper",
+            yanchor="bottom",
+            xanchor="right" if end else "left",
+            showarrow=False,
+            text=f"&nbsp;{side}&nbsp;",
+            font=note["font"],
+        )
+    roofs = [(one.roof, one) for one in points if one.roof is not None]
+    bound = sum(roof.limit == "memory" for roof, _ in roofs)
+    sides = f"Memory limits {bound} of {len(roofs)} points, arithmetic {len(roofs) - bound}."
+    nearest, one = max(roofs, key=lambda pair: pair[0].share)
+    share, best = nearest.share, point_label(one.point)
     text = (
         f"Peaks were measured on this device, in this run ({number_text(memory)} GB/s, {number_text(arithmetic)} "
         f"GFLOP/s of 32-bit floats, ridge at {number_text(ridge, 3)} flop/byte): left of the ridge memory limits, "
-        f"right of it arithmetic. Points are medians; {samples_text(points)}. Closest to the roof: "
+        f"right of it arithmetic. {sides} Points are medians; {samples_text(points)}. Closest to the roof: "
         f"{best}, {number_text(100 * share, 3)} % of it."
     )
     if share > 1:
@@ -106,16 +119,11 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
     return Chart(f"Roofline of {device}", text, figure)
 
 
-def _share(one: PointAnalysis, peaks: Mapping[str, float]) -> float:
-    """The part of the roof that a point reaches."""
-    figures = one.figures
-    return figures["GFLOP/s"] / min(peaks["GB/s"] * figures["flops"] / figures["bytes"], peaks["GFLOP/s"])
-
-
-def _hover(one: PointAnalysis, peaks: Mapping[str, float]) -> str:
-    figures = one.figures
+def _hover(one: PointAnalysis) -> str:
+    figures, place = one.figures, one.roof
+    assert place is not None
     return (
         f"<b>{label(point_label(one.point))}</b><br>{number_text(figures['flops'] / figures['bytes'])} flop/byte, "
         f"{number_text(figures['GFLOP/s'])} GFLOP/s<br>{number_text(figures.get('GB/s'))} "
-        f"GB/s<br>{number_text(100 * _share(one, peaks), 3)} % of the roof"
+        f"GB/s<br>{number_text(100 * place.share, 3)} % of the roof<br>limited by {roof_text(place)}"
     )

@@ -21,6 +21,7 @@ from ..statistics.summary import Summary, summarize
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag
 from .results import Results
+from .roofline import RoofPlace, place_on_roof
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
 """The parts of a sample in the order of time: ``device`` stands for queue, execute and wake if these are not known."""
@@ -122,6 +123,13 @@ class PointAnalysis:
     def figures(self) -> Mapping[str, float]:
         """The derived figures, those known before measuring included; see ``Results.figures``."""
         return {**self.point.derived, **self._results.figures(self.result, keep=self.keep)}
+
+    @cached_property
+    def roof(self) -> RoofPlace | None:
+        """The place under the device's roofline; ``None`` without known peaks, bytes and flops."""
+        # Those of the latest run replace earlier ones.
+        peaks = {peak.name: peak.value for peak in self._results.peaks if peak.device == self.point.device}
+        return place_on_roof(self.figures, peaks)
 
     @cached_property
     def first(self) -> Mapping[str, float]:

@@ -47,6 +47,7 @@ def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
         row.update(_sampled(one))
         row.update(_statistics(one))
         row.update((f"{name}_median_ns", value) for name, value in one.medians.items())
+        row.update(_roofline(one))
         rows.append(row)
     taken = {*_in_order(rows), "settings"}
     for row, one in zip(rows, points, strict=True):
@@ -90,6 +91,14 @@ def _statistics(one: PointAnalysis) -> dict[str, Value]:
         "per_dispatch_median_ns": float(np.nanmedian(one.result.per_dispatch(keep=one.keep))) if known else None,
         "first_ns": one.first_call,
     }
+
+
+def _roofline(one: PointAnalysis) -> dict[str, Value]:
+    """``limited_by`` is memory or compute, ``ridge_ratio`` the arithmetic intensity over that of the ridge; no columns
+    without known peaks, bytes and flops.
+    """
+    roof = one.roof
+    return {} if roof is None else {"limited_by": roof.limit, "ridge_ratio": roof.distance, "roof_share": roof.share}
 
 
 def sample_schema(results: Results) -> pa.Schema:
@@ -156,6 +165,7 @@ _FIXED: Final = (
     *("measure", "baseline", "is_baseline", "against", "is_against", "status", "reason", "runs", "samples"),
     *("preempted", "throttled", "clock_unsure", "starved", "dispatches", "overlapping", "used", "missing"),
     *("relative_error", "outliers", "severe_outliers", "confidence", "settings"),
+    *("limited_by", "ridge_ratio", "roof_share"),
 )
 
 

@@ -24,6 +24,7 @@ from ..streams import note, put
 from ..study.resuming import resumption_options
 
 if TYPE_CHECKING:
+    from ...runtime.profiling.profile import Profile
     from ...study.definition.point import Point
     from ...study.definition.study import Study
     from ...study.results.results import Results
@@ -204,19 +205,23 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         with Results.open(folder) as results:
             _check_usage(results)
             print_bench(results, options["as_json"], options["subtract_baseline"])
-            if options["profile"] and not options["as_json"]:
+            profiles = {}
+            if options["profile"] and not (options["as_json"] and options["html"] is None):
                 for one in results.points:
                     if one.count:
-                        _profile(described, one.point, options["validation"])
+                        profiles[one.point.index] = _profile(described, one.point, options["validation"])
+                        if not options["as_json"]:
+                            put(f"\n{printable(one.point.label)}: {_PROFILED} samples more, with every dispatch timed")
+                            put(profiles[one.point.index].table())
             if options["html"] is not None:
                 from ...study.report.page import write_report
 
-                note(printable(f"report: {write_report(results, options['html'])}"))
+                note(printable(f"report: {write_report(results, options['html'], profiles=profiles)}"))
     ctx.exit(status)
 
 
-def _profile(described: Study, point: Point, validation: bool | None) -> None:
-    """Prints a profile of a program's calls."""
+def _profile(described: Study, point: Point, validation: bool | None) -> Profile:
+    """A profile of a program's calls."""
     from ...study.workloads.module import ModuleWorkload
     from ...study.workloads.workload import DevicePool, WorkloadContext
 
@@ -227,11 +232,9 @@ def _profile(described: Study, point: Point, validation: bool | None) -> None:
             workload.first()
             for _ in range(described.sampling.warmup_count):
                 workload.sample()
-            profile = workload.profile(_PROFILED)
+            return workload.profile(_PROFILED)
         finally:
             workload.close()
-    put(f"\n{printable(point.label)}: {_PROFILED} samples more, with every dispatch timed")
-    put(profile.table())
 
 
 def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:

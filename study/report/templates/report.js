@@ -90,6 +90,14 @@
     data.forEach((trace) => { if (trace.name) trace.name = cut(trace.name, width - 70); });
   }
 
+  // Numbers in the fields of a heat map, if they have room.
+  function labelFields({ data, layout }, width) {
+    const narrow = data.some((trace) => trace.type === "heatmap" && (width - 160) / trace.z[0].length < 44);
+    if (!narrow) return;
+    data.forEach((trace) => { trace.texttemplate = ""; });
+    for (const menu of layout.updatemenus || []) menu.buttons.forEach(({ args }) => { args[0].texttemplate = [""]; });
+  }
+
   // Titles no longer than their axes.
   function shorten({ layout }, width) {
     const { margin, height } = layout;
@@ -134,6 +142,7 @@
     const width = place.clientWidth;
     const figure = JSON.parse(themed(one.text, isDark));
     if (width < (hasRows(figure) ? NARROW_WITH_ROWS : NARROW)) stack(figure, width);
+    labelFields(figure, width);
     shorten(figure, width);
     place.style.height = `${figure.layout.height}px`;
     await Plotly.react(place, figure.data, figure.layout, config);

@@ -1,0 +1,116 @@
+"""Charts of reports have the figures of their points: heat maps, the roofline, flame views."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.made_studies import STUDY, fill_all, made
+
+import pumice
+from pumice.study.report.flame import flame_chart, flame_figure
+from pumice.study.report.heat_map import heat_map_charts
+from pumice.study.report.page import render_report
+from pumice.study.report.point_rows import point_table
+from pumice.study.report.roofline import roofline_charts
+from pumice.study.results.analysis import StudyAnalysis
+from pumice.study.results.results import Results
+from pumice.study.results.roofline import place_on_roof
+from pumice.study.results.tables import points_table
+
+MODULE = Path(__file__).parents[3] / "tools" / "studies" / "module-call.vmfb"
+BATCHES, DEPTHS = [1, 4, 16, 64], [1, 2, 3]
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
+    text = STUDY.replace('barrier = ["between", "none"]', f"in_flight = {DEPTHS}").replace('compare = "barrier"\n', "")
+    with made(tmp_path_factory.mktemp("plane"), text, fill_all) as results:
+        yield results
+
+
+def test_a_heat_map_has_the_median_of_each_point_and_its_figures(plane: Results) -> None:
+    (chart,) = heat_map_charts(StudyAnalysis(plane))
+    (trace,) = chart.figure.data
+    medians = {
+        (one.point.axes["batch"], one.point.axes["in_flight"]): float(np.median(one.values())) / 1e3
+        for one in plane.points
+        if not one.point.is_baseline
+    }
+    # They span more than a decade: colours are of logarithms, and texts of values.
+    np.testing.assert_allclose(trace.z, [[np.log10(medians[batch, depth]) for batch in BATCHES] for depth in DEPTHS])
+    assert [[float(text) for text in row] for row in trace.text] == [
+        [pytest.approx(medians[batch, depth], rel=5e-3) for batch in BATCHES] for depth in DEPTHS
+    ]
+    # One axis is geometric, and fields meet half-way on it.
+    assert (chart.figure.layout.xaxis.type, chart.figure.layout.yaxis.type) == ("log", None)
+    np.testing.assert_allclose(trace.x, [0.5, 2, 8, 32, 128])
+    np.testing.assert_allclose(trace.y, [0.5, 1.5, 2.5, 3.5])
+    (menu,) = chart.figure.layout.updatemenus
+    assert {"execute, µs", "GB/s", "GFLOP/s"} <= {button.label for button in menu.buttons}
+    rates = next(button for button in menu.buttons if button.label == "GFLOP/s").args[0]
+    expected = [[1024 * batch / medians[batch, depth] / 1e3 for batch in BATCHES] for depth in DEPTHS]
+    np.testing.assert_allclose([[float(text) for text in row] for row in rates["text"][0]], expected, rtol=6e-3)
+
+
+def test_axes_that_change_together_are_no_plane(tmp_path: Path) -> None:
+    with made(tmp_path, STUDY) as results:
+        assert heat_map_charts(StudyAnalysis(results)) == []
+
+
+@pytest.mark.parametrize(
+    ("flops", "limit", "distance", "share"), [(1024, "memory", 0.1, 2.0), (20480, "compute", 2.0, 0.2)]
+)
+def test_the_roofline_says_what_limits_a_point(flops: float, limit: str, distance: float, share: float) -> None:
+    # 50 GFLOP/s over 20 GB/s: the ridge is at 2.5 flop/byte.
+    peaks = {"GB/s": 20.0, "GFLOP/s": 50.0}
+    place = place_on_roof({"bytes": 4096.0, "flops": float(flops), "GFLOP/s": 10.0}, peaks)
+    assert place is not None and place.limit == limit
+    assert (place.distance, place.share) == (pytest.approx(distance), pytest.approx(share))
+    for missing in ("bytes", "flops", "GFLOP/s"):
+        known = {"bytes": 4096.0, "flops": 1024.0, "GFLOP/s": 10.0} | {missing: float("nan")}
+        assert place_on_roof(known, peaks) is None
+    assert place_on_roof({"bytes": 4096.0, "flops": 1024.0, "GFLOP/s": 10.0}, {"GB/s": 20.0}) is None
+
+
+def test_plot_table_and_export_have_the_side_of_the_ridge(plane: Results) -> None:
+    analysis = StudyAnalysis(plane)
+    (chart,) = roofline_charts(analysis)
+    assert "Memory limits 12 of 12 points" in chart.caption
+    assert {"memory-bound", "compute-bound"} <= {one.text.strip("&nbsp;") for one in chart.figure.layout.annotations}
+    table = point_table(analysis)
+    column = [one.name for one in table.columns].index("limited by")
+    assert {row[column].text for row in table.rows} == {"memory, by a factor of 10", "—"}  # baselines have no figures
+    rows = [row for row in points_table(plane).to_pylist() if not row["is_baseline"]]
+    for row, one in zip(rows, analysis.measured, strict=True):
+        assert row["limited_by"] == "memory" and row["ridge_ratio"] == pytest.approx(0.1)
+        assert row["roof_share"] == pytest.approx(one.figures["GFLOP/s"] / (20.0 * 0.25))
+
+
+@pytest.mark.vulkan
+def test_a_flame_view_has_the_time_of_host_and_device(tmp_path: Path) -> None:
+    with pumice.open_device() as device, pumice.Session(device) as session:
+        session.load(MODULE)
+        four = np.arange(4, dtype=np.float32)
+        with session.profile() as profile:
+            for _ in range(5):
+                session.call("module.mul", four, four)
+    host, on_device = flame_figure(profile).data
+    whole = np.mean([one.total_ns for one in profile.calls])
+    busy = np.mean([one.device_ns for one in profile.calls])
+    assert np.sum(host.values) == pytest.approx(whole, rel=1e-6) and min(host.values) >= 0
+    assert np.sum(on_device.values) == pytest.approx(whole, rel=1e-6)
+    assert on_device.values[0] == pytest.approx(whole - busy, rel=1e-6)
+    assert list(on_device.labels) == ["device", *(one.name for one in profile.exports)]
+    parts = dict(zip(host.ids, host.values, strict=True))
+    root = host.ids[0]
+    waits = np.mean([one.waits_ns for one in profile.calls])
+    assert host.labels[0] == "module.mul" and parts[f"{root}/waits"] == pytest.approx(waits)
+    assert any("/HAL/hal." in one for one in host.ids)
+    chart = flame_chart(profile, "mul")
+    with made(tmp_path, STUDY) as results:
+        page = render_report(results, profiles={0: profile})
+    assert '<section id="calls">' in page and json.loads(chart.figure.to_json())["data"][0]["type"] == "icicle"
