@@ -1,0 +1,253 @@
+"""Change points of a history: the places from which on a point is slower or faster than before.
+
+A history has an entry for each measurement, in order. Entries are either
+
+- **ratios**: of two versions that were measured in turns. Each version is a node, each entry an edge with a log ratio
+  and its interval. The old version of an entry may be the new one of an earlier entry (a chain), or a baseline that
+  several entries share, or neither. A level for each stretch between changes, and one for each baseline, are fitted to
+  all edges by weighted least squares; a step at a place is an additional unknown. In a chain the step is the one ratio
+  across the place, with a common baseline the difference of means. A place is marked if the step's interval excludes 0:
+  one that allows for all places of the history. If neighbours scatter more than their intervals tell (what differs from
+  run to run), all intervals are widened by that;
+- **times**, each of a run of its own. What a run's samples tell of its error is far too little: the machine's state
+  differs. If nothing changes the entries are exchangeable, so a permutation test of ranks holds for states of any
+  shape. It needs several entries on both sides of a place. A state that lasts for several entries is no matter of
+  chance; so the step must also be several times that of the reference kernel, and without one nothing is marked.
+
+Places are marked one at a time, the clearest first, and each stretch is then searched again. Penalised segmentation
+(PELT, as ruptures has it) needs a penalty that says how noisy the entries are, which is what is not known here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from ...records import dataclass
+from ...status import InvalidArgumentError
+from .bootstrap import Interval
+
+FALSE_MARKS: Final = 0.01
+"""The probability that a history without changes has a mark."""
+
+# A state is seen by the reference kernel in part: at least a third of its effect.
+_SEEN = 3
+_RESAMPLES = 4999
+# The median of the absolute values of a normal distribution of variance 1.
+_MEDIAN_NORMAL = 0.6745
+# Of the scatter. There are fewer, but with their quantiles of t no change of a short history could be found.
+_FREEDOM = 30
+
+_Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of level.
+
+    Attributes:
+        place: the index of the first entry of the new level.
+        ratio: of the new level over the old one.
+        interval: of ``ratio``, which allows for all places of the history; NaN for times.
+    """
+
+    place: int
+    ratio: float
+    interval: Interval
+
+
+def place_confidence(entries: int) -> float:
+    """The level of intervals at each place, so that all places together have ``FALSE_MARKS``."""
+    return 1 - FALSE_MARKS / max(entries - 1, 1)
+
+
+def changes_in_ratios(
+    versions: Sequence[tuple[Hashable, Hashable]],
+    ratios: ArrayLike,
+    half_widths: ArrayLike,
+    *,
+    threshold: float = 0.01,
+) -> list[Change]:
+    """The change points of a history of ratios.
+
+    Args:
+        versions: the old and the new version of each entry; equal versions have equal names.
+        ratios: new over old.
+        half_widths: of the interval of each ratio's logarithm at the level ``place_confidence(len(ratios))``; infinite
+            for what says nothing.
+        threshold: the smallest change that counts.
+
+    Raises:
+        InvalidArgumentError: of different lengths, or a ratio or half-width that is not positive.
+    """
+    logs, halves = np.log(_positive(ratios, "ratios")), _positive(half_widths, "half-widths", infinite=True)
+    if not len(versions) == logs.size == halves.size:
+        raise InvalidArgumentError(f"{len(versions)} pairs of versions, {logs.size} ratios, {halves.size} half-widths")
+    known = halves[np.isfinite(halves)]
+    if known.size:
+        # An interval that is much narrower than the others is so by chance.
+        halves = np.maximum(halves, np.median(known))
+    network = _Network(versions, logs, halves)
+    widening = network.widening()
+    changes: list[Change] = []
+    stretches = [(0, logs.size)]
+    while stretches:
+        begin, end = stretches.pop()
+        best, clearest = None, 1.0
+        for place in range(begin + 1, end):
+            step, half = network.step(place, [*(one.place for one in changes)])
+            if abs(step) > clearest * half * widening and abs(math.expm1(step)) >= threshold:
+                clearest = abs(step) / (half * widening)
+                ends = Interval(math.exp(step - half * widening), math.exp(step + half * widening))
+                best = Change(place, math.exp(step), ends)
+        if best is not None:
+            changes.append(best)
+            stretches += [(begin, best.place), (best.place, end)]
+    return sorted(changes, key=lambda one: one.place)
+
+
+class _Network:
+    """Versions and the measured ratios between them."""
+
+    def __init__(self, versions: Sequence[tuple[Hashable, Hashable]], logs: _Numbers, halves: _Numbers) -> None:
+        self._logs = logs
+        self._weights = 1 / halves
+        self._count = logs.size
+        measured: dict[Hashable, int] = {}
+        baselines: dict[Hashable, int] = {}
+        self._old = np.zeros(self._count, dtype=int)
+        """The entry whose new version is the old one of each; from the number of entries on, a baseline."""
+        for place, (old, new) in enumerate(versions):
+            known = measured.get(old)
+            self._old[place] = self._count + baselines.setdefault(old, len(baselines)) if known is None else known
+            measured[new] = place
+        self._baselines = len(baselines)
+
+    def _edges(self, levels: NDArray[np.int64]) -> _Numbers:
+        """The weighted design: a row for each entry, a column for each of some levels, which entries and baselines have
+        by number.
+        """
+        design = np.zeros((self._count, int(levels.max()) + 1))
+        rows = np.arange(self._count)
+        np.add.at(design, (rows, levels[: self._count]), 1.0)
+        np.add.at(design, (rows, levels[self._old]), -1.0)
+        return design * self._weights[:, None]
+
+    def _step(self, levels: NDArray[np.int64], place: int) -> tuple[float, float]:
+        """The step at a place where a level divides in two, and its half-width; infinite if nothing tells it."""
+        before = self._edges(levels)
+        divided = levels.copy()
+        after = np.flatnonzero(levels[: self._count] == levels[place])
+        divided[after[after >= place]] = levels.max() + 1
+        column = self._edges(divided)[:, -1]
+        rest = column - before @ np.linalg.lstsq(before, column, rcond=None)[0]
+        information = float(rest @ rest)
+        if information < 1e-9 * max(float(column @ column), np.finfo(float).tiny):
+            return 0.0, math.inf
+        return float(rest @ (self._logs * self._weights)) / information, 1 / math.sqrt(information)
+
+    def step(self, place: int, changes: Sequence[int]) -> tuple[float, float]:
+        """The logarithm of the step at a place, if levels change at some others, and its half-width."""
+        levels = np.searchsorted(np.sort(np.asarray(changes, dtype=int)), np.arange(self._count), side="right")
+        return self._step(np.concatenate([levels, levels.max() + 1 + np.arange(self._baselines)]), place)
+
+    def widening(self) -> float:
+        """How much more neighbours scatter than their intervals tell, at least 1."""
+        found = []
+        for place in range(1, self._count):
+            levels = np.arange(self._count + self._baselines)
+            levels[place] = place - 1
+            levels = np.unique(levels, return_inverse=True)[1]
+            step, half = self._step(levels, place)
+            if math.isfinite(half):
+                found.append(abs(step) / half)
+        if not found:
+            return 1.0
+        expected = _MEDIAN_NORMAL / float(stats.t.isf((1 - place_confidence(self._count)) / 2, _FREEDOM))
+        return max(1.0, float(np.median(found)) / expected)
+
+
+def changes_in_times(
+    times: ArrayLike, references: ArrayLike, *, threshold: float = 0.01, seed: int = 0
+) -> list[Change]:
+    """The change points of a history of times.
+
+    Args:
+        times: a positive figure of each entry, such as the median, in one unit.
+        references: of each entry the time of the same reference kernel; NaN where it is not known. A place is marked
+            only if some are known on both sides of it.
+        threshold: the smallest change that counts.
+        seed: of the permutations.
+
+    Raises:
+        InvalidArgumentError: a time is not positive, or the lengths differ.
+    """
+    logs = np.log(_positive(times, "times"))
+    seen = np.log(np.asarray(references, dtype=np.float64))
+    if seen.shape != logs.shape:
+        raise InvalidArgumentError(f"a reference for each time: got {seen.size} and {logs.size}")
+    changes: list[Change] = []
+    stretches = [(0, logs.size)]
+    while stretches:
+        begin, end = stretches.pop()
+        part = logs[begin:end]
+        if part.size < 4 or np.ptp(part) == 0:
+            continue
+        ranks = stats.rankdata(part)
+        place = begin + 1 + int(np.argmax(_contrasts(ranks)))
+        # A stretch has its share of false marks.
+        if _p_value(ranks, seed) > FALSE_MARKS * part.size / logs.size:
+            continue
+        step = float(np.median(logs[place:end]) - np.median(logs[begin:place]))
+        moved = _median(seen[place:end]) - _median(seen[begin:place])
+        # Not if what the reference did is unknown.
+        if abs(math.expm1(step)) < threshold or not abs(step) > _SEEN * abs(moved):
+            continue
+        changes.append(Change(place, math.exp(step), Interval(math.nan, math.nan)))
+        stretches += [(begin, place), (place, end)]
+    return sorted(changes, key=lambda one: one.place)
+
+
+def _contrasts(ranks: _Numbers) -> _Numbers:
+    """Of ranks along the last axis: the standardised Mann-Whitney statistic of each place, absolute."""
+    count = ranks.shape[-1]
+    before = np.arange(1, count)
+    sums = np.cumsum(ranks, axis=-1)[..., :-1] - before * (count + 1) / 2
+    found: _Numbers = np.abs(sums) / np.sqrt(before * (count - before) * (count + 1) / 12)
+    return found
+
+
+def _p_value(ranks: _Numbers, seed: int) -> float:
+    """Of the largest contrast, by permutation."""
+
+    def largest(values: _Numbers, axis: int) -> _Numbers:
+        return np.asarray(np.max(_contrasts(np.moveaxis(values, axis, -1)), axis=-1))
+
+    test = stats.permutation_test(
+        (ranks,),
+        largest,
+        permutation_type="pairings",
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        alternative="greater",
+        rng=np.random.default_rng(seed),
+    )
+    return float(test.pvalue)
+
+
+def _median(values: _Numbers) -> float:
+    """Of what is known; NaN if nothing is."""
+    known = values[np.isfinite(values)]
+    return float(np.median(known)) if known.size else math.nan
+
+
+def _positive(values: ArrayLike, what: str, *, infinite: bool = False) -> _Numbers:
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1 or not np.all(numbers > 0) or not (infinite or np.all(np.isfinite(numbers))):
+        raise InvalidArgumentError(f"{what} are positive numbers in one dimension, got shape {numbers.shape}")
+    return numbers

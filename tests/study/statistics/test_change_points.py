@@ -1,0 +1,169 @@
+"""Change points of simulated histories: how often equal versions are marked, and a step of 5 % is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+from support.soak import rounds
+
+from pumice.status import InvalidArgumentError
+from pumice.study.statistics.change_points import Change, changes_in_ratios, changes_in_times, place_confidence
+from pumice.study.statistics.paired import compare_pairs
+
+_COMMITS = 30
+_ROUNDS = 20
+_STEP = 1.05
+# What differs between two openings of equal versions: ±2 % on either side.
+_INSTANCES = 0.02 * 2**0.5
+
+
+def history(
+    random: np.random.Generator, steps: dict[int, float], *, chain: bool, count: int = _COMMITS, runs: float = 0.0
+) -> list[Change]:
+    """The changes found in a history of interleaved ratios, whose versions are slower by factors from some places on;
+    each against the one before, or all against one baseline. Intervals are Student's over rounds, as ``compare_pairs``
+    has them; runs differ by ``runs`` beyond that.
+    """
+    levels = np.zeros(count)
+    for place, factor in steps.items():
+        levels[place:] += np.log(factor)
+    true = np.diff(levels, prepend=0.0) if chain else levels
+    logs = true[:, None] + _INSTANCES * random.standard_normal((count, _ROUNDS))
+    logs += runs * random.standard_normal((count, 1))
+    reach = stats.t.isf((1 - place_confidence(count)) / 4, _ROUNDS - 1) * stats.sem(logs, axis=1)
+    versions = [(place - 1 if chain else "main", place) for place in range(count)]
+    return changes_in_ratios(versions, np.exp(logs.mean(axis=1)), reach)
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["chain", "baseline"])
+@pytest.mark.parametrize("runs", [0.0, 0.005])
+def test_equal_versions_are_not_marked(chain: bool, runs: float, capsys: pytest.CaptureFixture[str]) -> None:
+    count = rounds(30, 2000)
+    random = np.random.default_rng(20)
+    marked = sum(bool(history(random, {}, chain=chain, runs=runs)) for _ in range(count))
+    with capsys.disabled():
+        print(f"\n{_COMMITS} equal commits, {chain=} {runs=}: marked {marked} of {count}")
+    # At most 1 %: 30 histories have 3 marks or more with a probability of 0.3 %.
+    assert marked <= stats.binom.isf(0.005, count, 0.01)
+
+
+@pytest.mark.parametrize("chain", [True, False], ids=["chain", "baseline"])
+def test_a_step_of_five_percent_is_found(chain: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    count = rounds(20, 1000)
+    random = np.random.default_rng(21)
+    found = more = 0
+    for _ in range(count):
+        place = int(random.integers(1, _COMMITS))
+        changes = history(random, {place: _STEP}, chain=chain)
+        found += any(one.place == place and one.ratio > 1 for one in changes)
+        more += len(changes) > 1
+        for one in changes:
+            assert one.interval.low < one.ratio < one.interval.high and not one.interval.low < 1 < one.interval.high
+    with capsys.disabled():
+        print(f"\n5 % in {_COMMITS} commits, {chain=}: found {found} of {count}, another mark in {more}")
+    assert found >= 0.9 * count and more <= stats.binom.isf(0.005, count, 0.01)
+
+
+@pytest.mark.slow
+def test_a_step_by_real_comparisons() -> None:
+    """Intervals of ``compare_pairs`` on blocks, with bursts that hit either side of a pair."""
+    random = np.random.default_rng(22)
+    count, place, pairs = 8, 5, 8 * 12
+    names = np.repeat(np.arange(12), 8)
+    ratios, halves = [], []
+    for at in range(count):
+        truth = _STEP if at == place else 1.0
+        shape = (2, pairs, 10)
+        times = 1000 * np.exp(0.01 * random.standard_normal(shape) + 0.6 * (random.random((*shape[:2], 1)) < 0.2))
+        times *= np.exp(0.01 * random.standard_normal((2, 12))[:, names, None])
+        found = compare_pairs(times[0], truth * times[1], names, confidence=place_confidence(count))
+        ratios.append(found.ratio)
+        halves.append(np.log(found.interval.high / found.interval.low) / 2)
+    changes = changes_in_ratios([(at - 1, at) for at in range(count)], ratios, halves)
+    assert [one.place for one in changes] == [place] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
+
+
+def test_two_steps_and_a_new_baseline() -> None:
+    """The second half is measured against a version of the first, so that its level is known; without, it is not."""
+    random = np.random.default_rng(23)
+    levels = np.log(np.where(np.arange(20) < 6, 1.0, np.where(np.arange(20) < 15, 1.1, 0.95)))
+    logs = levels + 0.002 * random.standard_normal(20)
+    halves = np.full(20, 0.01)
+    for old, kept in ((8, True), ("unknown", False)):
+        versions = [("main" if place < 10 else old, place) for place in range(20)]
+        against = np.where(np.arange(20) < 10, 0.0, levels[8])
+        found = changes_in_ratios(versions, np.exp(logs - against), halves)
+        assert [one.place for one in found] == [6, 15]
+        assert [one.ratio for one in found] == pytest.approx([1.1, 0.95 / 1.1], rel=0.01)
+        if not kept:
+            # A step where the baseline changes is not known.
+            logs[10:] += 0.2
+            assert [one.place for one in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
+
+
+def test_what_says_nothing() -> None:
+    versions = [(place - 1, place) for place in range(4)]
+    assert changes_in_ratios(versions, [1.0, 1.5, 1.0, 1.0], [np.inf] * 4) == []
+    assert changes_in_ratios(versions, [1.0, 1.5, 1.0, 1.0], [0.01, np.inf, 0.01, 0.01]) == []
+    assert changes_in_ratios([], [], []) == [] == changes_in_times([], [])
+    assert changes_in_ratios([("main", 0)], [1.5], [0.01]) == []
+    # A certain step below the threshold.
+    assert changes_in_ratios(versions, [1.0, 1.005, 1.0, 1.0], [1e-4] * 4) == []
+    for ratios in ([1.0, 0.0, 1.0, 1.0], [1.0, np.nan, 1.0, 1.0], [1.0]):
+        with pytest.raises(InvalidArgumentError):
+            changes_in_ratios(versions, ratios, [0.01] * len(ratios))
+    with pytest.raises(InvalidArgumentError):
+        changes_in_times([1.0, -1.0], [1.0, 1.0])
+    with pytest.raises(InvalidArgumentError):
+        changes_in_times([1.0, 1.0], [1.0])
+
+
+# -- times -------------------------------------------------------------------------------------------
+
+
+def lasting_states(random: np.random.Generator) -> NDArray[np.float64]:
+    """Logarithms of a machine's speeds that last for 3 to 15 commits and differ by up to a factor of two."""
+    found = np.zeros(_COMMITS)
+    place = 0
+    while place < _COMMITS:
+        end = place + int(random.integers(3, 15))
+        found[place:end] = random.uniform(0, np.log(2))
+        place = end
+    return found
+
+
+@pytest.mark.parametrize("kind", ["quiet", "two modes", "lasting states", "states that no reference sees"])
+def test_times_of_equal_versions_are_not_marked(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    count = rounds(10, 500)
+    random = np.random.default_rng(24)
+    marked = 0
+    for _ in range(count):
+        states = np.zeros(_COMMITS)
+        if kind == "two modes":
+            states = np.log(2) * (random.random(_COMMITS) < 0.5)
+        elif "states" in kind:
+            states = lasting_states(random)
+        times = np.exp(states + 0.01 * random.standard_normal(_COMMITS))
+        # The reference sees a part of a state.
+        references = np.exp(0.7 * states + 0.01 * random.standard_normal(_COMMITS))
+        if "no reference" in kind:
+            references[:] = np.nan
+        marked += bool(changes_in_times(times, references))
+    with capsys.disabled():
+        print(f"\n{_COMMITS} equal commits, times, {kind}: marked {marked} of {count}")
+    assert marked <= stats.binom.isf(0.005, count, 0.01)
+
+
+def test_a_step_in_times_of_a_quiet_machine() -> None:
+    count = rounds(10, 500)
+    random = np.random.default_rng(25)
+    found = 0
+    for _ in range(count):
+        place = int(random.integers(5, _COMMITS - 5))
+        times = np.exp(0.01 * random.standard_normal(_COMMITS))
+        times[place:] *= _STEP
+        changes = changes_in_times(times, np.exp(0.005 * random.standard_normal(_COMMITS)))
+        found += any(abs(one.place - place) <= 1 and one.ratio == pytest.approx(_STEP, abs=0.03) for one in changes)
+    assert found >= 0.9 * count
