@@ -71,7 +71,7 @@ def write_junit(judged: Judgement, path: Path) -> None:
 
     suite = TestSuite("pumice")
     for one in judged.points:
-        case = TestCase(printable(one.label), f"pumice.{printable(one.point.a.point.target)}", 0.0)
+        case = TestCase(printable(one.label), f"pumice.{printable(one.point.b.point.target)}", 0.0)
         reason = printable(one.reason)
         fails = _fails(judged, one)
         result: Failure | Skipped | None = None

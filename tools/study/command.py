@@ -127,17 +127,17 @@ def report(
 ) -> None:
     """Show the results in DIR: on the terminal, or as a page with plots.
 
-    With --compare-with, and --fail-on, --markdown, --junit or --github, the verdicts follow and set the exit status as
-    for `study compare`.
+    With --fail-on, --markdown, --junit or --github verdicts follow and set the exit status as for `study compare`: on
+    the results of --compare-with, or on the other side of a study that measured two in turns.
     """
     from ...study.results.results import Results
-    from ...study.results.results_comparison import compare_results
+    from ...study.results.results_comparison import compare_results, compare_sides
 
     gate = Gate(**options)
-    if gate.is_wanted and earlier is None:
-        raise usage_error("say what to compare with: --compare-with DIR_A")
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(Results.open(folder))
+        if gate.is_wanted and earlier is None and not any(one.against for one in results.points):
+            raise usage_error(f"say what to compare with, as {folder} has one side only: --compare-with DIR_A")
         before = None if earlier is None else stack.enter_context(Results.open(earlier))
         if html or out or show or before:
             from ...study.report.page import write_report
@@ -151,9 +151,13 @@ def report(
             from ..tables import print_renderables
 
             print_renderables(terminal_report(results))
-        if gate.is_wanted and before is not None:
+        if gate.is_wanted:
             with usage():
-                found = compare_results(before, results, **gate.limits)
+                found = (
+                    compare_sides(results, **gate.limits)
+                    if before is None
+                    else compare_results(before, results, **gate.limits)
+                )
             ctx.exit(gate.finish(found))
 
 

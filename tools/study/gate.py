@@ -120,7 +120,8 @@ def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ())
             "--measure",
             default="headline",
             metavar="NAME",
-            help="A segment or total, instead of what each point measures.",
+            help="A segment or total instead of what each point measures, p99 or minimum instead of the median, "
+            "or both: wake:p99.",
         ),
         "confidence": click.option(
             "--confidence", type=float, default=0.99, show_default=True, help="Level of the intervals."

@@ -96,7 +96,7 @@ def _judge(point: PointComparison, by_device: bool, tolerate: float) -> JudgedPo
     from ...study.results.records import PointStatus
     from ...study.statistics.comparison import Verdict
 
-    label = point.a.point.label + (f" on {point.a.point.device}" if by_device else "")
+    label = point.b.point.label + (f" on {point.b.point.device}" if by_device else "")
     compared = point.comparison
     if point.a.status is point.b.status is PointStatus.SKIPPED:
         return JudgedPoint(point, Outcome.SKIPPED, label, "-", point.why_not)

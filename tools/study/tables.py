@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...status import NotFoundError, PumiceError
 from ...study.definition.expansion import expand
@@ -24,6 +24,7 @@ from .judgement import Judgement, Outcome
 
 if TYPE_CHECKING:
     from ...study.results.results_comparison import PointComparison
+    from ...study.statistics.comparison import Comparison
     from ...study.workloads.peaks import Peaks
 
 
@@ -165,8 +166,11 @@ def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> Non
     print_renderables(terminal_summary(results, subtract_baseline=subtract_baseline))
 
 
+_HOW: Final = {"paired": "in turns", "runs": "by runs", "samples": "by samples"}
+
+
 def print_comparison(judged: Judgement) -> None:
-    """Prints a row for each point, the reasons of those that are unclear, and the summary."""
+    """Prints a row for each point, the reasons of those that are unclear, what was left out, and the summary."""
     found = judged.comparison
     rows = []
     for one in judged.points:
@@ -178,16 +182,19 @@ def print_comparison(judged: Judgement) -> None:
                 one.verdict,
                 f"{compared.ratio:.3f}" if compared else "-",
                 f"{compared.interval.low:.3f} .. {compared.interval.high:.3f}" if compared else "-",
+                _HOW[compared.how] if compared else "-",
                 f"{compared.effect:+.2f}" if compared else "-",
-                _samples_text(one.point) if compared else "-",
+                _samples_text(compared) if compared else "-",
                 f"too noisy: {' and '.join(noisy)}" if noisy else "",
             )
         )
-    columns = ("point", "verdict", "ratio", "interval", "effect (Cliff's delta)", "samples", "")
+    columns = ("point", "verdict", "ratio", "interval", "compared", "effect (Cliff's delta)", "samples", "")
     print_table(columns, rows)
     for one in judged.points:
         if one.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED):
             put(printable(f"{one.label}: {one.reason}"))
+        for text in one.point.comparison.notes if one.point.comparison else ():
+            put(printable(f"{one.label}: {text}"))
     put(judged.summary)
     for name, labels in (("first", found.only_a), ("second", found.only_b)):
         if labels:
@@ -197,16 +204,12 @@ def print_comparison(judged: Judgement) -> None:
 
 
 def _sides(one: PointComparison) -> tuple[tuple[str, PointResult], ...]:
-    return ("first", one.a), ("second", one.b)
+    names = ("old", "new") if one.a.point.is_against else ("first", "second")
+    return (names[0], one.a), (names[1], one.b)
 
 
-def _samples_text(one: PointComparison) -> str:
-    """``400 and 390``, with how many each side left out."""
-    assert one.comparison is not None
-    used = (one.comparison.count_a, one.comparison.count_b)
-    left = tuple(side.count - count for (_, side), count in zip(_sides(one), used, strict=True))
-    text = f"{used[0]} and {used[1]}"
-    return f"{text}; {left[0]} and {left[1]} left out" if any(left) else text
+def _samples_text(compared: Comparison) -> str:
+    return f"{compared.count_a} pairs" if compared.how == "paired" else f"{compared.count_a} and {compared.count_b}"
 
 
 def print_comparison_json(judged: Judgement) -> None:
@@ -221,10 +224,10 @@ def print_comparison_json(judged: Judgement) -> None:
         one = judged_point.point
         compared = one.comparison
         point: dict[str, object] = {
-            "point": one.a.point.label,
-            "target": one.a.point.target,
-            "axes": dict(one.a.point.axes),
-            "device": one.a.point.device,
+            "point": one.b.point.label,
+            "target": one.b.point.target,
+            "axes": dict(one.b.point.axes),
+            "device": one.b.point.device,
             "verdict": str(compared.verdict) if compared else None,
             "why_not": one.why_not,
             "outcome": str(judged_point.outcome),
@@ -238,13 +241,18 @@ def print_comparison_json(judged: Judgement) -> None:
                 "effect": number(compared.effect),
                 "p_value": number(compared.p_value),
                 "samples": [compared.count_a, compared.count_b],
-                "left_out": [one.a.count - compared.count_a, one.b.count - compared.count_b],
                 "explanation": compared.explanation,
+                "how": compared.how,
+                "notes": list(compared.notes),
             }
+            if compared.how != "paired":
+                # The counts are of pairs otherwise.
+                point["left_out"] = [one.a.count - compared.count_a, one.b.count - compared.count_b]
         points.append(point)
     only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}
     gate = {"verdict": judged.verdict, "fail_on": judged.fail_on, "tolerate": judged.tolerate, "exit": judged.status}
-    print_json({"points": points, **only, "differences": list(found.notes), "gate": gate})
+    compared_what = {"measure": found.measure, "statistic": found.statistic}
+    print_json({"points": points, **only, "differences": list(found.notes), **compared_what, "gate": gate})
 
 
 def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:

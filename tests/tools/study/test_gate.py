@@ -47,7 +47,7 @@ def point(
     settings: Mapping[str, object] | None = None,
 ) -> PointComparison:
     of = Point(0, label, "lavapipe", {}, settings or {})
-    a, b = (PointResult(of, status, "", lambda _: ()) for status in statuses)
+    a, b = (PointResult(of, [(status, "")], lambda _: ()) for status in statuses)
     return PointComparison(of.key, a, b, comparison, "" if comparison else "no samples in the second results")
 
 
@@ -244,8 +244,9 @@ def test_left_out_samples_and_a_noisy_status_are_said(tmp_path: Path) -> None:
     printed = study("compare", a, b).stdout
     assert "left out" in printed and "too noisy: second" in printed
     (found,) = json.loads(study("compare", a, b, "--json").stdout)["points"]
-    assert found["left_out"][1] == 80 and found["status"] == ["done", "noisy"]
-    assert found["samples"][1] + found["left_out"][1] == 400
+    assert found["left_out"] == [0, 80] and found["status"] == ["done", "noisy"]
+    assert found["samples"] == [400, 320] and found["how"] == "runs"
+    assert any("left out" in text for text in found["notes"])
 
 
 @pytest.mark.slow
