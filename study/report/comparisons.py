@@ -11,8 +11,8 @@ from ...records import dataclass
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from ..results.results import Results
-from ..results.results_comparison import compare_results
-from ..statistics.comparison import Comparison, Verdict, compare
+from ..results.results_comparison import compare_points, compare_results
+from ..statistics.comparison import Comparison, Verdict
 from .chart import Chart, error_bars, label, name_rows, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT
 from .units import number_text, plain_text
@@ -54,7 +54,8 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
                 without = () if name in ("target", "device") else (name,)
                 others = point_label(one.point, without, target=name != "target")
                 text = f"{others}: {against}" if others != against else against
-                found.append(ComparedPoints(text, f"{name} {value_text(reference)}", _compare(first, one)))
+                comparison = compare_points(analysis.results, first.result, one.result)
+                found.append(ComparedPoints(text, f"{name} {value_text(reference)}", comparison))
     return found
 
 
@@ -66,16 +67,6 @@ def compare_with_run(results: Results, earlier: Results) -> list[ComparedPoints]
         for one in found.points
         if one.comparison is not None
     ]
-
-
-def _compare(first: PointAnalysis, second: PointAnalysis) -> Comparison:
-    return compare(
-        first.values(),
-        second.values(),
-        blocks_a=first.blocks,
-        blocks_b=second.blocks,
-        seed=second.sampling.seed,
-    )
 
 
 def ratio_text(comparison: Comparison) -> str:

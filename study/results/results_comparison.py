@@ -20,12 +20,12 @@ import numpy as np
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
 from ..statistics.bootstrap import Interval
-from ..statistics.comparison import Comparison, Verdict, check_limits
-from ..statistics.paired import ROUNDS, compare_pairs
+from ..statistics.comparison import Comparison, Verdict, check_limits, compare
+from ..statistics.paired import ROUNDS, compare_pairs, fewest_pairs
 from ..statistics.runs import RunSamples, compare_runs
 from ..statistics.samples import STATISTICS
 from .comparability import Recorded, notes, recorded, reference_ratio, why_not_comparable
-from .paired_blocks import PairedBlocks, pairs_in_turns
+from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag, kept
 from .results import Results
@@ -173,12 +173,36 @@ def compare_sides(
     return ResultsComparison(points, [], only, by_device, [], wanted.segment, wanted.statistic)
 
 
-def compare_paired(old: PointResult, new: PointResult, pairs: PairedBlocks, **options: Any) -> Comparison:
-    """Compares pairs of blocks of two points; ``options`` are those of ``compare_pairs``."""
-    # What differs between processes is told by repeats where there are enough.
-    repeats = np.unique(pairs.runs)
-    labels = pairs.runs if repeats.size >= ROUNDS else pairs.rounds
-    return compare_pairs(pairs.old, pairs.new, labels, **options)
+def compare_points(results: Results, old: PointResult, new: PointResult) -> Comparison:
+    """Compares the headlines of two points of one study at the default limits, both with samples: by pairs of blocks
+    if their blocks took turns. Points of different devices cannot; nothing tells their machine's states apart from what
+    the devices differ by.
+    """
+    wanted = _wanted("headline", {"confidence": 0.99, "resolution": 0.025, "threshold": 0.01})
+    names = (old.point.label, new.point.label)
+    keep, said = _filtered_alike(old, new, names, DISTURBED & ~SampleFlag.THROTTLED)
+    pairs = pairs_of_neighbours(old, new, wanted.segment, keep)
+    count = len(pairs.runs)
+    took_turns = 2 * count >= max(len(np.unique(one.blocks_of(keep=keep))) for one in (old, new))
+    if took_turns and count >= fewest_pairs(wanted.limits["confidence"]):
+        found = _compare_paired(pairs, wanted)
+    elif took_turns:
+        sides = [_runs(results, one, wanted.segment, keep) for one in (old, new)]
+        found = compare_runs(sides[0], sides[1], **wanted.limits)
+    elif old.point.device == new.point.device:
+        return _of_runs((results, old), (results, new), wanted)
+    else:
+        first, second = (one.values(wanted.segment, keep=keep) for one in (old, new))
+        blocks_a, blocks_b = (one.blocks_of(keep=keep) for one in (old, new))
+        found = compare(first, second, blocks_a=blocks_a, blocks_b=blocks_b, **wanted.limits)
+        said.append("measured one after the other: the machine's state may have differed")
+    return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def _compare_paired(pairs: PairedBlocks, wanted: _Wanted) -> Comparison:
+    # What differs between processes the runs tell, where there are enough.
+    labels = pairs.runs if np.unique(pairs.runs).size >= ROUNDS else pairs.rounds
+    return compare_pairs(pairs.old, pairs.new, labels, statistic=wanted.statistic, **wanted.limits)
 
 
 def _wanted(measure: str, limits: Mapping[str, Any]) -> _Wanted:
@@ -219,9 +243,9 @@ def _why_not(a: PointResult, b: PointResult, segment: str, names: tuple[str, str
 
 
 def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison:
-    keep, said = filtered_alike(old, new, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
+    keep, said = _filtered_alike(old, new, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
     pairs = pairs_in_turns(old, new, wanted.segment, keep)
-    found = compare_paired(old, new, pairs, statistic=wanted.statistic, **wanted.limits)
+    found = _compare_paired(pairs, wanted)
     for name, one in (("old", old), ("new", new)):
         if one.status is PointStatus.NOISY:
             said.append(f"the {name} side was noisy, which the interval of pairs includes: {one.reason}")
@@ -229,7 +253,7 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
 
 
 def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wanted: _Wanted) -> Comparison:
-    keep, said = filtered_alike(a[1], b[1], ("first", "second"))
+    keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
     states = recorded(*a), recorded(*b)
     said += notes(*states)
     runs = [_runs(*side, wanted.segment, keep) for side in (a, b)]
@@ -272,7 +296,7 @@ def _runs(results: Results, result: PointResult, segment: str, keep: SampleFlag 
     return [RunSamples(values[mine], blocks[mine], rounds[mine]) for mine in chosen]
 
 
-def filtered_alike(
+def _filtered_alike(
     a: PointResult, b: PointResult, names: tuple[str, str], disturbed: SampleFlag = DISTURBED
 ) -> tuple[SampleFlag | None, list[str]]:
     """Which samples of two points are compared, as ``keep`` of ``PointResult.values``, and what is left out, in words:

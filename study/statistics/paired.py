@@ -110,8 +110,7 @@ def compare_pairs(
             verdict, ratio, interval, confidence, effect, p_value, counts[0], counts[1], text, "paired", notes
         )
 
-    # All pairs on one side of the median has a probability of 2 / 2**count.
-    least = max(2, math.ceil(math.log2(2 / (1 - confidence))))
+    least = fewest_pairs(confidence)
     if of_quantiles and (min(counts) < fewest or count < least):
         fewest = max(fewest, least * _samples_a_group(statistic))
         return say(Verdict.UNCLEAR, f"{counts[0]} and {counts[1]} samples; {statistic} takes at least {fewest} of each")
@@ -157,6 +156,11 @@ def compare_pairs(
     else:
         advice = "take more pairs and rounds"
     return say(Verdict.UNCLEAR, f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}")
+
+
+def fewest_pairs(confidence: float) -> int:
+    """The fewest pairs that have an interval: all are on one side of the median with a probability of 2 / 2**count."""
+    return max(2, math.ceil(math.log2(2 / (1 - confidence))))
 
 
 def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:

@@ -144,7 +144,10 @@ def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Res
     rows = compare_across(analysis)
     assert [row.name for row in rows] == [f"mul batch={batch}: barrier none" for batch in (1, 4, 16, 64)]
     assert {row.reference for row in rows} == {"barrier between"}
-    assert Verdict.SAME in {row.comparison.verdict for row in rows}
+    # Equal instances may differ, and each was opened once.
+    assert {row.comparison.verdict for row in rows} == {Verdict.UNCLEAR}
+    assert all(row.comparison.ratio == pytest.approx(1, abs=0.02) for row in rows)
+    assert all(row.comparison.interval.low < 0.97 and row.comparison.interval.high > 1.03 for row in rows)
 
 
 def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
@@ -414,7 +417,7 @@ def test_the_terminal_has_points_stacks_lines_and_comparisons(results: Results) 
         "Fitted lines",
         "Comparison",
         "execute",
-        "SAME",
+        "UNCLEAR",
     ):
         assert part in text
     assert max(map(len, text.splitlines())) <= 200

@@ -16,7 +16,12 @@ from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.records import SampleFlag
 from pumice.study.results.results import Results
-from pumice.study.results.results_comparison import ResultsComparison, compare_results, compare_sides
+from pumice.study.results.results_comparison import (
+    ResultsComparison,
+    compare_points,
+    compare_results,
+    compare_sides,
+)
 from pumice.study.results.store import Store
 from pumice.study.statistics.comparison import Comparison, Verdict
 
@@ -223,6 +228,47 @@ def test_of_results_with_sides_the_new_one_counts(tmp_path: Path) -> None:
     assert found.points[0].comparison is not None and found.points[0].comparison.verdict is Verdict.SLOWER
     # Results compared with themselves are compared by their sides.
     assert only(compared(b, b)).how == "paired"
+
+
+# -- two points of one study -----------------------------------------------------------------------------
+
+
+def points(folder: Path) -> Comparison:
+    with Results.open(folder) as results:
+        return compare_points(results, results.points[0], results.points[1])
+
+
+def test_points_whose_blocks_took_turns_are_compared_by_pairs(tmp_path: Path) -> None:
+    found = points(store(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 10_500.0}, speeds=[1.0]))
+    assert (found.verdict, found.how) == (Verdict.SLOWER, "paired") and "40 pairs in 8 rounds" in found.explanation
+    # The machine's speed is that of both blocks of a pair, whatever the references say.
+    slowing = store(tmp_path / "b", {("d", 1): 10_000.0, ("d", 2): 10_000.0}, speeds=[1.0, 1.3, 2.0, 1.1, 0.9])
+    assert points(slowing).verdict is Verdict.SAME
+
+
+def test_points_that_were_measured_apart_are_compared_as_runs_are(tmp_path: Path) -> None:
+    placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
+    random = np.random.default_rng(1)
+    for name, speed, verdict in (("a", 1.0, Verdict.SLOWER), ("b", 1.5, Verdict.UNCLEAR)):
+        with Store.create(tmp_path / name, STUDY, placed) as opened:
+            opened.begin_run({})
+            add_run(opened, {0: (placed[0], 1e4)}, random)
+            add_run(opened, {1: (placed[1], 1.1e4)}, random, speed=speed, reference=speed, at=10**12)
+            opened.end_run()
+        found = points(tmp_path / name)
+        assert (found.verdict, found.how) == (verdict, "runs")
+
+
+def test_points_of_two_devices_are_compared_by_their_samples(tmp_path: Path) -> None:
+    placed = [Point(n, "mul", f"d{n}", {"n": 1}, measure="total") for n in range(2)]
+    with Store.create(tmp_path / "a", STUDY, placed) as opened:
+        opened.begin_run({})
+        for place, point in enumerate(placed):
+            add_run(opened, {place: (point, 1e4 * (1 + place))}, np.random.default_rng(1), at=place * 10**12)
+        opened.end_run()
+    found = points(tmp_path / "a")
+    assert (found.verdict, found.how) == (Verdict.SLOWER, "samples")
+    assert "measured one after the other: the machine's state may have differed" in found.notes
 
 
 # -- what is left out ------------------------------------------------------------------------------------
