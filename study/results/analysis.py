@@ -93,7 +93,13 @@ class PointAnalysis:
         if name not in self._summaries:
             values = self.values(name)
             self._summaries[name] = (
-                summarize(values, confidence=self.sampling.confidence, blocks=self.blocks, seed=self.sampling.seed)
+                summarize(
+                    values,
+                    confidence=self.sampling.confidence,
+                    blocks=self.blocks,
+                    runs=self.result.integers("repeat", keep=self.keep),
+                    seed=self.sampling.seed,
+                )
                 if np.isfinite(values).any()
                 else None
             )

@@ -187,7 +187,7 @@ def compare_points(results: Results, old: PointResult, new: PointResult) -> Comp
     if took_turns and count >= fewest_pairs(wanted.limits["confidence"]):
         found = _compare_paired(pairs, wanted)
     elif took_turns:
-        sides = [_runs(results, one, wanted.segment, keep) for one in (old, new)]
+        sides = [_runs(one, wanted.segment, keep) for one in (old, new)]
         found = compare_runs(sides[0], sides[1], **wanted.limits)
     elif old.point.device == new.point.device:
         return _of_runs((results, old), (results, new), wanted)
@@ -256,7 +256,7 @@ def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wan
     keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
     states = recorded(*a), recorded(*b)
     said += notes(*states)
-    runs = [_runs(*side, wanted.segment, keep) for side in (a, b)]
+    runs = [_runs(side[1], wanted.segment, keep) for side in (a, b)]
     allowance, why = _left_open(*states, confidence=wanted.limits["confidence"])
     found = compare_runs(runs[0], runs[1], allowance=allowance, statistic=wanted.statistic, **wanted.limits)
     noisy = [
@@ -285,11 +285,9 @@ def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, s
     return _STATES * abs(math.log(reference.ratio)), ""
 
 
-def _runs(results: Results, result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:
-    """The samples of each repetition of the study, without NaNs."""
-    repeat_of = {one.number: one.repeat for one in results.runs}
-    values = result.values(segment, keep=keep)
-    repeats = np.array([repeat_of[run] for run in result.integers("run", keep=keep).tolist()])
+def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:
+    """The samples of each repeat of the study, without NaNs."""
+    values, repeats = result.values(segment, keep=keep), result.integers("repeat", keep=keep)
     blocks, rounds = result.blocks_of(keep=keep), result.rounds_of(keep=keep)
     known = ~np.isnan(values)
     chosen = [known & (repeats == repeat) for repeat in np.unique(repeats[known])]
