@@ -280,8 +280,8 @@ def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, s
     if why := why_not_comparable(a, b, confidence=confidence):
         return 0.0, why
     reference = reference_ratio(a, b, confidence=confidence)
-    if reference is None:
-        return 0.0, "no reference kernel tells whether the machine was in the same state"
+    if reference is None or not reference.own:
+        return 0.0, "no reference like this point's load tells whether the machine was in the same state"
     return _STATES * abs(math.log(reference.ratio)), ""
 
 

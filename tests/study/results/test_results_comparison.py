@@ -324,7 +324,7 @@ def test_runs_without_a_reference_have_no_verdict(tmp_path: Path) -> None:
     a = store(tmp_path / "a", POINT, reference=None)
     found = only(compared(a, store(tmp_path / "b", {("d", 1): 20_000.0}, reference=None)))
     assert found.verdict is Verdict.UNCLEAR
-    assert "no reference kernel tells whether the machine was in the same state" in found.explanation
+    assert "no reference like this point's load tells whether the machine was in the same state" in found.explanation
     assert any("was not recorded in the first and the second runs" in note for note in found.notes)
 
 
