@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -12,8 +12,8 @@ from ...hal.clock import ClockCalibration
 from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
-from ..results.records import DISTURBED, PointStatus, SampleFlag
-from .units import bound_text, percent_text, plain_text
+from ..results.records import DISTURBED, PointStatus, SampleFlag, StateRecord
+from .units import bound_text, percent_text, plain_text, time_text
 
 _SAID: Final[Mapping[PointStatus, str]] = {
     PointStatus.NOISY: "too noisy",
@@ -75,7 +75,37 @@ _SEEN: Final = {
     SampleFlag.STARVED: "waited for a core",
     SampleFlag.PREEMPTED: "had a thread preempted",
     SampleFlag.THROTTLED: "were taken while the reference ran at another speed",
+    SampleFlag.CLOCK_UNSURE: "have device times in doubt",
 }
+
+
+def seen(total: int, flagged: Mapping[SampleFlag, int]) -> str:
+    """How many of all samples were disturbed, and how, in words; empty for none."""
+    return ", ".join(f"{percent_text(flagged[flag] / total)} {what}" for flag, what in _SEEN.items() if flagged[flag])
+
+
+_FIGURES: Final = (
+    ("others", "{} of the processor went to other processes"),
+    ("steal", "{} to other virtual machines"),
+    ("run_delay", "threads waited for a core {} of their time"),
+    ("pressure", "some task waited for one {} of the time"),
+)
+
+
+def machine_text(states: Sequence[StateRecord]) -> str:
+    """The medians of what is known of the machine's state; empty for nothing."""
+
+    def median(name: str) -> float | None:
+        known = [value for value in (getattr(one, name) for one in states) if value is not None]
+        return float(np.median(known)) if known else None
+
+    parts = [text.format(percent_text(value)) for name, text in _FIGURES if (value := median(name)) is not None]
+    if (wake := median("wake_ns")) is not None:
+        late = median("wake_p90_ns")
+        parts.append(
+            f"wake-ups took {time_text(wake, 2)}" + (f", one of ten over {time_text(late, 2)}" if late else "")
+        )
+    return "; ".join(parts)
 
 
 def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
@@ -92,8 +122,8 @@ def verdict(analysis: StudyAnalysis) -> str:
     said = [", ".join(parts)]
     total, flagged = disturbances(analysis)
     if total:
-        seen = [f"{percent_text(flagged[flag] / total)} {what}" for flag, what in _SEEN.items() if flagged[flag]]
-        said.append("of the samples " + ", ".join(seen) if seen else f"none of {total:,} samples disturbed")
+        disturbed = seen(total, flagged)
+        said.append(f"of the samples {disturbed}" if disturbed else f"none of {total:,} samples disturbed")
     clocks = [one.relation for one in clock_qualities(analysis) if one.relation is not None]
     if clocks:
         drifting = [one for one in clocks if one.residual_ns is not None]
@@ -185,6 +215,8 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
         governor = known.get("governor")
         parts += [run.environment.get("os"), f"governor {governor}" if governor else None]
         rows.append(("Host", ", ".join(str(part) for part in parts if part)))
+        if state := machine_text(results.states):
+            rows.append(("State", f"{state} (medians)"))
         packages = run.environment.get("packages")
         versions = packages.items() if isinstance(packages, Mapping) else ()
         python = str(run.environment.get("python") or f"Python {run.python}")

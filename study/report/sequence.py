@@ -40,7 +40,7 @@ def _chart(
 ) -> Chart:
     started, ratio, flags, names = _samples(points, run)
     begin = int(started.min())
-    references = [one for one in analysis.results.references if (one.run, one.device) == (run, device)]
+    references = _of_one_load([one for one in analysis.results.references if (one.run, one.device) == (run, device)])
     rates = _rates([one for one in analysis.results.clocks if (one.run, one.device) == (run, device)], begin)
     rows = 1 + bool(references) + bool(rates)
     figure = make_subplots(
@@ -129,6 +129,15 @@ def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.boo
         left &= ~flagged
         found.append((str(flag.name).lower().replace("_", " "), flagged))
     return [("undisturbed", left), *found]
+
+
+def _of_one_load(references: Sequence[ReferenceRecord]) -> Sequence[ReferenceRecord]:
+    """The readings of the reference of one workgroup, with the most arithmetic: those that take longest."""
+    loads: dict[str, list[ReferenceRecord]] = {}
+    for one in references:
+        if one.kind == "compute":
+            loads.setdefault(one.load, []).append(one)
+    return max(loads.values(), key=lambda each: np.median([one.duration_ns for one in each]), default=[])
 
 
 def _add_reference(figure: go.Figure, references: Sequence[ReferenceRecord], begin: int, row: int) -> str:

@@ -18,7 +18,7 @@ from ..results.results import Results
 from ..statistics.comparison import Verdict
 from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, ratio_text
-from .overview import clock_qualities, facts, problems, verdict, warnings
+from .overview import clock_qualities, facts, problems, seen, verdict, warnings
 from .palette import SEGMENT_COLOURS
 from .point_rows import few_text, point_table
 from .series import fitted_lines
@@ -107,9 +107,8 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
     bar = stack_bar(one.stack, 60)
     parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one, subtract_baseline)]
     rows = [("samples", one.samples_used)]
-    flagged = {str(flag.name).lower().replace("_", " "): one.flagged(flag) for flag in SampleFlag}
-    said = ", ".join(f"{name} {percent_text(count / max(one.total, 1))}" for name, count in flagged.items() if count)
-    rows.append(("disturbance", said or "none"))
+    said = seen(max(one.total, 1), {flag: one.flagged(flag) for flag in SampleFlag})
+    rows.append(("disturbance", f"of the samples {said}" if said else "none"))
     summary = one.summary()
     if summary is not None:
         counts = summary.outliers

@@ -14,6 +14,7 @@ Figures are compared over the time in which the point was sampled. What was not 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -96,7 +97,8 @@ def recorded(results: Results, result: PointResult, runs: Collection[int] | None
     records = {one.number: one for one in results.runs}
     devices = [one for one in results.devices if one.run in chosen and one.device == result.point.device]
     values = result.values()[np.isin(numbers, chosen)]
-    found, references, states, clocks = [], results.references, results.states, results.clocks
+    found = []
+    references, states, clocks = _tables(results)
     for run in chosen:
         mine = started[numbers == run]
         window = (int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS)
@@ -110,6 +112,14 @@ def recorded(results: Results, result: PointResult, runs: Collection[int] | None
         headline_ns=float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
         runs=found,
     )
+
+
+@functools.lru_cache(maxsize=2)
+def _tables(
+    results: Results,
+) -> tuple[Sequence[ReferenceRecord], Sequence[StateRecord], Sequence[ClockRecord]]:
+    """Read once for all points."""
+    return results.references, results.states, results.clocks
 
 
 def _names(names: Iterable[str]) -> str:

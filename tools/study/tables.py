@@ -114,6 +114,8 @@ def print_study(study: Study, as_json: bool) -> None:
 
 def print_result_facts(folder: Path, as_json: bool) -> None:
     """Prints the contents of results in a folder."""
+    from ...study.report.overview import machine_text
+
     with Results.open(folder) as results:
         facts = {
             "study": results.name,
@@ -143,6 +145,8 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
             ended = f"{run.started} to {run.ended or '?'} on {run.host}: {run.outcome or 'not ended'}"
             shown.append((f"run {run.number}", ended))
         shown += [("device", f"{one.device}: {one.name}, {one.driver}") for one in results.devices]
+        if state := machine_text(results.states):
+            shown.append(("machine", f"{state} (medians)"))
         shown += [("note", one.text) for one in results.notes]
         print_facts(shown)
         print_table(

@@ -457,3 +457,25 @@ def test_numbers_have_four_digits_and_one_unit() -> None:
         "—",
     ]
     assert time_unit([5.0, 2e6, math.nan, None]).name == "ms" and time_unit([]).name == "ns"
+
+
+def test_the_machine_and_what_it_did_to_samples_are_said_in_words(tmp_path: Path) -> None:
+    def fill(store: Store, points: tuple[Point, ...]) -> None:
+        fill_all(store, points)
+        flags = [int(SampleFlag.STARVED)] * 3 + [0] * 57
+        store.add_samples(points[0].index, 6, "sample", taken(points[0]), flags)
+        store.add_state(host_ns=0, wake_ns=9e3, wake_p90_ns=2e4)  # at the beginning
+        for place, others in enumerate((0.1, 0.3, 0.2)):
+            store.add_state(host_ns=place, wake_ns=8e3, wake_p90_ns=2e4, others=others, steal=0.0, run_delay=0.05)
+        # Of a load with less arithmetic, and like a point's load: another scale.
+        store.add_reference("lavapipe", started_ns=0, duration_ns=500.0, load="1x64, no arithmetic")
+        store.add_reference("lavapipe", started_ns=0, duration_ns=9e6, kind="own", point=0, load="8x64")
+
+    with made(tmp_path, fill=fill) as results:
+        said = on_terminal(terminal_report(results), width=400)
+        assert re.search(r"of the samples 0\.\d+ % waited for a core;", said)
+        assert "20 % of the processor went to other processes; 0 % to other virtual machines" in said
+        assert "threads waited for a core 5.0 % of their time; wake-ups took 8.0 µs, one of ten over 20 µs" in said
+        figures = figures_of(render_report(results))
+    drawn = [trace for figure in figures for trace in figure["data"] if "reference" in str(trace.get("hovertemplate"))]  # type: ignore[attr-defined]  # JSON
+    assert len(drawn) == 1

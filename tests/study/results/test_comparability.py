@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.made_studies import STUDY, made, taken
 
 from pumice.study.definition.point import Point
 from pumice.study.results.comparability import (
@@ -20,7 +21,6 @@ from pumice.study.results.comparability import (
 )
 from pumice.study.results.records import StateRecord
 from pumice.study.results.store import Store
-from tests.support.made_studies import STUDY, made, taken
 
 QUIET = StateRecord(1, 0, 5e8, 8e3, 12e3, 0.0, 0.02, 0.02, 0.01, 0.3, 2400.0)
 
