@@ -8,7 +8,7 @@ This file is the group of commands and the one place that turns errors into mess
 2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel or function declares
 3      ``bench`` and ``study``: measured, but a point is noisier than allowed, or a comparison UNCLEAR; ``run``: an
        Amber script needs what pumice does not run
-4      ``study compare``: a point is SLOWER
+4      ``study compare``, ``study ab``, ``--against``: a point is SLOWER
 77     ``run``: every Amber script was skipped
 130    interrupted (Ctrl-C)
 141    the reader of the output is gone

@@ -92,6 +92,11 @@ class Expression:
                 raise InvalidArgumentError(
                     f"{shown(self.text)}: no function is named {shown(name)}{hint}; known are {', '.join(FUNCTIONS)}"
                 )
+        if isinstance(tree, (ast.List, ast.Tuple)):
+            form = ", ".join(f'"${ast.unparse(each)}"' for each in tree.elts)
+            raise InvalidArgumentError(
+                f"{shown(self.text)}: an expression has one value; for a list write an expression for each, [{form}]"
+            )
         for node in nodes:
             bad = isinstance(node, (ast.expr, ast.keyword)) and not isinstance(node, _ALLOWED)
             kind = node.value if isinstance(node, ast.Constant) else node

@@ -49,9 +49,9 @@ class Point:
 
     @property
     def label(self) -> str:
-        """For messages: ``saxpy n=1024 batch=4``, with ``(against)`` behind it for a point of the other side."""
+        """For messages: ``saxpy n=1024 batch=4``, with ``(old)`` behind it for a point of the other side."""
         values = (f"{name}={value}" for name, value in self.axes.items())
-        return " ".join([self.target, *values, *(["(against)"] if self.is_against else [])])
+        return " ".join([self.target, *values, *(["(old)"] if self.is_against else [])])
 
 
 def paired(points: Iterable[Point]) -> list[tuple[Point, ...]]:

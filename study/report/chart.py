@@ -59,7 +59,7 @@ def point_label(point: Point, without: Iterable[str] = (), *, device: bool = Fal
     if device and "device" not in point.axes:
         parts.append(f"on {point.device}")
     if point.is_against:
-        parts.append("(against)")
+        parts.append("(old)")
     return " ".join(parts) or point.target
 
 

@@ -205,6 +205,14 @@ def _compare_paired(pairs: PairedBlocks, wanted: _Wanted) -> Comparison:
     return compare_pairs(pairs.old, pairs.new, labels, statistic=wanted.statistic, **wanted.limits)
 
 
+def check_comparison(measure: str, **limits: float) -> tuple[str, str]:
+    """The segment and the statistic that ``measure`` names. InvalidArgumentError: it, or a limit, is none of
+    ``compare_results``: to be known before anything is measured.
+    """
+    wanted = _wanted(measure, limits)
+    return wanted.segment, wanted.statistic
+
+
 def _wanted(measure: str, limits: Mapping[str, Any]) -> _Wanted:
     segment, _, statistic = measure.partition(":")
     if segment in STATISTICS and not statistic:

@@ -222,6 +222,8 @@ def _memory_errors() -> Iterator[None]:
     """Turns MemoryError into the error of a device without memory, which fails only the point."""
     try:
         yield
+    except PumiceError:  # ResourceExhaustedError is a MemoryError, and says what is exhausted
+        raise
     except MemoryError as error:
         raise ResourceExhaustedError(f"the host is out of memory: {error}; make the point smaller") from error
 

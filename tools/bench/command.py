@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ...terminal import printable
-from ..errors import needs_study_extra, usage, usage_error
+from ..errors import needs_study_extra, usage_error
 from ..options import (
     SANITIZE_HELP,
     TIMED_DEVICE_HELP,
@@ -21,6 +23,8 @@ from ..options import (
     validation_option,
 )
 from ..streams import note, put
+from ..study.baselines import baselines_option, save_measured, save_option
+from ..study.gate import Gate, gating_options
 from ..study.resuming import resumption_options
 
 if TYPE_CHECKING:
@@ -28,21 +32,7 @@ if TYPE_CHECKING:
     from ...study.definition.point import Point
     from ...study.definition.study import Study
     from ...study.results.results import Results
-    from ..input_files import FileKind
 
-_KERNEL_OPTIONS: Final = (
-    "bindings",
-    "size",
-    "pushes",
-    "specs",
-    "groups",
-    "entry",
-    "defines",
-    "include_dirs",
-    "language",
-    "subgroup_size",
-)
-_MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
 _PROFILED: Final = 20
 
 
@@ -120,7 +110,11 @@ _PROFILED: Final = 20
     help="Of a program: time its dispatches too, and the host's shares, in calls of their own.",
 )
 @click.option("--cold", is_flag=True, help="Sweep the caches before each sample.")
-@click.option("--measure", metavar="NAME", help="The headline: a segment, device or total.")
+@click.option(
+    "--measure",
+    metavar="NAME",
+    help="The headline: a segment, device or total; with --against also p99, minimum, or both: wake:p99.",
+)
 @click.option(
     "--axis", "axes", multiple=True, metavar="NAME=VALUES", help="Sweep a setting: size=pow2:1024:65536, batch=1,2,4."
 )
@@ -138,6 +132,16 @@ _PROFILED: Final = 20
 @click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel too.")
 @click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
 @resumption_options
+@click.option(
+    "--against",
+    metavar="'OLD [OPTIONS]'|DIR|NAME",
+    help="Measure another version in turns and compare: a file, options, or both; results, or a baseline.",
+)
+@click.option("--against-rev", metavar="REV", help="The other version is FILE at a git revision.")
+@click.option("--build", metavar="CMD", help="Run by the shell in the revision's worktree first.")
+@gating_options(leave_out=["as_json", "measure"])
+@save_option
+@baselines_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
@@ -155,44 +159,37 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
 
     A dispatch's latency is divided into segments on one clock: submit, queue, execute, wake. Exit status 3 means that
     the figures are too noisy.
-    """
-    from ...status import UnimplementedError
-    from ...study.definition.axis import parse_axis
-    from ...study.definition.study import make_sampling
-    from ...study.results.results import Results
-    from ..input_files import FileKind, file_kind
-    from ..programs import compiled
-    from ..study.measuring import measure, sampling_settings
-    from ..study.tables import print_bench
-    from .study import BenchOptions, bench_study
 
-    kind = file_kind(file, options["language"])
-    if kind is FileKind.PROGRAM:
-        # The study reads a file: the compiled program has the name of its source.
-        scratch = Path(ctx.with_resource(tempfile.TemporaryDirectory(prefix="pumice-program-")))
-        source, file, kind = file, scratch / f"{file.stem}.vmfb", FileKind.MODULE
-        file.write_bytes(compiled(source, [options["device"]]))
-    if kind is FileKind.EXECUTABLE:
-        raise UnimplementedError(
-            f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or as source"
-        )
-    _reject(ctx, file, kind)
+    \b
+      pumice bench new.comp --against old.comp
+      pumice bench mul.comp -D TILE=16 --against '-D TILE=8'
+      pumice bench mul.comp --against-rev HEAD~1
+
+    With another version both are measured in turns, and the verdict is SAME, FASTER, SLOWER (status 4) or UNCLEAR (3).
+    """
+    from ...study.results.results import Results
+    from ..study.measuring import compared, measure
+    from ..study.tables import print_bench
+    from .other_side import with_other_side
+    from .side import side_study
+
+    given = list(given_options(ctx))
+    two_sided = options["against"] is not None or options["against_rev"] is not None
+    _check_sides(options, given, two_sided)
+    gate = Gate()
+    if two_sided:
+        gate = Gate(**fields_of(Gate, options) | {"measure": options["measure"] or "headline"})
+        segment, statistic = gate.check()
+        gate = replace(gate, measure=f"headline:{statistic}")
+        options["measure"] = None if segment == "headline" else segment
     if options["subtract_baseline"] and not options["baseline"]:
         raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
-    with usage("--axis"):
-        axes = tuple(parse_axis(text) for text in options["axes"])
-    with usage("--set"):
-        sampling = make_sampling(
-            {**({"cache": "cold"} if options["cold"] else {}), **sampling_settings(options["sampling"])}
-        )
-    settings = {name: options[name] for name in _settings(kind) if options.get(name) is not None}
-    described = bench_study(
-        BenchOptions(
-            **fields_of(BenchOptions, options)
-            | {"file": file.resolve(), "kind": kind, "settings": settings, "axes": axes, "sampling": sampling}
-        )
-    )
+    if two_sided and "baseline" not in {each.name for each in given}:
+        options["baseline"] = options["subtract_baseline"]
     with contextlib.ExitStack() as stack:
+        described = side_study(file, options, given)
+        if two_sided:
+            described = stack.enter_context(with_other_side(described, file, options, given, bench.params))
         kept = options["out"] is not None
         folder = options["out"]
         if not kept:
@@ -204,7 +201,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         )
         with Results.open(folder) as results:
             _check_usage(results)
-            print_bench(results, options["as_json"], options["subtract_baseline"])
+            if not (two_sided and options["as_json"]):
+                print_bench(results, options["as_json"], options["subtract_baseline"])
             profiles = {}
             if options["profile"] and not (options["as_json"] and options["html"] is None):
                 for one in results.points:
@@ -217,16 +215,33 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
                 from ...study.report.page import write_report
 
                 note(printable(f"report: {write_report(results, options['html'], profiles=profiles)}"))
+        if two_sided:
+            status = compared(folder, gate, status, with_results=True)
+        if options["save"] is not None:
+            save_measured(folder, options["baselines"], options["save"], status)
     ctx.exit(status)
+
+
+def _check_sides(options: Mapping[str, Any], given: Sequence[click.Parameter], two_sided: bool) -> None:
+    if options["against"] is not None and options["against_rev"] is not None:
+        raise usage_error("--against and --against-rev are each the other version; give one of them")
+    if options["build"] is not None and options["against_rev"] is None:
+        raise usage_error("--build is for --against-rev REV")
+    for parameter in given:
+        if not two_sided and parameter.name in Gate.__annotations__ and parameter.name not in ("measure", "as_json"):
+            raise usage_error(f"{parameter.opts[0]} is for verdicts; say what to compare with: --against OLD")
 
 
 def _profile(described: Study, point: Point, validation: bool | None) -> Profile:
     """A profile of a program's calls."""
+    from ...study.sampling.taken_files import TakenFiles
     from ...study.workloads.module import ModuleWorkload
     from ...study.workloads.workload import DevicePool, WorkloadContext
 
-    with DevicePool(validation=validation) as pool:
-        context = WorkloadContext(pool, point.device, described.folder, described.sampling.seed)
+    with DevicePool(validation=validation) as pool, TakenFiles(described) as taken:
+        point = taken.files.take(point, 0)  # modules have no sources to compile
+        taken.unpack()
+        context = WorkloadContext(pool, point.device, taken.study.folder_of(point), described.sampling.seed)
         workload = ModuleWorkload(point.settings, context)
         try:
             workload.first()
@@ -235,28 +250,6 @@ def _profile(described: Study, point: Point, validation: bool | None) -> Profile
             return workload.profile(_PROFILED)
         finally:
             workload.close()
-
-
-def _reject(ctx: click.Context, file: Path, kind: FileKind) -> None:
-    """Refuses options for the other kind of file."""
-    from ..input_files import FileKind
-
-    is_module = kind is FileKind.MODULE
-    refused = {*_settings(FileKind.SOURCE if is_module else FileKind.MODULE)}.difference(_settings(kind))
-    refused |= {*_KERNEL_OPTIONS, "cold", "subtract_baseline"} if is_module else {*_MODULE_OPTIONS, "profile"}
-    for parameter in given_options(ctx):
-        if parameter.name in refused:
-            others = "kernels" if is_module else "modules"
-            raise usage_error(f"{parameter.opts[0]} is of {others}, and {file} is a {kind.value}")
-
-
-def _settings(kind: FileKind) -> list[str]:
-    """The settings of a kind of target for which there are options of the same names."""
-    from ...study.definition.target_settings import KINDS
-    from ..input_files import FileKind
-
-    names = KINDS["module" if kind is FileKind.MODULE else "kernel"].names
-    return [name for name in names if name not in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)]
 
 
 def _check_usage(results: Results) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -67,9 +67,9 @@ class BenchOptions:
     peaks: bool = False
 
 
-def bench_study(options: BenchOptions) -> Study:
-    """The study."""
-    name = re.sub(r"[^A-Za-z0-9_-]+", "-", options.file.stem).strip("-_") or "bench"
+def bench_study(options: BenchOptions, name: str = "") -> Study:
+    """The study; of this name, or the file's."""
+    name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", options.file.stem).strip("-_") or "bench"
     is_module = options.kind is FileKind.MODULE
     settings = _module_settings(options) if is_module else _kernel_settings(options)
     with usage():
@@ -97,6 +97,12 @@ def bench_study(options: BenchOptions) -> Study:
             baseline=options.baseline and not is_module,
             folder=Path.cwd(),
         )
+
+
+def without_twins(study: Study) -> Study:
+    """The study without targets that are others without timestamps."""
+    kept = [target for target in study.targets if not target.name.endswith(_UNTIMED)]
+    return replace(study, targets=tuple(kept)) if kept else study
 
 
 def _varies(options: BenchOptions, name: str) -> bool:
@@ -167,8 +173,7 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         numbers = {int(key): value for key, value in values.items() if isinstance(value, (bool, int, float))}
         entry = specialised_entry(code, reflection, numbers, entry.name)
     if options.groups is not None:
-        text = options.groups.strip()
-        settings["groups"] = text if text.startswith("$") else list(parse_groups(text))
+        settings["groups"] = _groups(options.groups.strip())
     if options.settings.get("descriptors") == "address":
         settings |= _by_address(options, entry, name)
     else:
@@ -176,6 +181,14 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         if push := _push(options.pushes, entry.push_constants, name):
             settings["push"] = push
     return {**settings, **options.settings}
+
+
+def _groups(text: str) -> str | list[str | int]:
+    """Numbers, an expression, or a list with expressions in it: ``$n,$n``, ``4,$cdiv(n, 64)``."""
+    parts = [part.strip() for part in re.split(r",(?=\s*\$)", text)]
+    if len(parts) == 1:
+        return text if text.startswith("$") else [*parse_groups(text)]
+    return [count for part in parts for count in ([part] if part.startswith("$") else parse_groups(part))]
 
 
 def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import TIMED_DEVICE_HELP, validation_option
+from ..options import TIMED_DEVICE_HELP, given_options, validation_option
 from ..streams import put
+from ..tables import heading
+from .against import against, read_side
+from .baselines import baseline_names, baselines_option, save_measured, save_option
 from .gate import Gate, gating_options
-from .measuring import measure, sampling_settings, with_axes
+from .measuring import compared, measure, sampling_settings, with_axes
 from .resuming import resumption_options
 
 if TYPE_CHECKING:
@@ -22,6 +25,10 @@ STUDIES: Final = Path(__file__).parents[1] / "studies"
 
 _device_option = click.option(
     "--device", "devices", multiple=True, metavar="URI", help=f"{TIMED_DEVICE_HELP} Repeatable; instead of the study's."
+)
+
+_quiet_option = click.option(
+    "--quiet", "-q", is_flag=True, help="Print only which points fail, are skipped or too noisy."
 )
 
 
@@ -34,6 +41,7 @@ def study() -> None:
       pumice study run batch-depth --out r      measure one of them, or a TOML file of your own
       pumice study report r --html              show the results
       pumice study compare r1 r2                compare two results
+      pumice study ab r1 r2                     measure their programs in turns, and compare these
     """
 
 
@@ -65,8 +73,17 @@ def read_study(name: str) -> Study:
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
 @resumption_options
+@click.option(
+    "--against",
+    "other",
+    metavar="OLD",
+    help="Measure another version in turns and compare: a study, results, or a baseline.",
+)
+@gating_options()
+@save_option
+@baselines_option
 @validation_option
-@click.option("--quiet", "-q", is_flag=True, help="Print only which points fail, are skipped or too noisy.")
+@_quiet_option
 @click.pass_context
 @needs_study_extra()
 def run(
@@ -79,9 +96,12 @@ def run(
     settings: tuple[str, ...],
     quick: bool,
     scheduler: str | None,
+    other: str | None,
+    save: str | None,
+    baselines: Path,
     validation: bool | None,
     quiet: bool,
-    **resumption: Any,
+    **options: Any,
 ) -> None:
     """Measure STUDY, a TOML file or one of `pumice study list`, and store every sample in DIR.
 
@@ -89,12 +109,71 @@ def run(
     With --continue those that were too noisy are sampled on; --set time_limit, max_samples, noise_limit,
     relative_error and resolution may differ when a study resumes. Exit status 3 means that a point in DIR is too noisy,
     1 that one failed; with --runs, in any of them.
+
+    With --against, the verdict on each point is that of STUDY against the other version: SAME, FASTER, SLOWER (status
+    4) or UNCLEAR (3).
     """
+    resumption = {name: options.pop(name) for name in ("runs", "continue_noisy", "more_time")}
+    for parameter in given_options(ctx):
+        if other is None and parameter.name in options:
+            raise usage_error(f"{parameter.opts[0]} is for verdicts; say what to compare with: --against OLD")
+    gate = Gate(**options)
+    gate.check()
     described = with_axes(read_study(name), axes)
     with usage("--set"):
         described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
+    if other is not None:
+        described = against(described, with_axes(read_side(other, baselines, read_study), axes))
     folder = out or Path(f"{described.name}.results")
-    ctx.exit(measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption))
+    status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
+    if other is not None:
+        status = compared(folder, gate, status)
+    if save is not None:
+        save_measured(folder, baselines, save, status)
+    ctx.exit(status)
+
+
+@study.command("ab", short_help="Measure two versions in turns, and compare them.")
+@click.argument("old")
+@click.argument("new")
+@_device_option
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; default: NEW.ab.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another sampling setting, such as time_limit=1."
+)
+@gating_options()
+@baselines_option
+@validation_option
+@_quiet_option
+@click.pass_context
+@needs_study_extra()
+def ab(
+    ctx: click.Context,
+    /,
+    old: str,
+    new: str,
+    devices: tuple[str, ...],
+    out: Path | None,
+    settings: tuple[str, ...],
+    baselines: Path,
+    validation: bool | None,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Measure OLD and NEW in turns, and say of each point whether NEW is the SAME, FASTER, SLOWER, or UNCLEAR.
+
+    Each is a TOML file, one of `pumice study list`, a folder with results, whose programs are measured again, or a
+    baseline. Points pair by target and axes. Exit status as of `study compare`; 1 if a point failed.
+    """
+    gate = Gate(**options)
+    gate.check()
+    described = read_side(new, baselines, read_study)
+    with usage("--set"):
+        described = described.with_sampling(**sampling_settings(settings))
+    described = against(described, read_side(old, baselines, read_study))
+    folder = out or Path(f"{described.name}.ab")
+    status = measure(described, folder, devices, validation, quiet=quiet)
+    ctx.exit(compared(folder, gate, status))
 
 
 _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
@@ -185,16 +264,28 @@ def compare(ctx: click.Context, /, first: Path, second: Path, **options: Any) ->
 
 @study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@baselines_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
 @needs_study_extra()
-def list_(folder: Path | None, as_json: bool) -> None:
-    """List the studies that come with pumice; with DIR, the results in and below it."""
+def list_(ctx: click.Context, folder: Path | None, baselines: Path, as_json: bool) -> None:
+    """List the studies that come with pumice, and the baselines; with DIR, the results in and below it.
+
+    In JSON, baselines are listed with --baselines alone.
+    """
     from .tables import print_result_list, print_study_list
 
-    if folder is None:
-        print_study_list(STUDIES, as_json)
-    else:
-        print_result_list(folder, as_json)
+    asked = any(parameter.name == "baselines" for parameter in given_options(ctx))
+    if folder is not None and asked:
+        raise usage_error("--baselines lists baselines, and DIR results; give one of them")
+    if folder is not None or asked:
+        print_result_list(folder or baselines, as_json)
+        return
+    print_study_list(STUDIES, as_json)
+    if baseline_names(baselines) and not as_json:
+        put()
+        heading(f"baselines in {baselines}")
+        print_result_list(baselines, as_json)
 
 
 @study.command("show", short_help="Show a study, or what results are of.")

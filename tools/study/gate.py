@@ -6,7 +6,7 @@ and exits with the status that ``finish`` returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +14,7 @@ import click
 
 from ...records import dataclass
 from ...status import shown
+from ..errors import usage
 from ..output_files import Outputs
 from .judgement import judge
 
@@ -57,8 +58,19 @@ class Gate:
         """The keyword arguments of ``compare_results`` and ``compare_sides``."""
         return {name: getattr(self, name) for name in ("measure", "confidence", "resolution", "threshold")}
 
-    def finish(self, found: ResultsComparison) -> int:
+    def check(self) -> tuple[str, str]:
+        """The segment and the statistic that are compared; wrong usage for other options of the comparison."""
+        from ...study.results.results_comparison import check_comparison
+
+        with usage():
+            return check_comparison(**self.limits)
+
+    def finish(self, found: ResultsComparison, within: Mapping[str, object] | None = None) -> int:
         """Prints the comparison, writes the files that were asked for, and returns the exit status.
+
+        Args:
+            found: the comparison.
+            within: a JSON document that it is printed in, as ``comparison``.
 
         Raises:
             UnavailableError, PermissionDeniedError, ResourceExhaustedError, NotFoundError: something could not be
@@ -70,7 +82,10 @@ class Gate:
         judged = judge(found, self.fail_on, self.tolerate)
         outputs = Outputs()
         with outputs.storing():
-            (print_comparison_json if self.as_json else print_comparison)(judged)
+            if self.as_json:
+                print_comparison_json(judged, within)
+            else:
+                print_comparison(judged)
         if self.markdown is not None:
             with outputs.storing():
                 write_markdown(judged, self.markdown)

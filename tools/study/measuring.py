@@ -15,6 +15,7 @@ from ..streams import note
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
+    from .gate import Gate
 
 NOISY: Final = 3
 """Exit status if a point is too noisy."""
@@ -126,3 +127,19 @@ def measure(
     if failed or (skipped and not done and not noisy):
         return _FAILED
     return NOISY if noisy else 0
+
+
+def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = False) -> int:
+    """Compares the two sides of the results in a folder, and returns the exit status; ``status`` is that of
+    ``measure``. JSON has the results too ``with_results``.
+    """
+    from ...study.results.results import Results
+    from ...study.results.results_comparison import compare_sides
+    from .tables import results_json
+
+    with Results.open(folder) as results:
+        with usage():
+            found = compare_sides(results, **gate.limits)
+        verdict = gate.finish(found, results_json(results) if with_results and gate.as_json else None)
+    # Noise is in the verdict.
+    return _FAILED if status == _FAILED else verdict

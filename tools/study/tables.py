@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -155,14 +156,20 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
         )
 
 
+def results_json(results: Results) -> dict[str, object]:
+    """The results as ``pumice study export --json`` writes them."""
+    from ...study.results.export import export_to
+
+    buffer = io.BytesIO()
+    export_to(results, "json", buffer)
+    document: dict[str, object] = json.loads(buffer.getvalue())
+    return document
+
+
 def print_bench(results: Results, as_json: bool, subtract_baseline: bool) -> None:
     """Prints the summary of ``pumice bench``."""
     if as_json:
-        from ...study.results.export import export_to
-
-        buffer = io.BytesIO()
-        export_to(results, "json", buffer)
-        put(buffer.getvalue().decode("utf-8"), end="")
+        print_json(results_json(results))
         return
     from ...study.report.terminal import terminal_summary
     from ..tables import print_renderables
@@ -216,8 +223,8 @@ def _samples_text(compared: Comparison) -> str:
     return f"{compared.count_a} pairs" if compared.how == "paired" else f"{compared.count_a} and {compared.count_b}"
 
 
-def print_comparison_json(judged: Judgement) -> None:
-    """Prints a comparison as JSON."""
+def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None = None) -> None:
+    """Prints a comparison as JSON, as ``comparison`` in another document if that is given."""
 
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None
@@ -256,7 +263,8 @@ def print_comparison_json(judged: Judgement) -> None:
     only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}
     gate = {"verdict": judged.verdict, "fail_on": judged.fail_on, "tolerate": judged.tolerate, "exit": judged.status}
     compared_what = {"measure": found.measure, "statistic": found.statistic}
-    print_json({"points": points, **only, "differences": list(found.notes), **compared_what, "gate": gate})
+    document = {"points": points, **only, "differences": list(found.notes), **compared_what, "gate": gate}
+    print_json(document if within is None else {**within, "comparison": document})
 
 
 def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:

@@ -146,6 +146,9 @@ def test_expressions_over_the_axes() -> None:
     found = measured(COPY, *arguments)
     assert [settings(found, place)["specialization"] for place in (0, 1)] == [{"0": 8}, {"0": 16}]
     assert [settings(found, place)["groups"] for place in (0, 1)] == [8, 4]
+    found = measured(COPY, *arguments[:4], "--groups", "1, $cdiv(64, n),$n", "--size", 64)
+    assert [settings(found, place)["groups"] for place in (0, 1)] == [[1, 8, 8], [1, 4, 16]]
+    assert '["$n", "$n"]' in wrong(COPY, *arguments[:4], "--groups", "$[n, n]", "--size", 64)
     found = measured(SAXPY, "--push", "a=$batch / 2", "--axis", "batch=1,2", "--size", 4)
     assert [settings(found, place)["push"] for place in (0, 1)] == [{"a": 0.5}, {"a": 1}]
 

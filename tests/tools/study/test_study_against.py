@@ -1,0 +1,141 @@
+"""``study run --against`` and ``study ab``: the other side is a study, results or a baseline, measured in turns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pumice import shaders
+from pumice.study.definition.expansion import expand
+from pumice.study.definition.study_file import load_study, study_as_dict
+from pumice.study.results.results import Results
+from pumice.study.results.store import Store
+from pumice.tools.cli import main
+
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver")]
+
+STUDY = """
+version = 1
+name = "sizes"
+[sampling]
+time_limit = 0.02
+warmup_time = 0
+warmup_count = 1
+min_samples = 3
+max_samples = 4
+block = 2
+noise_limit = 1e9
+reference = false
+[axes]
+n = [4, 8]
+[[targets]]
+name = "mul"
+kind = "kernel"
+source = "mul.spv"
+batch = 1
+bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
+"""
+
+
+def study(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With two studies, of a kernel and of two of it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mul.spv").write_bytes(shaders.spirv("mul"))
+    (tmp_path / "new.toml").write_text(STUDY, encoding="utf-8")
+    (tmp_path / "old.toml").write_text(STUDY.replace("batch = 1", "batch = 2"), encoding="utf-8")
+    return tmp_path
+
+
+def batches(folder: str) -> list[tuple[object, object]]:
+    """The setting ``batch`` of both sides of each pair, the new one first; all of them were measured."""
+    with Results.open(folder) as results:
+        assert all(one.count for one in results.points)
+        return [
+            (one.point.settings["batch"], one.against.point.settings["batch"])
+            for one in results.points
+            if one.against is not None
+        ]
+
+
+def test_a_study_against_another(folder: Path) -> None:
+    result = study("run", "new.toml", "--against", "old.toml", "--fail-on", "never", "--out", "r")
+    assert result.exit_code == 0, result.stderr
+    assert "mul n=4" in result.stdout and "verdict" in result.stdout
+    assert batches("r") == [(1, 2), (1, 2)]
+
+
+def test_other_values_are_of_both_sides(folder: Path) -> None:
+    words = ("--against", "old.toml", "--axis", "n=16", "--out", "r", "--quiet", "--json")
+    result = study("run", "new.toml", *words)
+    assert result.exit_code in (0, 3, 4), result.stderr
+    assert [one["axes"] for one in json.loads(result.stdout)["points"]] == [{"n": 16}]
+    assert batches("r") == [(1, 2)]
+
+
+def test_results_and_baselines_are_measured_again(folder: Path) -> None:
+    assert study("run", "old.toml", "--out", "before", "--save", "main", "--baselines", "kept").exit_code in (0, 3)
+    (folder / "old.toml").unlink()
+    for place, other in enumerate(("before", "before/results.sqlite", "main")):
+        result = study("run", "new.toml", "--against", other, "--baselines", "kept", "--out", f"r{place}")
+        assert result.exit_code in (0, 3, 4), result.stderr
+        assert batches(f"r{place}") == [(1, 2), (1, 2)]
+
+
+def test_ab_has_the_old_side_first_and_takes_all_that_there_is(folder: Path) -> None:
+    assert study("run", "old.toml", "--out", "before").exit_code in (0, 3)
+    words = ("--set", "max_samples=3", "--fail-on", "never", "--quiet")
+    result = study("ab", "before", "new.toml", *words)
+    assert result.exit_code == 0, result.stderr
+    assert batches("sizes.ab") == [(1, 2), (1, 2)]
+    # Both from what was kept, without a file.
+    (folder / "mul.spv").unlink()
+    assert study("ab", "before", "sizes.ab", *words, "--out", "again").exit_code == 0
+    assert batches("again") == [(1, 2), (1, 2)]
+
+
+def test_a_study_that_ships_is_found_by_its_name() -> None:
+    words = (
+        "--axis",
+        "batch=1",
+        "--quick",
+        "--set",
+        "time_limit=0.02",
+        "--set",
+        "noise_limit=1e9",
+        "--fail-on",
+        "never",
+    )
+    result = study("run", "batch-depth", "--against", "batch-depth", *words, "--quiet", "--out", "r")
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "new.toml", "--against", "gone"], "no file and no built-in study is named 'gone'"),
+        (["run", "new.toml", "--tolerate", "0.05"], "--tolerate is for verdicts; say what to compare with"),
+        (["run", "new.toml", "--against", "submit-cost"], "no point has a counterpart"),
+        (["ab", "gone.toml", "new.toml"], "no such file"),
+        (["list", "r", "--baselines", "b"], "give one of them"),
+    ],
+)
+def test_what_is_no_other_side(words: list[str], message: str) -> None:
+    result = study(*words)
+    assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+    assert message in result.stderr
+
+
+def test_results_that_keep_no_programs_say_so() -> None:
+    old = load_study("old.toml")
+    Store.create("before", study_as_dict(old), expand(old, ["vulkan"])).close()
+    result = study("run", "new.toml", "--against", "before", "--out", "r")
+    assert result.exit_code == 1
+    assert "the results in before do not keep mul.spv, so it cannot be measured again" in result.stderr

@@ -1,0 +1,184 @@
+"""The other side of ``pumice bench``: a program and options in one text, results, or another revision of the file.
+
+What the text does not say is as on the new side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ...spirv.sources.language import language_of
+from ...status import shown
+from ...study.definition.study import Study, Target
+from ...study.workloads.study_files import map_files
+from ..errors import usage_error
+from ..input_files import FileKind, file_kind
+from ..options import given_options
+from ..streams import note
+from ..study.against import against, is_program, read_results, results_at
+from ..study.baselines import baseline_names
+from .revision import Revision, revision
+from .side import SOURCE_OPTIONS, side_options, side_study
+from .study import without_twins
+
+_KEYED: Final = ("bindings", "pushes", "specs", "defines", "parameters")
+"""Options of which each is of the name before its ``=``."""
+
+
+@contextlib.contextmanager
+def with_other_side(
+    new: Study, file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], parameters: Sequence[Any]
+) -> Iterator[Study]:
+    """The study of the new side, against that of the command line; within it, the files of both are there.
+
+    Args:
+        new: of the file and the options.
+        file, options, given: the new side's; its options by name, and those of them that the command line has.
+        parameters: all that the command has.
+    """
+    new = without_twins(new)
+    if options["against_rev"] is not None:
+        with revision(file, options["against_rev"], options["build"]) as at:
+            yield _against(new, _at_revision(at, file, options, given, new.name), options)
+        return
+    found = None if is_program(options["against"]) else results_at(options["against"], options["baselines"])
+    if found is not None:
+        old = without_twins(read_results(found))
+    else:
+        old = _program(file, options, given, side_options(parameters), new.name)
+    yield _against(new, old, options)
+
+
+def _against(new: Study, old: Study, options: Mapping[str, Any]) -> Study:
+    old = without_twins(old)
+    headlines = {target.headline for side in (new, old) for target in side.targets}
+    if len(headlines) > 1 and options["measure"] is None:
+        note(f"the sides measure {' and '.join(sorted(headlines))}; they are compared by total")
+        new, old = (_measuring_total(side) for side in (new, old))
+    return against(new, old)
+
+
+def _measuring_total(study: Study) -> Study:
+    return replace(study, targets=tuple(replace(target, measure="total") for target in study.targets))
+
+
+# -- programs ----------------------------------------------------------------------------------------
+
+
+def _program(
+    file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], sides: list[click.Parameter], name: str
+) -> Study:
+    """The study of ``'OLD [OPTIONS]'``."""
+    text = options["against"]
+    named, values, theirs = (Path(text), dict(options), []) if is_program(text) else _parse(text, sides, options)
+    old = named or file
+    if not old.exists():
+        folder = options["baselines"]
+        known = ", ".join(baseline_names(folder)) or "none"
+        raise usage_error(
+            f"--against {shown(text)}: there is no file {old}, and no folder with results and no baseline of that name "
+            f"(in {folder}: {known})"
+        )
+    has = {each.name for each in theirs}
+    if named is not None:
+        # A macro or a language of the new side may be none of the other's.
+        if language_of(old) is not None and "language" not in has:
+            values["language"] = None
+        if file_kind(old, values["language"]) is not FileKind.SOURCE:
+            values.update({each: None if each == "language" else () for each in SOURCE_OPTIONS if each not in has})
+    return side_study(old, values, theirs, name)
+
+
+def _parse(
+    text: str, parameters: Iterable[click.Parameter], options: Mapping[str, Any]
+) -> tuple[Path | None, dict[str, Any], list[click.Parameter]]:
+    """The file, if there is one; the options, those of the new side where the text has none; and those that it has."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise usage_error(f"--against {shown(text)}: expected words as in a shell: {error}") from None
+    argument = click.Argument(["file"], required=False, type=click.Path(path_type=Path))
+    command = click.Command("--against", params=[argument, *parameters], add_help_option=False)
+    try:
+        context = command.make_context("--against", words)
+    except click.UsageError as error:
+        raise usage_error(f"--against {shown(text)}: {error.format_message()}") from None
+    given = [each for each in given_options(context) if each is not argument]
+    values = dict(options)
+    for parameter in given:
+        name = str(parameter.name)
+        value = context.params[name]
+        values[name] = _merged(options[name], value) if name in _KEYED else value
+    return context.params["file"], values, given
+
+
+def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
+    """The texts of one side over those of the other, by name; the one side's alone where names repeat."""
+    merged = {}
+    for texts in (new, old):
+        named = {text.partition("=")[0].strip(): text for text in texts}
+        if len(named) < len(texts):
+            return old
+        merged.update(named)
+    return tuple(merged.values())
+
+
+# -- revisions ---------------------------------------------------------------------------------------
+
+
+def _at_revision(
+    at: Revision, file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], name: str
+) -> Study:
+    """The study of the file at a revision, with names relative to the worktree: these are the same in the next run."""
+    old = at.path(file)
+    if old is None or not old.is_file():
+        hint = "" if options["build"] is not None else "; --build CMD makes what is built"
+        raise usage_error(f"--against-rev: {file} is not in revision {options['against_rev']} ({at.commit}){hint}")
+    values = dict(options)
+    folders = [at.path(folder) or folder for folder in options["include_dirs"]]
+    values["include_dirs"] = tuple(folder for folder in folders if folder.is_dir())
+    for option in ("bindings", "inputs"):
+        values[option] = tuple(_input_at(at, text) for text in options[option])
+    values["parameters"] = tuple(_parameters_at(at, text) for text in options["parameters"])
+    study = side_study(old, values, given, name)
+    targets = tuple(_relative(target, at.root) for target in study.targets)
+    kept = study.kept
+    if kept is not None:
+        files = {
+            _within(at.root, name): replace(file, name=_within(at.root, name)) for name, file in kept.files.items()
+        }
+        kept = replace(kept, files=files)
+    return replace(study, targets=targets, folder=at.root, kept=kept)
+
+
+def _input_at(at: Revision, text: str) -> str:
+    """An input with the file of the revision; the same file as on the new side where that has none."""
+    head, sign, name = text.partition("@")
+    found = at.path(Path(name)) if sign else None
+    return f"{head}@{found}" if found is not None and found.is_file() else text
+
+
+def _parameters_at(at: Revision, text: str) -> str:
+    scope, equals, name = text.rpartition("=")
+    found = at.path(Path(name))
+    return f"{scope}{equals}{found}" if found is not None and found.is_file() else text
+
+
+def _relative(target: Target, root: Path) -> Target:
+    settings = map_files(target.kind, target.settings, lambda name, role: _within(root, name), working_folder=True)
+    folders = settings.get("include_dirs")
+    if isinstance(folders, (list, tuple)):
+        settings["include_dirs"] = [_within(root, str(folder)) for folder in folders]
+    return replace(target, settings=settings)
+
+
+def _within(root: Path, name: str) -> str:
+    path = Path(name).absolute()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

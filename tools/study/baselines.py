@@ -1,0 +1,85 @@
+"""Named baselines: whole results with the programs that they measured, ``DIR/NAME/results.sqlite``."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ...files import writing_errors
+from ...status import shown
+from ...terminal import printable
+from ..errors import usage_error
+from ..streams import note
+from .judgement import SLOWER
+
+_FAILED: Final = 1
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+baselines_option = click.option(
+    "--baselines",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(".pumice", "baselines"),
+    show_default=True,
+    metavar="DIR",
+    help="Where named baselines are.",
+)
+save_option = click.option(
+    "--save",
+    metavar="NAME",
+    callback=lambda ctx, parameter, value: None if value is None else _checked(value),
+    help="Keep the results as a baseline, unless a point failed or is slower.",
+)
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise usage_error(f"--save: expected a name of letters, digits and ._- such as main, got {shown(name)}")
+    return name
+
+
+def baseline_names(baselines: Path) -> list[str]:
+    """The names of the baselines in a folder."""
+    return sorted(path.parent.name for path in baselines.glob("*/results.sqlite"))
+
+
+def find_baseline(baselines: Path, name: str) -> Path | None:
+    """The folder of a baseline, if there is one."""
+    path = baselines / name
+    return path if _NAME.fullmatch(name) and (path / "results.sqlite").is_file() else None
+
+
+def save_measured(results: Path, baselines: Path, name: str, status: int) -> None:
+    """Saves results unless the exit status says that a point failed or is slower."""
+    if status in (_FAILED, SLOWER):
+        why = "a point failed" if status == _FAILED else "a point is slower"
+        note(f"not saved as {name}: {why}")
+        return
+    note(printable(f"saved as {name}: {save_baseline(results, baselines, name)}"))
+
+
+def save_baseline(results: Path, baselines: Path, name: str) -> Path:
+    """Copies the results in a folder to a baseline, whose folder is returned. One of that name is replaced when the
+    copy is on the disk. Errors as ``files.write_whole``.
+    """
+    from ...study.results.database import Reader, database_errors, results_path
+
+    folder = baselines / name
+    target = results_path(folder)
+    part = target.with_name(f".{target.name}.{os.urandom(4).hex()}.part")
+    with writing_errors(target):
+        folder.mkdir(parents=True, exist_ok=True)
+        reader = Reader(results_path(results))
+        try:
+            with database_errors(part, "saving a baseline"):
+                reader.connection.execute("VACUUM INTO ?", (str(part),))
+            with part.open("rb+") as file:
+                os.fsync(file.fileno())
+            part.replace(target)
+        finally:
+            reader.close()
+            part.unlink(missing_ok=True)
+    return folder
