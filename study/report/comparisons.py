@@ -122,7 +122,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
     low, high = math.log10(min(ends)), math.log10(max(ends))
     margin = max(0.05 * (high - low), 0.004)
     figure.update_layout(margin_r=190)
-    ticks = _ratio_ticks(10 ** (low - margin), 10 ** (high + margin))
+    ticks = ratio_ticks(10 ** (low - margin), 10 ** (high + margin))
     figure.update_xaxes(
         type="log",
         range=[low - margin, high + margin],
@@ -156,7 +156,7 @@ def _ends(comparison: Comparison) -> tuple[float, float]:
     return low, high
 
 
-def _ratio_ticks(low: float, high: float) -> list[float]:
+def ratio_ticks(low: float, high: float) -> list[float]:
     """A few round ratios between two."""
     if high / low > 3:
         steps = [step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5)]

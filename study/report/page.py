@@ -37,6 +37,7 @@ from .roofline import roofline_charts
 from .scaling import headline_charts
 from .sequence import sequence_charts
 from .series import FittedLine, fit_rows, fitted_lines
+from .sides import ComparedSides, compared_sides, pair_charts, side_rows
 from .stacks import stack_charts
 from .units import number_text, plain_text
 
@@ -104,16 +105,17 @@ def render_report(
     )
     environment.filters["script"] = _script_json
     table = point_table(analysis)
+    sides = compared_sides(analysis)
     page = environment.get_template("report.html.j2")
     return page.render(
         name=study.name,
         title=study.title or study.name,
         question=study.question,
         reading=study.reading,
-        verdict=verdict(analysis),
+        verdict="; ".join(filter(None, [sides.verdict if sides is not None else "", verdict(analysis)])),
         warnings=warnings(analysis),
         facts=facts(analysis),
-        sections=_sections(analysis, compare_with, profiles or {}),
+        sections=_sections(analysis, compare_with, profiles or {}, sides),
         problems=problems(analysis),
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
@@ -148,7 +150,12 @@ def _script_json(text: str) -> str:
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def _sections(analysis: StudyAnalysis, compare_with: Results | None, profiles: Mapping[int, Profile]) -> list[_Section]:
+def _sections(
+    analysis: StudyAnalysis,
+    compare_with: Results | None,
+    profiles: Mapping[int, Profile],
+    sides: ComparedSides | None,
+) -> list[_Section]:
     lines = fitted_lines(analysis)
     compared = [(f"Across {analysis.study.compare}", compare_across(analysis))]
     if compare_with is not None:
@@ -163,6 +170,7 @@ def _sections(analysis: StudyAnalysis, compare_with: Results | None, profiles: M
     )
     names = {one.point.index: one.point.label for one in analysis.points}
     sections = (
+        *(_side_sections(sides) if sides is not None else ()),
         _Section("headline", "Headline", headline_charts(analysis), [_fit_table(lines)] if lines else []),
         _Section("planes", "Two axes", heat_map_charts(analysis)),
         _Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
@@ -179,6 +187,29 @@ def _sections(analysis: StudyAnalysis, compare_with: Results | None, profiles: M
         _Section("time", "Over time", sequence_charts(analysis)),
     )
     return [each for each in sections if each.charts or each.tables]
+
+
+def _side_sections(sides: ComparedSides) -> list[_Section]:
+    """Verdicts of the two sides of a study, and the pairs of blocks that they are of."""
+    columns = ("point", "verdict", "ratio with interval", "samples", "notes")
+    table = _Table(
+        "New over old, of blocks measured in turns, in random order.",
+        tuple(
+            Column(name, numeric=name in ("ratio with interval", "samples"), wraps=name == "notes") for name in columns
+        ),
+        side_rows(sides),
+    )
+    pairs, cut = pair_charts(sides)
+    text = (
+        "Each dot is a pair of blocks: the ratio of their medians, new over old, in the order of the run. Colours "
+        "alternate with rounds, before each of which both sides were opened afresh; a line is at the median of each. "
+        "The band is the interval of the ratio, the bars at the right are the distribution."
+    )
+    forests = [forest_chart(sides.rows, "New over old")] if sides.rows else []
+    return [
+        _Section("sides", "Two sides", forests, [table], f"{sides.verdict}."),
+        _Section("pairs", "Pairs of blocks", pairs, text=text + cut),
+    ]
 
 
 def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> _Table:

@@ -19,11 +19,12 @@ _AT_THE_RIDGE: Final = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading, an explanation, and whether its cells are numbers."""
+    """A column: its heading, an explanation, whether its cells are numbers, and whether their texts are long."""
 
     name: str
     help: str = ""
     numeric: bool = True
+    wraps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

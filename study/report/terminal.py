@@ -22,6 +22,7 @@ from .overview import clock_qualities, facts, problems, seen, verdict, warnings
 from .palette import SEGMENT_COLOURS
 from .point_rows import few_text, point_table
 from .series import fitted_lines
+from .sides import compared_sides
 from .units import number_text, percent_text, time_text, time_unit
 
 _STATUS: Final[Mapping[str, str]] = {
@@ -78,6 +79,9 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
         parts += ["", *_table_and_stacks(analysis, shown)]
     parts += _fits(analysis)
     parts += _comparisons(compare_across(analysis))
+    sides = compared_sides(analysis)
+    if sides is not None:
+        parts += ["", Text(printable(f"{sides.verdict}."), style="bold"), *_comparisons(sides.rows)]
     parts += _problems(analysis)
     return parts
 

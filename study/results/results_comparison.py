@@ -180,7 +180,7 @@ def compare_points(results: Results, old: PointResult, new: PointResult) -> Comp
     """
     wanted = _wanted("headline", {"confidence": 0.99, "resolution": 0.025, "threshold": 0.01})
     names = (old.point.label, new.point.label)
-    keep, said = _filtered_alike(old, new, names, DISTURBED & ~SampleFlag.THROTTLED)
+    keep, said = filtered_alike(old, new, names, DISTURBED & ~SampleFlag.THROTTLED)
     pairs = pairs_of_neighbours(old, new, wanted.segment, keep)
     count = len(pairs.runs)
     took_turns = 2 * count >= max(len(np.unique(one.blocks_of(keep=keep))) for one in (old, new))
@@ -251,7 +251,7 @@ def _why_not(a: PointResult, b: PointResult, segment: str, names: tuple[str, str
 
 
 def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison:
-    keep, said = _filtered_alike(old, new, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
+    keep, said = filtered_alike(old, new, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
     pairs = pairs_in_turns(old, new, wanted.segment, keep)
     found = _compare_paired(pairs, wanted)
     for name, one in (("old", old), ("new", new)):
@@ -261,7 +261,7 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
 
 
 def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wanted: _Wanted) -> Comparison:
-    keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
+    keep, said = filtered_alike(a[1], b[1], ("first", "second"))
     states = recorded(*a), recorded(*b)
     said += notes(*states)
     runs = [_runs(side[1], wanted.segment, keep) for side in (a, b)]
@@ -302,7 +302,7 @@ def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[Ru
     return [RunSamples(values[mine], blocks[mine], rounds[mine]) for mine in chosen]
 
 
-def _filtered_alike(
+def filtered_alike(
     a: PointResult, b: PointResult, names: tuple[str, str], disturbed: SampleFlag = DISTURBED
 ) -> tuple[SampleFlag | None, list[str]]:
     """Which samples of two points are compared, as ``keep`` of ``PointResult.values``, and what is left out, in words:
