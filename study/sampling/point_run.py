@@ -117,6 +117,7 @@ class PointRun:
         share = max(_CHEAP_S, _WATCHING * self._elapsed)
         if reference is None or (self._readings >= _MIN_READINGS and self._watched > share):
             return
+        began = time.monotonic_ns()
         reading = reference.read()
         self._sink.add_reference(
             self.point.device,
@@ -128,7 +129,7 @@ class PointRun:
         )
         self._throttled = reference.changed(self._sampling.reference_limit)
         self._readings += 1
-        self._watched += (time.monotonic_ns() - reading.started_ns) / 1e9
+        self._watched += (time.monotonic_ns() - began) / 1e9
 
     def _explain(self, sample: Sample) -> None:
         measure = self.point.measure

@@ -6,8 +6,9 @@ of a study have a number in common even where the machine's state, or the point 
 up to a factor of two, and one at least in any case; their readings can be compared, which those of freely calibrated
 kernels cannot.
 
-A reading is the median of a few runs: it moves as the times of samples do. (The fastest of them would leave out what
-slows samples down.)
+The reference is opened afresh now and then, as two equal instances differ by where they lie in memory. A reading is the
+median of a few runs: it moves as the times of samples do. (The fastest of them would leave out what slows samples
+down.)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ... import shaders
 from ...closing import Closing
 from ...hal_vulkan import CommandBuffer
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
+from ...runtime.arrays.array import DeviceArray
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from .host_wait import ThreadWait
@@ -33,6 +35,8 @@ _RUNS: Final = 3
 _LAST: Final = 5
 _MIN_READINGS: Final = 15
 _KEPT: Final = 2000
+# Readings of an instance: equal ones differ by where they lie in memory.
+_INSTANCE: Final = 12
 # Standard errors of a median of the last readings that noise hardly reaches.
 _CERTAIN: Final = 4.0
 # Of the wanted time.
@@ -83,17 +87,29 @@ class ReferenceKernel(Closing):
         self._readings: defaultdict[int, deque[float]] = defaultdict(lambda: deque(maxlen=_KEPT))
         self._changes: deque[float] = deque(maxlen=_KEPT)
         self._thread = ThreadWait() if load.wait == "thread" else None
-        self._array = device.zeros((elements, 4), "float32")
+        self._elements = elements
+        self._array: DeviceArray | None = None
         self._kernel: Kernel | None = None
+        self._turn = 0
         try:
-            self._kernel = Kernel(
-                device, shaders.spirv("timing/load"), name="reference", specialization={0: self._local_size}
-            )
+            self._open()
             self._rounds = self._calibrate(wanted_ns)
         except BaseException:
             self.close()
             raise
-        self._turn = 0
+
+    def _open(self) -> None:
+        """Opens an instance in place of the one before it: another place in memory, as far as the driver gives one."""
+        array = self._device.zeros((self._elements, 4), "float32")
+        try:
+            kernel = Kernel(
+                self._device, shaders.spirv("timing/load"), name="reference", specialization={0: self._local_size}
+            )
+        except BaseException:
+            array.close()
+            raise
+        self._release()
+        self._array, self._kernel = array, kernel
 
     def _calibrate(self, wanted_ns: float) -> tuple[int, ...]:
         """The numbers of rounds."""
@@ -108,7 +124,7 @@ class ReferenceKernel(Closing):
         return tuple(chosen)
 
     def _record(self, rounds: int) -> tuple[CommandBuffer, PreparedSubmission]:
-        assert self._kernel is not None
+        assert self._kernel is not None and self._array is not None
         hal = self._device.vulkan
         dispatch = self._kernel.prepare(self._array, groups=self._groups, rounds=rounds)
         commands = hal.create_command_buffer(timing="span" if self._timed else False, name="reference")
@@ -141,6 +157,8 @@ class ReferenceKernel(Closing):
 
     def read(self) -> Reading:
         """One reading, of the numbers of rounds in turn."""
+        if self._turn and self._turn % _INSTANCE == 0:
+            self._open()
         self._turn += 1
         rounds = self._rounds[self._turn % len(self._rounds)]
         started = time.monotonic_ns()
@@ -153,7 +171,7 @@ class ReferenceKernel(Closing):
     def _described(self, rounds: int) -> str:
         what = "execute" if self._execute else "total"
         how = self._load.wait + (f" {self._load.look:g}" if self._load.wait == "look" else "")
-        size = f"{self._groups}x{self._local_size}, {self._array.nbytes} B"
+        size = f"{self._groups}x{self._local_size}, {_ELEMENT * self._elements} B"
         return f"{size}, {rounds} rounds, {what}, {how}" if rounds else f"{size}, {WITHOUT_ROUNDS}, {what}, {how}"
 
     def changed(self, limit: float) -> bool:
@@ -167,13 +185,17 @@ class ReferenceKernel(Closing):
         error = 1.2533 * noise / math.sqrt(_LAST)
         return abs(float(np.median(changes[-_LAST:]))) > max(math.log1p(limit), _CERTAIN * error)
 
-    def close(self) -> None:
-        if self._thread is not None:
-            self._thread.close()
-            self._thread = None
+    def _release(self) -> None:
         for commands, _ in self._commands.values():
             commands.close()
         self._commands.clear()
         if self._kernel is not None:
             self._kernel.close()
-        self._array.close()
+        if self._array is not None:
+            self._array.close()
+
+    def close(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+        self._release()
