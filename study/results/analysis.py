@@ -1,6 +1,6 @@
 """Figures of the points of a study, from the samples that count (``PointResult.keep``).
 
-Disturbed samples, taken while the host was preempted or the device throttled, are excluded as long as at least half of
+Disturbed samples, taken while threads were preempted or waited for a core, are excluded as long as at least half of
 a point's samples remain. If fewer remain, disturbance is the normal state of the machine, the rest would be a biased
 selection, and all samples are used. ``PointAnalysis.samples_used`` says which.
 """

@@ -84,8 +84,9 @@ class SampleFlag(enum.IntFlag):
     """Threads of the process, such as a software driver's workers, did not get the processors that they wanted."""
 
 
-DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.THROTTLED | SampleFlag.STARVED
-"""Excludes a sample from the statistics, as long as enough others remain."""
+DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.STARVED
+"""Excludes a sample from the statistics, as long as enough others remain. (``THROTTLED`` does not: it is of blocks, and
+leaving out one state of the machine would let two runs choose different ones.)"""
 
 
 def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -287,12 +287,12 @@ def test_disturbed_samples_are_left_out_on_both_sides(tmp_path: Path) -> None:
 def test_disturbed_samples_stay_on_both_sides_if_they_are_most_of_one(tmp_path: Path) -> None:
     medians = {("d", 1): 10_000.0}
     a = store(tmp_path / "a", medians, flags={0: lambda number: SampleFlag(number % 4 == 0)})
-    b = store(tmp_path / "b", medians, flags={0: lambda number: SampleFlag.THROTTLED * (number % 4 != 0)})
+    b = store(tmp_path / "b", medians, flags={0: lambda number: SampleFlag.STARVED * (number % 4 != 0)})
     found = only(compared(a, b))
     assert (found.count_a, found.count_b) == (400, 400)
     assert (
         "disturbed samples are not left out, as most of the second ones are: 100 of 400 first ones (100 preempted), "
-        "300 of 400 second ones (300 throttled)" in found.notes
+        "300 of 400 second ones (300 starved)" in found.notes
     )
 
 
