@@ -62,7 +62,7 @@ def _against(new: Study, old: Study, options: Mapping[str, Any]) -> Study:
     if len(headlines) > 1 and options["measure"] is None:
         note(f"the sides measure {' and '.join(sorted(headlines))}; they are compared by total")
         new, old = (_measuring_total(side) for side in (new, old))
-    return against(new, old)
+    return against(new, old, options["resolution"])
 
 
 def _measuring_total(study: Study) -> Study:

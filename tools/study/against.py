@@ -49,8 +49,15 @@ def read_side(text: str, baselines: Path, read_study: Callable[[str], Study]) ->
     return read_study(text) if found is None else read_results(found)
 
 
-def against(new: Study, old: Study) -> Study:
-    """The new side, to be measured in turns with the old one: on its devices, sampled by its settings."""
+def against(new: Study, old: Study, resolution: float) -> Study:
+    """The new side, to be measured in turns with the old one: on its devices, sampled by its settings, and as well as
+    verdicts of this resolution take unless its settings say another one.
+    """
+    from ...study.definition.settings import Sampling
+
+    if new.sampling.resolution == Sampling().resolution:
+        with usage():
+            new = new.with_sampling(resolution=resolution)
     if len(new.targets) == len(old.targets) == 1:
         # What has one target is compared whatever its name.
         old = replace(old, targets=(replace(old.targets[0], name=new.targets[0].name),), compare=None, reference=None)

@@ -123,7 +123,7 @@ def run(
     with usage("--set"):
         described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
     if other is not None:
-        described = against(described, with_axes(read_side(other, baselines, read_study), axes))
+        described = against(described, with_axes(read_side(other, baselines, read_study), axes), gate.resolution)
     folder = out or Path(f"{described.name}.results")
     status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
     if other is not None:
@@ -170,7 +170,7 @@ def ab(
     described = read_side(new, baselines, read_study)
     with usage("--set"):
         described = described.with_sampling(**sampling_settings(settings))
-    described = against(described, read_side(old, baselines, read_study))
+    described = against(described, read_side(old, baselines, read_study), gate.resolution)
     folder = out or Path(f"{described.name}.ab")
     status = measure(described, folder, devices, validation, quiet=quiet)
     ctx.exit(compared(folder, gate, status))

@@ -80,6 +80,20 @@ def test_other_values_are_of_both_sides(folder: Path) -> None:
     assert batches("r") == [(1, 2)]
 
 
+def test_pairs_are_measured_as_well_as_verdicts_take(folder: Path) -> None:
+    words = ("--fail-on", "never", "--resolution", "0.01", "--axis", "n=4", "--quiet")
+    assert study("run", "new.toml", "--against", "old.toml", *words, "--out", "a").exit_code == 0
+    assert (
+        study("run", "new.toml", "--against", "old.toml", *words, "--out", "b", "--set", "resolution=0.5").exit_code
+        == 0
+    )
+    kept = []
+    for folder_name in ("a", "b"):
+        with Results.open(folder_name) as results:
+            kept.append(results.as_study().sampling.resolution)
+    assert kept == [0.01, 0.5]
+
+
 def test_results_and_baselines_are_measured_again(folder: Path) -> None:
     assert study("run", "old.toml", "--out", "before", "--save", "main", "--baselines", "kept").exit_code in (0, 3)
     (folder / "old.toml").unlink()
