@@ -2,6 +2,6 @@
 
 Imports: ``study.definition``, ``study.statistics``, ``study.workloads``, ``study.results`` and ``runtime.profiling``.
 
-Read: page, terminal, overview, chart, palette, units, series, scaling, heat_map, stacks, flame, distributions,
-sequence, roofline, comparisons, sides, point_rows.
+Read: template, page, terminal, overview, chart, palette, units, series, scaling, heat_map, stacks, flame,
+distributions, sequence, roofline, comparisons, sides, point_rows, history_page.
 """

@@ -7,31 +7,22 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import functools
 import json
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import jinja2
-from plotly.offline import get_plotlyjs
-
 from ...files import write_whole
-from ...records import dataclass
 from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
 from ..results.results import Results
-from .chart import Chart
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
 from .distributions import histogram_charts, spread_charts
 from .flame import flame_chart
 from .heat_map import heat_map_charts
 from .overview import clock_qualities, facts, problems, verdict, warnings
-from .palette import DARK
 from .point_rows import Column, point_table
 from .roofline import roofline_charts
 from .scaling import headline_charts
@@ -39,26 +30,10 @@ from .sequence import sequence_charts
 from .series import FittedLine, fit_rows, fitted_lines
 from .sides import ComparedSides, compared_sides, pair_charts, side_rows
 from .stacks import stack_charts
+from .template import Section, Table, render_page
 from .units import number_text, plain_text
 
-_TEMPLATES: Final = Path(__file__).with_name("templates")
 _MAX_NOTES: Final = 500
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    caption: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Section:
-    id: str
-    title: str
-    charts: Sequence[Chart]
-    tables: Sequence[_Table] = ()
-    text: str = ""
 
 
 def write_report(
@@ -96,18 +71,10 @@ def render_report(
     """The report's HTML; see ``write_report``."""
     analysis = StudyAnalysis(results)
     study = analysis.study
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["script"] = _script_json
     table = point_table(analysis)
     sides = compared_sides(analysis)
-    page = environment.get_template("report.html.j2")
-    return page.render(
+    return render_page(
+        "report.html.j2",
         name=study.name,
         title=study.title or study.name,
         question=study.question,
@@ -121,33 +88,7 @@ def render_report(
         confidence=plain_text(100 * study.sampling.confidence),
         raw=_raw_facts(analysis),
         source=str(results.path),
-        version=_version(),
-        dark=json.dumps(dict(DARK)),
-        # The template does not escape these two and JSON.
-        style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
-        script=(_TEMPLATES / "report.js").read_text(encoding="utf-8"),
-        plotly=_packed_plotly(),
     )
-
-
-@functools.cache
-def _packed_plotly() -> str:
-    """Plotly's script, compressed, for the page to unpack: 2.0 MB of text instead of 4.8 MB."""
-    return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
-
-
-def _version() -> str:
-    import importlib.metadata
-
-    try:
-        return importlib.metadata.version("pumice")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-
-
-def _script_json(text: str) -> str:
-    """JSON for a script element, which no ``<`` in it can end."""
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _sections(
@@ -155,7 +96,7 @@ def _sections(
     compare_with: Results | None,
     profiles: Mapping[int, Profile],
     sides: ComparedSides | None,
-) -> list[_Section]:
+) -> list[Section]:
     lines = fitted_lines(analysis)
     compared = [(f"Across {analysis.study.compare}", compare_across(analysis))]
     if compare_with is not None:
@@ -171,28 +112,28 @@ def _sections(
     names = {one.point.index: one.point.label for one in analysis.points}
     sections = (
         *(_side_sections(sides) if sides is not None else ()),
-        _Section("headline", "Headline", headline_charts(analysis), [_fit_table(lines)] if lines else []),
-        _Section("planes", "Two axes", heat_map_charts(analysis)),
-        _Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
-        _Section("stacks", "Latency stacks", stack_charts(analysis)),
-        _Section("calls", "Calls", [flame_chart(each, names[point]) for point, each in profiles.items()]),
-        _Section("roofline", "Roofline", roofline_charts(analysis)),
-        _Section("spread", "Distributions", spread_charts(analysis)),
-        _Section(
+        Section("headline", "Headline", headline_charts(analysis), [_fit_table(lines)] if lines else []),
+        Section("planes", "Two axes", heat_map_charts(analysis)),
+        Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
+        Section("stacks", "Latency stacks", stack_charts(analysis)),
+        Section("calls", "Calls", [flame_chart(each, names[point]) for point, each in profiles.items()]),
+        Section("roofline", "Roofline", roofline_charts(analysis)),
+        Section("spread", "Distributions", spread_charts(analysis)),
+        Section(
             "histograms",
             "Each point",
             histograms,
             text=bars + cut,
         ),
-        _Section("time", "Over time", sequence_charts(analysis)),
+        Section("time", "Over time", sequence_charts(analysis)),
     )
     return [each for each in sections if each.charts or each.tables]
 
 
-def _side_sections(sides: ComparedSides) -> list[_Section]:
+def _side_sections(sides: ComparedSides) -> list[Section]:
     """Verdicts of the two sides of a study, and the pairs of blocks that they are of."""
     columns = ("point", "verdict", "ratio with interval", "samples", "notes")
-    table = _Table(
+    table = Table(
         "New over old, of blocks measured in turns, in random order.",
         tuple(
             Column(name, numeric=name in ("ratio with interval", "samples"), wraps=name == "notes") for name in columns
@@ -207,12 +148,12 @@ def _side_sections(sides: ComparedSides) -> list[_Section]:
     )
     forests = [forest_chart(sides.rows, "New over old")] if sides.rows else []
     return [
-        _Section("sides", "Two sides", forests, [table], f"{sides.verdict}."),
-        _Section("pairs", "Pairs of blocks", pairs, text=text + cut),
+        Section("sides", "Two sides", forests, [table], f"{sides.verdict}."),
+        Section("pairs", "Pairs of blocks", pairs, text=text + cut),
     ]
 
 
-def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> _Table:
+def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> Table:
     columns = (
         *(Column("point", numeric=False), Column("reference", numeric=False), Column("verdict", numeric=False)),
         *(Column("ratio of medians"), Column("effect (Cliff's delta)"), Column("p"), Column("samples")),
@@ -229,10 +170,10 @@ def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> _Table:
         )
         for one in rows
     ]
-    return _Table(f"{title}: verdicts", columns, cells)
+    return Table(f"{title}: verdicts", columns, cells)
 
 
-def _fit_table(lines: Sequence[FittedLine]) -> _Table:
+def _fit_table(lines: Sequence[FittedLine]) -> Table:
     columns = (
         *(Column("axis", numeric=False), Column("line", numeric=False), Column("marginal cost"), Column("interval")),
         *(Column("fixed cost"), Column("interval"), Column("R²"), Column("misfit")),
@@ -242,7 +183,7 @@ def _fit_table(lines: Sequence[FittedLine]) -> _Table:
         f"Intervals are at {plain_text(100 * lines[0].line.confidence)} %. A misfit well above 1 means that points "
         "are off the line by more than their errors; intervals are widened by it."
     )
-    return _Table(text, columns, fit_rows(lines))
+    return Table(text, columns, fit_rows(lines))
 
 
 def _raw_facts(analysis: StudyAnalysis) -> list[tuple[str, str, bool]]:

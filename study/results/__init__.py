@@ -3,5 +3,5 @@
 Imports: ``study.definition``, ``study.statistics`` and ``status``.
 
 Read: sink, store, results_file, database, schema, rows, results, point_result, analysis, comparability, paired_blocks,
-results_comparison, tables, export.
+results_comparison, revision, history, tables, export.
 """

@@ -2,5 +2,5 @@
 
 Imports: ``status`` only.
 
-Read: summary, bootstrap, samples, comparison, paired, runs, fit.
+Read: summary, bootstrap, samples, comparison, paired, runs, fit, change_points.
 """

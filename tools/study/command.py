@@ -15,6 +15,7 @@ from ..tables import heading
 from .against import against, read_side
 from .baselines import baseline_names, baselines_option, save_measured, save_option
 from .gate import Gate, gating_options
+from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
 from .resuming import resumption_options
 
@@ -42,6 +43,7 @@ def study() -> None:
       pumice study report r --html              show the results
       pumice study compare r1 r2                compare two results
       pumice study ab r1 r2                     measure their programs in turns, and compare these
+      pumice study history results              show results over commits
     """
 
 
@@ -358,3 +360,6 @@ def peaks(devices: tuple[str, ...], as_json: bool) -> None:
                 device = pool.open(uri)
             found[device.name] = measure_peaks(device)
     print_peaks(found, as_json)
+
+
+study.add_command(history)

@@ -1,0 +1,277 @@
+"""The history of a study's points over commits: results of several folders in order, with their change points.
+
+Results of two sides give ratios, those of one side times. A history of a point is of ratios if all its results have two
+sides: the line then is the product of ratios along the versions (``change_points``), relative to the first version.
+Versions are told apart by their programs (the results' files) and settings, not by commits: equal programs are one
+version.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, Literal
+
+from ...records import dataclass
+from ...status import InvalidArgumentError, PumiceError, shown
+from ..definition.kept_file import AGAINST
+from ..definition.sample import MEASURES
+from ..statistics.bootstrap import Interval
+from ..statistics.change_points import Change, changes_in_ratios, changes_in_times, place_confidence
+from ..statistics.comparison import Comparison
+from .analysis import StudyAnalysis
+from .comparability import Recorded, recorded, reference_ratio
+from .database import RESULTS_FILE
+from .point_result import PointResult
+from .results import Results
+from .results_comparison import compare_sides
+from .revision import Revision, commit_order, revision_of
+
+# Settings that name files, whose contents tell versions apart.
+_FILES: Final = ("source", "parameters", "include_dirs")
+_UNKNOWN: Final = Interval(math.nan, math.nan)
+_CONFIDENCE: Final = 0.99
+
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One results folder of a point's history.
+
+    Attributes:
+        folder: of the results.
+        started: the first run; ISO 8601.
+        revision: of the study's files; ``None`` if it is not known.
+        status: of the point.
+        median, median_interval: of the new side, in nanoseconds, at the study's confidence.
+        ratio, ratio_interval: new over old of results with two sides, at 99 %; NaN otherwise.
+        level, level_interval: of the line: for ratios the version's time relative to the first one's, else as
+            ``median``.
+        related: whether ``level`` is related to those before: the old side of a ratio is an earlier entry's new one, or
+            the same as an earlier entry's old one. If not, it is taken to be the version before.
+    """
+
+    folder: Path
+    started: str
+    revision: Revision | None
+    status: str
+    median: float
+    median_interval: Interval
+    ratio: float = math.nan
+    ratio_interval: Interval = _UNKNOWN
+    level: float = math.nan
+    level_interval: Interval = _UNKNOWN
+    related: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PointHistory:
+    """The history of a point on a device.
+
+    Attributes:
+        study, point, device, measure: the study's name, the point's label, the device's name, and the segment.
+        by: whether the line is of ratios or of times.
+        entries: in order, the first commit first.
+        changes: ``place`` is the index of the first entry of a new level.
+    """
+
+    study: str
+    point: str
+    device: str
+    measure: str
+    by: Literal["ratios", "times"]
+    entries: Sequence[HistoryEntry]
+    changes: Sequence[Change]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Histories by study, point and device; ``order`` says by what entries are in order, ``unread`` has the folders
+    that cannot be read, and why.
+    """
+
+    points: Sequence[PointHistory]
+    order: Literal["commits", "commit times", "run times"]
+    unread: Sequence[tuple[Path, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A results folder, and the points with samples that it has."""
+
+    folder: Path
+    started: str
+    revision: Revision | None
+    points: Mapping[_Key, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An entry with what change points need of it."""
+
+    entry: HistoryEntry
+    point: PointResult
+    state: Recorded
+    versions: tuple[str, str]
+    half_width: float
+
+
+def read_history(folders: Iterable[Path], *, measure: str = "headline") -> History:
+    """The history of the results in and below some folders.
+
+    Args:
+        folders: searched for results.
+        measure: a segment or ``"total"``; ``"headline"`` for what each point measures.
+
+    Raises:
+        InvalidArgumentError: no such measure.
+    """
+    if measure not in ("headline", *MEASURES):
+        raise InvalidArgumentError(f"a history is of headline, {', '.join(MEASURES)}; got {shown(measure)}")
+    places = list(dict.fromkeys(path.parent for one in folders for path in sorted(one.rglob(RESULTS_FILE))))
+    heads, unread = [], []
+    for place in places:
+        try:
+            heads.append(_head(place))
+        except PumiceError as error:
+            unread.append((place, error.message))
+    heads, order = _in_order(heads)
+    found: dict[_Key, list[_Found]] = {}
+    longest = max((sum(key in one.points for one in heads) for head in heads for key in head.points), default=1)
+    for head in heads:
+        try:
+            read = _read(head, measure, place_confidence(longest))
+        except PumiceError as error:
+            unread.append((head.folder, error.message))
+            continue
+        for key, one in read.items():
+            found.setdefault(key, []).append(one)
+    return History([_point_history(key, entries, measure) for key, entries in found.items()], order, unread)
+
+
+def _head(folder: Path) -> _Head:
+    with Results.open(folder) as results:
+        runs, names = results.runs, {one.device: one.name for one in results.devices}
+        revisions = [revision_of(run.environment.get("revision")) for run in runs]
+        points = {
+            (results.name, names.get(one.point.device, one.point.device), one.point.key): one.point.index
+            for one in results.points
+            if not one.point.is_baseline and not one.point.is_against
+        }
+        started = runs[0].started if runs else results.created
+        return _Head(folder, started, next((one for one in revisions if one is not None), None), points)
+
+
+def _in_order(heads: list[_Head]) -> tuple[list[_Head], Literal["commits", "commit times", "run times"]]:
+    revisions = [one.revision for one in heads]
+    if not all(revisions):
+        return sorted(heads, key=lambda one: _seconds(one.started)), "run times"
+    places = commit_order(
+        (*(one.folder for one in heads[:1]), Path.cwd()), [one.commit for one in revisions if one is not None]
+    )
+
+    def key(head: _Head) -> tuple[float, bool, float]:
+        assert head.revision is not None
+        place = _seconds(head.revision.time) if places is None else places[head.revision.commit]
+        return place, head.revision.dirty, _seconds(head.started)
+
+    return sorted(heads, key=key), "commit times" if places is None else "commits"
+
+
+def _seconds(text: str) -> float:
+    """ISO 8601 as seconds; 0 for what is none."""
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def _read(head: _Head, measure: str, confidence: float) -> dict[_Key, _Found]:
+    """The entries of a folder, those with samples of the measure."""
+    found: dict[_Key, _Found] = {}
+    with Results.open(head.folder) as results:
+        analysis = StudyAnalysis(results)
+        two = any(one.against for one in results.points)
+        ratios, strict = (_ratios(results, measure, level) if two else {} for level in (_CONFIDENCE, confidence))
+        versions = _version(results, against=True), _version(results, against=False)
+        for key, index in head.points.items():
+            one = analysis.points[index]
+            summary = one.summary(measure)
+            if summary is None or not summary.median > 0:
+                continue
+            entry = HistoryEntry(
+                head.folder, head.started, head.revision, str(one.status), summary.median, summary.median_interval
+            )
+            half = math.inf
+            if index in ratios:
+                entry = dataclasses.replace(entry, ratio=ratios[index].ratio, ratio_interval=ratios[index].interval)
+                half = _half_width(strict[index].interval)
+            found[key] = _Found(entry, one.result, recorded(results, one.result), versions, half)
+    return found
+
+
+def _ratios(results: Results, measure: str, confidence: float) -> dict[int, Comparison]:
+    """The comparisons of both sides that have a ratio, by the index of the new side's point."""
+    points = compare_sides(results, measure=measure, confidence=confidence).points
+    found = {one.b.point.index: one.comparison for one in points}
+    return {index: one for index, one in found.items() if one is not None and 0 < one.ratio < math.inf}
+
+
+def _half_width(interval: Interval) -> float:
+    """Of the logarithm; infinite if it is unknown."""
+    low, high = interval
+    return math.log(high / low) / 2 if 0 < low < high < math.inf else math.inf
+
+
+def _version(results: Results, *, against: bool) -> str:
+    """Identifies the programs and settings of a side."""
+    described = results.study.get("against") if against else results.study
+    targets = described.get("targets", []) if isinstance(described, Mapping) else []
+    settings = [
+        {name: value for name, value in one.items() if name not in _FILES}
+        for one in (targets if isinstance(targets, list) else [])
+        if isinstance(one, Mapping)
+    ]
+    digests = sorted(one.sha256 for one in results.files if one.name.startswith(AGAINST) is against)
+    return json.dumps([digests, settings], sort_keys=True)
+
+
+def _point_history(key: _Key, found: Sequence[_Found], measure: str) -> PointHistory:
+    entries = [one.entry for one in found]
+    by: Literal["ratios", "times"] = "ratios" if all(math.isfinite(one.ratio) for one in entries) else "times"
+    if by == "ratios":
+        changes = changes_in_ratios(
+            [one.versions for one in found], [one.ratio for one in entries], [one.half_width for one in found]
+        )
+        entries = _levels(entries, [one.versions for one in found])
+    else:
+        ratios = [reference_ratio(found[0].state, one.state) for one in found]
+        references = [math.nan if one is None else one.ratio for one in ratios]
+        changes = changes_in_times([one.median for one in entries], references)
+        entries = [dataclasses.replace(one, level=one.median, level_interval=one.median_interval) for one in entries]
+    point = found[-1].point.point
+    return PointHistory(
+        key[0], point.label, key[1], point.measure if measure not in MEASURES else measure, by, entries, changes
+    )
+
+
+def _levels(entries: Sequence[HistoryEntry], versions: Sequence[tuple[str, str]]) -> list[HistoryEntry]:
+    """The entries with the level of each version, by the chain of ratios that leads to it."""
+    known: dict[str, tuple[float, float]] = {}
+    leveled: list[HistoryEntry] = []
+    last = (0.0, 0.0)
+    for entry, (old, new) in zip(entries, versions, strict=True):
+        related = old in known or not leveled
+        level, variance = known.setdefault(old, last)
+        half = _half_width(entry.ratio_interval)
+        last = level + math.log(entry.ratio), variance + half**2
+        known.setdefault(new, last)
+        reach = math.sqrt(last[1])
+        ends = Interval(math.exp(last[0] - reach), math.exp(last[0] + reach)) if math.isfinite(reach) else _UNKNOWN
+        leveled.append(dataclasses.replace(entry, level=math.exp(last[0]), level_interval=ends, related=related))
+    return leveled

@@ -1,0 +1,165 @@
+"""``pumice study history``: the points of results over commits, on the terminal, as a page or as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ...terminal import printable
+from ..errors import needs_study_extra, usage
+from ..streams import note, put
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from ...study.results.history import History, HistoryEntry, PointHistory
+    from ...study.statistics.bootstrap import Interval
+    from ...study.statistics.change_points import Change
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+# The newest that a line of a table has room for.
+_MAX_BARS: Final = 60
+
+
+@click.command("history", short_help="Show points over commits, with change points.")
+@click.argument("folders", metavar="[DIR]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--measure", default="headline", metavar="NAME", help="A segment or total, instead of each headline.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a page with plots.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@needs_study_extra()
+def history(folders: tuple[Path, ...], measure: str, html: Path | None, as_json: bool) -> None:
+    """Show the results in and below each DIR (here, without one) over commits: a line a point, with change points.
+
+    Results of two sides that were measured in turns (--against) are chains of ratios, in which a change of a few
+    percent shows at the commit that made it; times of separate runs show large changes, after several commits.
+    """
+    from ...status import NotFoundError
+    from ...study.results.history import read_history
+
+    places = folders or (Path(),)
+    for place in places:
+        if not place.is_dir():
+            raise NotFoundError(f"there is no folder {place}")
+    with usage("--measure"):
+        found = read_history(places, measure=measure)
+    for folder, reason in found.unread:
+        note(printable(f"{folder} is left out: {reason}"))
+    if not found.points:
+        raise NotFoundError(f"there are no results with samples in {', '.join(map(str, places))} or below")
+    if as_json:
+        from ..tables import print_json
+
+        print_json(_json(found))
+    else:
+        _print(found)
+    if html is not None:
+        from ...study.report.history_page import write_history
+
+        put(str(write_history(found, html))) if not as_json else write_history(found, html)
+
+
+def _print(found: History) -> None:
+    from ...terminal import new_table
+    from ..tables import heading, print_renderables
+
+    for study in dict.fromkeys(one.study for one in found.points):
+        points = [one for one in found.points if one.study == study]
+        count = len({entry.folder for one in points for entry in one.entries})
+        heading(f"{study}: {count} results, in the order of {found.order}")
+        table = new_table(("point", "device", "by", "latest", "interval", "history", "changes"), right=("latest",))
+        for one in points:
+            last = one.entries[-1]
+            table.add_row(
+                *(printable(one.point), printable(one.device), one.by, _level(one, last.level)),
+                *(_interval(one, last.level_interval), sparkline(one), str(len(one.changes) or "-")),
+            )
+        print_renderables([table])
+        for one in points:
+            for change in one.changes:
+                put(printable(f"{one.point}: {change_text(one, change)}"))
+            for entry in one.entries:
+                if not entry.related:
+                    name = entry.revision.name if entry.revision else str(entry.folder)
+                    put(printable(f"{one.point}: another baseline begins at {name}, unrelated to the earlier"))
+
+
+def sparkline(one: PointHistory) -> Text:
+    """A bar for each entry, from the smallest level to the largest; those of changes are coloured."""
+    from rich.text import Text
+
+    text = Text("…" if len(one.entries) > _MAX_BARS else "")
+    begin = max(0, len(one.entries) - _MAX_BARS)
+    logs = [math.log(entry.level) for entry in one.entries[begin:]]
+    low, span = min(logs), max(logs) - min(logs)
+    changed = {change.place: change.ratio for change in one.changes}
+    for place, value in enumerate(logs, begin):
+        ratio = changed.get(place)
+        style = "" if ratio is None else "bold red" if ratio > 1 else "bold green"
+        height = round((value - low) / span * (len(_BARS) - 1)) if span else 0
+        text.append(_BARS[height], style)
+    return text
+
+
+def change_text(one: PointHistory, change: Change) -> str:
+    """``+5.2 % [+4.1, +6.3] since 1a2b3c4d5 "The subject"``."""
+    entry = one.entries[change.place]
+    low, high = change.interval
+    ends = f" [{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]" if math.isfinite(low) else ""
+    since = f'{entry.revision.name} "{entry.revision.subject}"' if entry.revision else str(entry.folder)
+    return f"{100 * (change.ratio - 1):+.1f} %{ends} since {since}"
+
+
+def _level(one: PointHistory, level: float) -> str:
+    from ...study.report.units import time_text
+
+    return time_text(level) if one.by == "times" else f"{level:.3f}"
+
+
+def _interval(one: PointHistory, interval: Interval) -> str:
+    low, high = interval
+    return f"{_level(one, low)} .. {_level(one, high)}" if math.isfinite(low) else "-"
+
+
+def _json(found: History) -> dict[str, object]:
+    def number(value: float) -> float | None:
+        return value if math.isfinite(value) else None
+
+    def numbers(values: Sequence[float]) -> list[float | None]:
+        return [number(value) for value in values]
+
+    def entry(one: HistoryEntry) -> dict[str, object]:
+        return {
+            "folder": str(one.folder),
+            "started": one.started,
+            "revision": one.revision.facts() if one.revision else None,
+            "status": one.status,
+            "median_ns": number(one.median),
+            "median_interval_ns": numbers(one.median_interval),
+            "ratio": number(one.ratio),
+            "ratio_interval": numbers(one.ratio_interval),
+            "level": number(one.level),
+            "level_interval": numbers(one.level_interval),
+            "related": one.related,
+        }
+
+    points = [
+        {
+            "study": one.study,
+            "point": one.point,
+            "device": one.device,
+            "measure": one.measure,
+            "by": one.by,
+            "entries": [entry(each) for each in one.entries],
+            "changes": [
+                {"entry": each.place, "ratio": number(each.ratio), "interval": numbers(each.interval)}
+                for each in one.changes
+            ],
+        }
+        for one in found.points
+    ]
+    unread = [{"folder": str(folder), "error": reason} for folder, reason in found.unread]
+    return {"order": found.order, "points": points, "unread": unread}
