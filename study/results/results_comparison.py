@@ -21,7 +21,7 @@ from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
 from ..statistics.bootstrap import Interval
 from ..statistics.comparison import Comparison, Verdict, check_limits, compare
-from ..statistics.paired import ROUNDS, compare_pairs, fewest_pairs
+from ..statistics.paired import INSTANCES, ROUNDS, compare_pairs, fewest_pairs
 from ..statistics.runs import RunSamples, compare_runs
 from ..statistics.samples import STATISTICS
 from .comparability import Recorded, notes, recorded, reference_ratio, why_not_comparable
@@ -32,8 +32,8 @@ from .results import Results
 from .rows import DURATIONS
 
 _STATES: Final = 3.0
-"""How far states of the machine leave a ratio open, in ratios of the reference kernels: a reference sees of a state
-what its own load does, and a point may see up to about three times as much."""
+"""How far a state of the machine leaves a ratio open, in ratios of the reference kernel: that sees of a state what its
+own load does, and a point may see up to about three times as much."""
 
 _MAX_DIFFERENCES: Final = 5
 _MAX_TEXT: Final = 40
@@ -262,10 +262,13 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
 
 def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wanted: _Wanted) -> Comparison:
     keep, said = filtered_alike(a[1], b[1], ("first", "second"))
-    states = recorded(*a), recorded(*b)
-    said += notes(*states)
     runs = [_runs(side[1], wanted.segment, keep) for side in (a, b)]
-    allowance, why = _left_open(*states, confidence=wanted.limits["confidence"])
+    allowance, why = 0.0, ""
+    # Results compared with themselves are of one state.
+    if (a[0].path, a[1].point) != (b[0].path, b[1].point):
+        states = recorded(*a), recorded(*b)
+        said += notes(*states)
+        allowance, why = _left_open(*states, confidence=wanted.limits["confidence"])
     found = compare_runs(runs[0], runs[1], allowance=allowance, statistic=wanted.statistic, **wanted.limits)
     noisy = [
         f"the {name} one was too noisy: {side[1].reason}"
@@ -290,7 +293,12 @@ def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, s
     reference = reference_ratio(a, b, confidence=confidence)
     if reference is None or not reference.own:
         return 0.0, "no reference like this point's load tells whether the machine was in the same state"
-    return _STATES * abs(math.log(reference.ratio)), ""
+    low, high = (math.log(end) for end in reference.interval)
+    seen, reach = _STATES * abs(math.log(reference.ratio)), (high - low) / 2
+    # Each run's reference is one instance too, and may hide a state by as much as instances differ: few runs leave that
+    # open; of more the interval is so wide because of it, and a standard error is about a third of it.
+    few = min(len(side.runs) for side in (a, b)) < ROUNDS
+    return seen + (reach + INSTANCES if few else reach / 3), ""
 
 
 def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:

@@ -18,7 +18,7 @@ from pumice.study.results.store import Store
 __all__ = ["made_results", "next_block", "query", "sample_count"]
 
 _BLOCKS = 20
-_ROUND = 4
+_RUNS = 5
 
 
 def made_results(
@@ -31,7 +31,7 @@ def made_results(
     disturbed: int = 0,
     status: str = "done",
 ) -> Path:
-    """Results with a point for each median in ns, seen in five rounds of four blocks, on a machine whose state its
+    """Results with a point for each median in ns, seen in five runs of four blocks, on a machine whose state its
     reference kernels tell; 0 for one that the device cannot run.
 
     Args:
@@ -44,25 +44,26 @@ def made_results(
     points = [Point(place, "mul", "lavapipe", {"n": n}, {"batch": 1}) for place, n in enumerate(values)]
     random = np.random.default_rng(len(medians))
     with Store.create(folder, described, points) as store:
-        store.begin_run({"pumice": "0.1.0"})
-        store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
-        for place, median in enumerate(medians):
-            if not median:
-                store.set_status(place, "skipped", "UNAVAILABLE: no such queue")
-                continue
-            for block in range(_BLOCKS):
-                if block % _ROUND == 0:
-                    store.add_samples(place, block, "first", [Sample(0, total=9 * median)])
-                taken = 1e5 * (1 + 1e-4 * random.standard_normal())
-                store.add_reference(
-                    "lavapipe", started_ns=0, duration_ns=taken, kind="own", point=place, load="like it"
-                )
-                times = median * (1 + noise * random.standard_normal(count // _BLOCKS))
-                flags = SampleFlag.PREEMPTED if block >= _BLOCKS - disturbed else SampleFlag(0)
-                samples = [Sample(0, total=t + 50, execute=float(t)) for t in times]
-                store.add_samples(place, block, "sample", samples, [flags] * len(samples))
-            store.set_status(place, status, "error reached")
-        store.end_run()
+        for run in range(_RUNS):
+            store.begin_run({"pumice": "0.1.0"}, repeat=run + 1)
+            store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
+            for place, median in enumerate(medians):
+                if not median:
+                    store.set_status(place, "skipped", "UNAVAILABLE: no such queue")
+                    continue
+                store.add_samples(place, 0, "first", [Sample(0, total=9 * median)])
+                for block in range(_BLOCKS // _RUNS):
+                    taken = 1e5 * (1 + 1e-4 * random.standard_normal())
+                    store.add_reference(
+                        "lavapipe", started_ns=0, duration_ns=taken, kind="own", point=place, load="like it"
+                    )
+                    times = median * (1 + noise * random.standard_normal(count // _BLOCKS))
+                    before = run * _BLOCKS // _RUNS + block
+                    flags = SampleFlag.PREEMPTED if before >= _BLOCKS - disturbed else SampleFlag(0)
+                    samples = [Sample(0, total=t + 50, execute=float(t)) for t in times]
+                    store.add_samples(place, block + 1, "sample", samples, [flags] * len(samples))
+                store.set_status(place, status, "error reached")
+            store.end_run()
     return folder
 
 

@@ -72,6 +72,9 @@ def add_run(
                     )
 
 
+MANY = (1.0,) * 5
+
+
 def store(
     folder: Path,
     medians: Medians,
@@ -141,8 +144,8 @@ def verdicts(found: ResultsComparison) -> list[Verdict | None]:
 
 
 def test_points_are_matched_by_target_and_axes_whatever_the_device(tmp_path: Path) -> None:
-    a = store(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0, ("d", 4): 40_000.0})
-    b = store(tmp_path / "b", {("d", 4): 36_000.0, ("d", 2): 20_000.0, ("d", 1): 11_000.0, ("d", 8): 1.0})
+    a = store(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0, ("d", 4): 40_000.0}, speeds=MANY)
+    b = store(tmp_path / "b", {("d", 4): 36_000.0, ("d", 2): 20_000.0, ("d", 1): 11_000.0, ("d", 8): 1.0}, speeds=MANY)
     found = compared(a, b)
     assert verdicts(found) == [Verdict.SLOWER, Verdict.SAME, Verdict.FASTER]
     assert not found.by_device and not found.only_a and list(found.only_b) == ["mul n=8"]
@@ -151,15 +154,15 @@ def test_points_are_matched_by_target_and_axes_whatever_the_device(tmp_path: Pat
 
 
 def test_of_several_devices_points_are_the_same_on_the_same_one_only(tmp_path: Path) -> None:
-    a = store(tmp_path / "a", {("one", 1): 10_000.0, ("two", 1): 20_000.0})
-    b = store(tmp_path / "b", {("two", 1): 20_000.0, ("one", 1): 11_000.0})
+    a = store(tmp_path / "a", {("one", 1): 10_000.0, ("two", 1): 20_000.0}, speeds=MANY)
+    b = store(tmp_path / "b", {("two", 1): 20_000.0, ("one", 1): 11_000.0}, speeds=MANY)
     found = compared(a, b)
     assert found.by_device and verdicts(found) == [Verdict.SLOWER, Verdict.SAME]
 
 
 def test_another_segment_is_compared_where_both_have_it(tmp_path: Path) -> None:
-    a = store(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0})
-    b = store(tmp_path / "b", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, lacking=[2])
+    a = store(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, speeds=MANY)
+    b = store(tmp_path / "b", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, lacking=[2], speeds=MANY)
     found = compared(a, b, measure="wake")
     assert verdicts(found) == [Verdict.SAME, None] and found.measure == "wake"
     assert found.points[1].why_not == "no wake in the second results"
@@ -313,11 +316,18 @@ def test_a_state_that_hides_a_slow_down_is_not_the_same(tmp_path: Path) -> None:
     a, b = store(tmp_path / "a", POINT, speeds=[1.05]), store(tmp_path / "b", {("d", 1): 10_500.0})
     found = only(compared(a, b))
     assert found.ratio == pytest.approx(1, abs=0.01) and found.verdict is Verdict.UNCLEAR
-    # Of 2 % the reference leaves open what is three times as much.
-    c = store(tmp_path / "c", {("d", 1): 10_500.0}, references=[1.02])
-    open_ = only(compared(store(tmp_path / "d", POINT), c))
+    # Of 2 % the reference leaves open what is three times as much; single ones may hide what instances differ by.
+    c = store(tmp_path / "c", {("d", 1): 10_500.0}, references=[1.02] * 5, speeds=MANY)
+    open_ = only(compared(store(tmp_path / "d", POINT, speeds=MANY), c))
     assert open_.verdict is Verdict.UNCLEAR and "allowed for the machine's states" in open_.notes[0]
     assert open_.interval.high / open_.ratio == pytest.approx(1.02**3, abs=0.02)
+    single = only(compared(store(tmp_path / "e", POINT), store(tmp_path / "f", POINT)))
+    assert single.verdict is Verdict.UNCLEAR and 0.04 < single.half_width < 0.06
+
+
+def test_results_are_the_same_as_themselves(tmp_path: Path) -> None:
+    a = store(tmp_path / "a", POINT, reference=None)
+    assert only(compared(a, a)).verdict is Verdict.SAME
 
 
 def test_runs_without_a_reference_have_no_verdict(tmp_path: Path) -> None:
