@@ -170,7 +170,10 @@ def compare_sides(
             why_not = _why_not(old, new, wanted.segment, ("old", "new"))
             points.append(PointComparison(key, old, new, None if why_not else _in_turns(old, new, wanted), why_not))
     only = [one.point.label for one in mine if one.against is None]
-    return ResultsComparison(points, [], only, by_device, [], wanted.segment, wanted.statistic)
+    other = results.study.get("against")
+    text = _differing(other.get("targets"), results.study.get("targets")) if isinstance(other, Mapping) else ""
+    notes = [f"the sides differ in targets: {text}"] if text else []
+    return ResultsComparison(points, [], only, by_device, notes, wanted.segment, wanted.statistic)
 
 
 def compare_points(results: Results, old: PointResult, new: PointResult) -> Comparison:
@@ -343,13 +346,18 @@ def _differences(a: Results, b: Results) -> list[str]:
         if left != right:
             found.append(f"{what}: {', '.join(sorted(left)) or '-'} and {', '.join(sorted(right)) or '-'}")
     for key in ("sampling", "targets"):
-        first, second = (_settings(each.study.get(key), "") for each in (a, b))
-        names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-        if names:
-            texts = [f"{name} {_text(first, name)} and {_text(second, name)}" for name in names[:_MAX_DIFFERENCES]]
-            more = f", and {len(names) - _MAX_DIFFERENCES} more" if len(names) > _MAX_DIFFERENCES else ""
-            found.append(f"the studies differ in {key}: {'; '.join(texts)}{more}")
+        if text := _differing(a.study.get(key), b.study.get(key)):
+            found.append(f"the studies differ in {key}: {text}")
     return found
+
+
+def _differing(a: object, b: object) -> str:
+    """The settings in which parts of two studies differ, with their values; empty for none."""
+    first, second = _settings(a, ""), _settings(b, "")
+    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    texts = [f"{name} {_text(first, name)} and {_text(second, name)}" for name in names[:_MAX_DIFFERENCES]]
+    more = f", and {len(names) - _MAX_DIFFERENCES} more" if len(names) > _MAX_DIFFERENCES else ""
+    return "; ".join(texts) + more
 
 
 def _settings(value: object, name: str) -> dict[str, object]:

@@ -211,7 +211,7 @@ def print_comparison(judged: Judgement) -> None:
         if labels:
             note(printable(f"only in the {name}: {', '.join(labels)}"))
     for text in found.notes:
-        note(printable(f"they differ in {text}" if ":" in text else text))
+        note(printable(text if " differ in " in text else f"they differ in {text}"))
 
 
 def _sides(one: PointComparison) -> tuple[tuple[str, PointResult], ...]:

@@ -159,6 +159,7 @@ def test_a_kernel_against_a_module_is_compared_by_total() -> None:
 def test_the_verdict_is_below_the_figures_of_both(kernel: Path) -> None:
     result = bench(MUL, "--size", 4, "--against", "--batch 64", *FAST, "--fail-on", "never")
     assert result.exit_code == 0, result.stderr
+    assert "the sides differ in targets: mul.batch 64 and -" in result.stderr
     figures, verdict = (result.stdout.index(text) for text in ("mul on vulkan (old)", "verdict"))
     assert 0 < figures < verdict
     found = json.loads(bench(MUL, "--size", 4, "--against", "--batch 64", *FAST, "--json").stdout)
