@@ -69,7 +69,7 @@ class Comparison:
             the shorter one.
         p_value: of the Mann-Whitney test, two-sided; of the medians of blocks if both runs have at least
             ``bootstrap.BLOCKS`` blocks.
-        count_a, count_b: samples that are numbers; pairs if ``how`` is ``"paired"``.
+        count_a, count_b: samples that are numbers; in blocks of both sides if ``how`` is ``"paired"``.
         explanation: one line that begins with the verdict.
         how: what the interval is of: ``"paired"`` blocks measured in turns (``paired``), ``"runs"`` measured apart
             (``runs``), or ``"samples"`` of one run each (``compare``).

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from pumice.study.definition.kept_file import KeptFile
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.database import RESULTS_FILE
 from pumice.study.results.records import SampleFlag
 from pumice.study.results.store import Store
 
-__all__ = ["made_results", "next_block", "query", "sample_count"]
+__all__ = ["made_results", "made_version", "next_block", "query", "sample_count"]
 
 _BLOCKS = 20
 _RUNS = 5
+_VERSION_ROUNDS = 16
 
 
 def made_results(
@@ -64,6 +66,45 @@ def made_results(
                     store.add_samples(place, block + 1, "sample", samples, [flags] * len(samples))
                 store.set_status(place, status, "error reached")
             store.end_run()
+    return folder
+
+
+def made_version(
+    folder: Path,
+    place: int,
+    level: float,
+    old: tuple[str, float] | None,
+    revision: Mapping[str, object] | None = None,
+) -> Path:
+    """Results of the version ``v{place}``, whose kernel takes ``level`` times as long as others, on a machine that is 1
+    to 2 times slower; ``old`` is the version that was measured in turns with it, and its level.
+    """
+    target = {"name": "mul", "kind": "kernel", "source": "mul.comp"}
+    random = np.random.default_rng(place)
+    state = 1 + random.random()
+    described: dict[str, object] = {"version": 1, "name": "muls", "targets": [target]}
+    if old is not None:
+        described["against"] = {"version": 1, "name": "muls", "targets": [target]}
+    points = [Point(0, "mul", "lavapipe", against=None if old is None else 1)]
+    points += [] if old is None else [Point(1, "mul", "lavapipe", is_against=True)]
+    with Store.create(folder, described, points) as store:
+        store.begin_run({} if revision is None else {"revision": revision})
+        store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
+        sides = [("mul.comp", f"v{place}", level)] + ([] if old is None else [("against: mul.comp", *old)])
+        for index, (name, content, side) in enumerate(sides):
+            store.add_file(KeptFile.of(name, content.encode(), "kernel"))
+            for round_ in range(_VERSION_ROUNDS):
+                instance = side * (1 + 0.01 * random.standard_normal())
+                for block in range(4):
+                    number = 4 * round_ + block
+                    if not block:
+                        store.add_samples(index, number, "first", [Sample(0, total=9e4)])
+                    times = 1e4 * state * instance * (1 + 0.02 * random.standard_normal(5))
+                    store.add_samples(index, number, "sample", [Sample(0, total=t, execute=float(t)) for t in times])
+                    taken = 1e5 * state * (1 + 1e-3 * random.standard_normal())
+                    store.add_reference("lavapipe", started_ns=0, duration_ns=taken, kind="own", point=0, load="x")
+            store.set_status(index, "done")
+        store.end_run()
     return folder
 
 

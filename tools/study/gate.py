@@ -14,7 +14,7 @@ import click
 
 from ...records import dataclass
 from ...status import shown
-from ..errors import usage
+from ..errors import usage, usage_error
 from ..output_files import Outputs
 from .judgement import judge
 
@@ -59,8 +59,14 @@ class Gate:
         return {name: getattr(self, name) for name in ("measure", "confidence", "resolution", "threshold")}
 
     def check(self) -> tuple[str, str]:
-        """The segment and the statistic that are compared; wrong usage for other options of the comparison."""
+        """The segment and the statistic that are compared; wrong usage for other options of the comparison, and for
+        files that there is no folder for: before minutes of measuring.
+        """
         from ...study.results.results_comparison import check_comparison
+
+        for option, path in (("--markdown", self.markdown), ("--junit", self.junit)):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise usage_error(f"{option}: there is no folder {path.parent}")
 
         with usage():
             return check_comparison(**self.limits)

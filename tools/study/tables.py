@@ -17,6 +17,7 @@ from ...study.definition.study_file import load_study, study_as_dict
 from ...study.results.point_result import PointResult
 from ...study.results.records import PointStatus
 from ...study.results.results import Results
+from ...study.results.revision import revision_of
 from ...terminal import printable
 from ..errors import describe, usage
 from ..streams import note, put
@@ -25,7 +26,6 @@ from .judgement import Judgement, Outcome
 
 if TYPE_CHECKING:
     from ...study.results.results_comparison import PointComparison
-    from ...study.statistics.comparison import Comparison
     from ...study.workloads.peaks import Peaks
 
 
@@ -142,10 +142,21 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
             return
         heading(f"{folder}: {results.name}")
         shown = [("begun", results.created)]
-        for run in results.runs:
+        runs = results.runs
+        repeats = len({one.repeat for one in runs})
+        for run in runs:
             ended = f"{run.started} to {run.ended or '?'} on {run.host}: {run.outcome or 'not ended'}"
-            shown.append((f"run {run.number}", ended))
-        shown += [("device", f"{one.device}: {one.name}, {one.driver}") for one in results.devices]
+            revision = revision_of(run.environment.get("revision"))
+            of = [f"repeat {run.repeat}"] * (repeats > 1) + ([f"commit {revision.name}"] if revision else [])
+            shown.append((f"run {run.number}", ", ".join([ended, *of])))
+        if repeats > 1:
+            shown.append(("repeats", f"{repeats} of the study, in {len(runs)} runs"))
+        # A line for each that differs, not for each run.
+        devices = dict.fromkeys(f"{one.device}: {one.name}, {one.driver}" for one in results.devices)
+        shown += [("device", text) for text in devices]
+        pairs = sum(one.against is not None for one in results.points)
+        if pairs:
+            shown.append(("sides", f"two: {pairs} of the points are measured in turns with those marked (against)"))
         if state := machine_text(results.states):
             shown.append(("machine", f"{state} (medians)"))
         shown += [("note", one.text) for one in results.notes]
@@ -195,7 +206,7 @@ def print_comparison(judged: Judgement) -> None:
                 f"{compared.interval.low:.3f} .. {compared.interval.high:.3f}" if compared else "-",
                 _HOW[compared.how] if compared else "-",
                 f"{compared.effect:+.2f}" if compared else "-",
-                _samples_text(compared) if compared else "-",
+                f"{compared.count_a} and {compared.count_b}" if compared else "-",
                 f"too noisy: {' and '.join(noisy)}" if noisy else "",
             )
         )
@@ -217,10 +228,6 @@ def print_comparison(judged: Judgement) -> None:
 def _sides(one: PointComparison) -> tuple[tuple[str, PointResult], ...]:
     names = ("old", "new") if one.a.point.is_against else ("first", "second")
     return (names[0], one.a), (names[1], one.b)
-
-
-def _samples_text(compared: Comparison) -> str:
-    return f"{compared.count_a} pairs" if compared.how == "paired" else f"{compared.count_a} and {compared.count_b}"
 
 
 def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None = None) -> None:
@@ -255,10 +262,8 @@ def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None
                 "explanation": compared.explanation,
                 "how": compared.how,
                 "notes": list(compared.notes),
+                "left_out": [one.a.count - compared.count_a, one.b.count - compared.count_b],
             }
-            if compared.how != "paired":
-                # The counts are of pairs otherwise.
-                point["left_out"] = [one.a.count - compared.count_a, one.b.count - compared.count_b]
         points.append(point)
     only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}
     gate = {"verdict": judged.verdict, "fail_on": judged.fail_on, "tolerate": judged.tolerate, "exit": judged.status}

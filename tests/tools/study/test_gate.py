@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
-from support.stored_results import made_results
+from support.stored_results import made_results, made_version
 
 from pumice.study.definition.point import Point
 from pumice.study.results.point_result import PointResult
@@ -258,6 +258,18 @@ def test_a_report_gates(tmp_path: Path) -> None:
     assert study("report", a, "--compare-with", b, "--fail-on", "slower").exit_code == 0
     wrong = study("report", a, "--fail-on", "slower")
     assert wrong.exit_code == 2 and "--compare-with" in wrong.stderr
+
+
+@pytest.mark.slow
+def test_a_report_gates_on_two_sides(tmp_path: Path) -> None:
+    folder = made_version(tmp_path / "slower", 1, 1.08, ("v0", 1.0))
+    result = study("report", folder, "--fail-on", "slower")
+    assert result.exit_code == 4 and "in turns" in result.stdout and "320 and 320" in result.stdout
+    assert study("report", folder, "--fail-on", "slower", "--tolerate", "20%").exit_code == 0
+    assert study("report", folder).exit_code == 0
+    same = made_version(tmp_path / "same", 2, 1.0, ("v0", 1.0))
+    result = study("report", same, "--fail-on", "unclear", "--junit", tmp_path / "x.xml")
+    assert result.exit_code == 0 and ET.parse(tmp_path / "x.xml").getroot().find(".//failure") is None
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:

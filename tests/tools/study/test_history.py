@@ -10,21 +10,14 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.stored_results import made_version
 
-from pumice.study.definition.kept_file import KeptFile
-from pumice.study.definition.point import Point
-from pumice.study.definition.sample import Sample
 from pumice.study.results.revision import read_revision
-from pumice.study.results.store import Store
 from pumice.tools.cli import main
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
-
-_TARGET = {"name": "mul", "kind": "kernel", "source": "mul.comp"}
-_ROUNDS = 16
 
 
 def history(*arguments: object) -> Result:
@@ -47,37 +40,6 @@ def commits(folder: Path, subjects: Sequence[str]) -> list[dict[str, object]]:
     return found
 
 
-def make(
-    folder: Path, place: int, level: float, old: tuple[str, float] | None, revision: dict[str, object] | None
-) -> None:
-    """Results of a version, of one side or in turns with an older one, on a machine that is 1 to 2 times slower."""
-    random = np.random.default_rng(place)
-    state = 1 + random.random()
-    described: dict[str, object] = {"version": 1, "name": "muls", "targets": [_TARGET]}
-    if old is not None:
-        described["against"] = {"version": 1, "name": "muls", "targets": [_TARGET]}
-    points = [Point(0, "mul", "lavapipe", against=None if old is None else 1)]
-    points += [] if old is None else [Point(1, "mul", "lavapipe", is_against=True)]
-    with Store.create(folder, described, points) as store:
-        store.begin_run({} if revision is None else {"revision": revision})
-        store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
-        sides = [("mul.comp", f"v{place}", level)] + ([] if old is None else [("against: mul.comp", *old)])
-        for index, (name, content, side) in enumerate(sides):
-            store.add_file(KeptFile.of(name, content.encode(), "kernel"))
-            for round_ in range(_ROUNDS):
-                instance = side * (1 + 0.01 * random.standard_normal())
-                for block in range(4):
-                    number = 4 * round_ + block
-                    if not block:
-                        store.add_samples(index, number, "first", [Sample(0, total=9e4)])
-                    times = 1e4 * state * instance * (1 + 0.02 * random.standard_normal(5))
-                    store.add_samples(index, number, "sample", [Sample(0, total=t, execute=float(t)) for t in times])
-                    taken = 1e5 * state * (1 + 1e-3 * random.standard_normal())
-                    store.add_reference("lavapipe", started_ns=0, duration_ns=taken, kind="own", point=0, load="x")
-            store.set_status(index, "done")
-        store.end_run()
-
-
 LEVELS = [1.0] * 4 + [1.06] * 4
 
 
@@ -89,7 +51,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for at, level in enumerate(LEVELS):
         before = max(at - 1, 0)
         # Folders in another order than commits.
-        make(place / "repository" / "out" / f"{9 - at}", at, level, (f"v{before}", LEVELS[before]), facts[at])
+        made_version(place / "repository" / "out" / f"{9 - at}", at, level, (f"v{before}", LEVELS[before]), facts[at])
     return place / "repository"
 
 
@@ -126,7 +88,7 @@ def test_the_page(chain: Path, tmp_path: Path) -> None:
 def test_times_of_a_machine_with_states_have_no_marks(tmp_path: Path) -> None:
     """Medians differ by up to a factor of two, and so does the reference kernel."""
     for place in range(8):
-        make(tmp_path / str(place), place, 1.0, None, None)
+        made_version(tmp_path / str(place), place, 1.0, None, None)
     found = json.loads(history(tmp_path, "--json").stdout)
     (point,) = found["points"]
     assert found["order"] == "run times" and point["by"] == "times" and point["changes"] == []
@@ -137,7 +99,7 @@ def test_times_of_a_machine_with_states_have_no_marks(tmp_path: Path) -> None:
 
 def test_another_baseline_is_said(tmp_path: Path) -> None:
     for place, old in enumerate(("a", "a", "b")):
-        make(tmp_path / str(place), place, 1.0, (old, 1.0), None)
+        made_version(tmp_path / str(place), place, 1.0, (old, 1.0), None)
     printed = history(tmp_path).stdout
     assert printed.count("another baseline begins at") == 1
 
@@ -145,7 +107,7 @@ def test_another_baseline_is_said(tmp_path: Path) -> None:
 def test_what_is_no_history(tmp_path: Path) -> None:
     assert "there is no folder" in history(tmp_path / "nosuch").stderr
     assert "no results with samples" in history(tmp_path).stderr
-    make(tmp_path / "a", 0, 1.0, None, None)
+    made_version(tmp_path / "a", 0, 1.0, None, None)
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "results.sqlite").write_text("no database at all, but long enough to be one" * 9)
     result = history(tmp_path)
@@ -153,5 +115,5 @@ def test_what_is_no_history(tmp_path: Path) -> None:
     wrong = history(tmp_path, "--measure", "speed")
     assert wrong.exit_code == 2 and "got 'speed'" in wrong.stderr
     hostile = {"commit": "\x1b[31m--all", "time": "x", "subject": "\x1b]0;x\x07", "branch": "", "dirty": False}
-    make(tmp_path / "h", 1, 1.0, None, hostile)
+    made_version(tmp_path / "h", 1, 1.0, None, hostile)
     assert "\x1b" not in history(tmp_path).output

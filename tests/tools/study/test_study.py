@@ -214,6 +214,20 @@ def test_results_are_shown(tmp_path: Path) -> None:
     assert shown["runs"][0]["outcome"] == "complete"
 
 
+def test_devices_are_shown_once_and_repeats_and_sides_shortly(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    points = [Point(0, "mul", "lavapipe", against=1), Point(1, "mul", "lavapipe", is_against=True)]
+    with Store.create(folder, {"version": 1, "name": "x", "targets": []}, points) as store:
+        for repeat in (1, 2, 2):
+            store.begin_run({"revision": {"commit": "ab" * 20, "dirty": True}}, repeat=repeat)
+            store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
+            store.end_run()
+    printed = good("show", folder)
+    assert printed.count("lavapipe: llvmpipe, Mesa") == 1
+    assert "2 of the study, in 3 runs" in printed and "repeat 2, commit ababababa+" in printed
+    assert "two: 1 of the points are measured in turns" in printed
+
+
 @pytest.mark.parametrize("raw", [False, True])
 def test_exports(raw: bool, tmp_path: Path) -> None:
     folder = make(tmp_path / "a", [1000, 2000])

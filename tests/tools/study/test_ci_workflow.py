@@ -1,0 +1,92 @@
+"""The workflow of docs/dispatch-timing.md: its YAML, and its commands in a repository."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+# Results of a moment, of which the verdict is likely UNCLEAR: that passes.
+QUICK = " --set time_limit=0.05 --set warmup_time=0 --set noise_limit=9"
+
+
+def workflow() -> dict[object, object]:
+    page = (ROOT / "docs" / "dispatch-timing.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    found = yaml.safe_load(text)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_workflow_is_one() -> None:
+    found = workflow()
+    assert found[True] == {"pull_request": None, "push": {"branches": ["main"]}}, "YAML 1.1 reads `on` as true"
+    jobs = found["jobs"]
+    assert isinstance(jobs, dict)
+    for job in jobs.values():
+        assert job["runs-on"]
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step), step
+
+
+@pytest.mark.slow
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+@pytest.mark.skipif(shutil.which("git") is None or shutil.which("bash") is None, reason="needs git and bash")
+def test_the_commands_run(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    (repository / "kernels").mkdir(parents=True)
+    names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    script = programs / "pumice"
+    program = "from pumice.tools.cli import main; main(prog_name='pumice')"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{program}" "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    summary = tmp_path / "summary.md"
+    environment = {
+        **os.environ,
+        **names,
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "GITHUB_STEP_SUMMARY": str(summary),
+        "GITHUB_WORKSPACE": str(repository),
+    }
+
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            ["bash", "-e", "-c", command], cwd=repository, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    run("git init --quiet")
+    source = (ROOT / "shaders" / "mul.comp").read_text(encoding="utf-8")
+    commits = []
+    for text in (source, source.replace("a[i] * b[i]", "b[i] * a[i]")):
+        (repository / "kernels" / "mul.comp").write_text(text, encoding="utf-8")
+        run("git add . && git commit --quiet --message 'A kernel'")
+        commits.append(run("git rev-parse HEAD").stdout.strip())
+    steps = workflow()["jobs"]["kernels"]["steps"]  # type: ignore[index]
+    commands = [step["run"] for step in steps if "pumice " in step.get("run", "") and "pip install" not in step["run"]]
+    assert len(commands) == 2
+    for command in commands:
+        command = command.replace("${{ github.event.pull_request.base.sha || github.event.before }}", commits[0])
+        command = command.replace("${{ github.sha }}", commits[1])
+        assert "${{" not in command
+        done = run(command.rstrip() + (QUICK if "pumice bench" in command else ""))
+        if "pumice bench" in command:
+            assert "::notice title=pumice::" in done.stderr
+    assert "| " in summary.read_text(encoding="utf-8")
+    assert ET.parse(repository / "timing" / "report.xml").getroot().find(".//testcase") is not None
+    page = (repository / "timing" / "history.html").read_text(encoding="utf-8")
+    assert commits[1][:9] in page and "A kernel" in page
