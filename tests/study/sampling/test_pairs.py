@@ -25,6 +25,7 @@ from pumice.study.results.rows import Value
 from pumice.study.results.sink import Sink, SinkLog
 from pumice.study.results.store import Store
 from pumice.study.sampling.pair_run import _pairs
+from pumice.study.sampling.passes import Pass, Resumption, plan_passes
 from pumice.study.sampling.runner import prior_samples, run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
 from pumice.study.sampling.side import Block
@@ -176,9 +177,9 @@ def test_a_side_that_fails_fails_its_pair_and_no_other(
         store.end_run()
         # Both are measured again.
         store.begin_run({})
-        priors = prior_samples(tmp_path)
-        assert set(priors) == {0, 3}
-        again = sample(pool, store, [points[0], points[3]], priors=priors)
+        (left,) = plan_passes(study, points, store.statuses(), Resumption())
+        assert [point.index for point in left.points] == [0, 3]
+        again = sample(pool, store, left.points, priors=prior_samples(tmp_path, left))
     assert sorted(again.done) == [0, 3]
     with Results.open(tmp_path) as results:
         assert {one.status for one in results.points} == {PointStatus.DONE}
@@ -240,15 +241,15 @@ def test_a_kill_at_any_moment_pairs_nothing_wrongly(pool: DevicePool, tmp_path: 
             for written in writes.all[:cut]:
                 store.write(*written)
         with Store.open(folder) as store:
-            priors = prior_samples(folder)
+            left, *_ = [*plan_passes(study, points, store.statuses(), Resumption()), Pass(1, study, ())]
+            priors = prior_samples(folder, left)
             for new, old in ((0, 3), (1, 4)):
                 pairs = _pairs(priors.get(new, Prior()), priors.get(old, Prior()))
                 assert all(abs(mine[0] - its[0]) == 2 for mine, its, _ in zip(*pairs, strict=True))
             if cut % 4 and cut != len(writes.all) - 1:
                 continue
             store.begin_run({})
-            waiting = [point for point in points if point.index in priors or store.statuses()[point.index] == "pending"]
-            sample(pool, store, waiting, priors=priors)
+            sample(pool, store, left.points, priors=priors)
         with Results.open(folder) as results:
             assert {one.status for one in results.points} == {PointStatus.DONE}
         for new, old in ((0, 3), (1, 4)):
