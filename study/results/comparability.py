@@ -39,7 +39,7 @@ _RUNS: Final = 3
 # A reference that takes as much longer or shorter, with certainty.
 _REFERENCE: Final = math.log(1.05)
 # One that is not known better than this says nothing.
-_VAGUE: Final = math.log(1.25)
+_VAGUE: Final = math.log(1.15)
 # In the texts of loads that all runs have.
 _BARE: Final = ", no arithmetic,"
 # A state is of the half second before it, and of what the point was in.

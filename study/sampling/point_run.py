@@ -30,10 +30,9 @@ MAX_BLOCK_NS: Final = 500_000_000
 
 _MAX_WARMUP_AGAIN_NS: Final = 50_000_000
 _READINGS: Final = 3
-# Of the time of samples, for the reference; but a few readings whatever they take, and as many as are cheap.
-_WATCHING: Final = 0.1
-_MIN_READINGS: Final = 8
-_CHEAP_S: Final = 0.05
+# Of the time of samples, for the reference, so that its readings are spread over them; a few at the beginning.
+_WATCHING: Final = 0.15
+_MIN_READINGS: Final = 3
 # Longer kernels have a reference that takes this long.
 _MAX_REFERENCE_NS: Final = 20_000_000.0
 _HAD_WITH: Final = {
@@ -114,8 +113,7 @@ class PointRun:
     def read_reference(self) -> None:
         """Reads the reference like the point's load, if it is due; call it between blocks."""
         reference = self._reference
-        share = max(_CHEAP_S, _WATCHING * self._elapsed)
-        if reference is None or (self._readings >= _MIN_READINGS and self._watched > share):
+        if reference is None or (self._readings >= _MIN_READINGS and self._watched > _WATCHING * self._elapsed):
             return
         began = time.monotonic_ns()
         reading = reference.read()

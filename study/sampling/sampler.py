@@ -4,7 +4,7 @@ Several points are open at a time (``Sampling.interleave``). Each turn is of one
 drawn at random from those with the fewest turns. So a slow change of the machine affects all points alike, and the
 blocks of a point are spread over time, which makes differences between them visible.
 
-Between turns references run (one workgroup for the machine, and one like each point's load), for at most a sixth of
+Between turns references run (one workgroup for the machine, and one like each point's load), for at most a fifth of
 the time, and the machine's state and clocks are read.
 """
 
