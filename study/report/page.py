@@ -17,6 +17,7 @@ from typing import Final
 from ...files import write_whole
 from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
+from ..results.best import best_points
 from ..results.results import Results
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
 from .distributions import histogram_charts, spread_charts
@@ -24,6 +25,7 @@ from .flame import flame_chart
 from .heat_map import heat_map_charts
 from .overview import clock_qualities, facts, problems, verdict, warnings
 from .point_rows import Column, point_table
+from .repeats import repeat_charts
 from .roofline import roofline_charts
 from .scaling import headline_charts
 from .sequence import sequence_charts
@@ -86,6 +88,7 @@ def render_report(
         problems=problems(analysis),
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
+        best=best_points(analysis.points),
         raw=_raw_facts(analysis),
         source=str(results.path),
     )
@@ -125,6 +128,7 @@ def _sections(
             histograms,
             text=bars + cut,
         ),
+        Section("repeats", "Runs", repeat_charts(analysis)),
         Section("time", "Over time", sequence_charts(analysis)),
     )
     return [each for each in sections if each.charts or each.tables]

@@ -8,6 +8,7 @@ from typing import Final
 
 from ...records import dataclass
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.best import best_points
 from ..results.roofline import RoofPlace
 from ..statistics.samples import fewest_samples
 from ..statistics.summary import Summary
@@ -92,7 +93,9 @@ def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None 
         *([Column("of the roof", "GFLOP/s over what memory and arithmetic allow")] if roofs else []),
     ]
     layout = (several, axes, batches, baselines, figures, roofs)
-    return PointTable(unit, tuple(columns), tuple(_row(one, unit, *layout) for one in shown), shown)
+    best = best_points(analysis.points)
+    rows = tuple(_row(one, unit, best.get(one.point.index, ""), *layout) for one in shown)
+    return PointTable(unit, tuple(columns), rows, shown)
 
 
 def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
@@ -103,6 +106,7 @@ def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
 def _row(
     one: PointAnalysis,
     unit: TimeUnit,
+    best: str,
     several: bool,
     axes: Sequence[str],
     batches: bool,
@@ -113,7 +117,8 @@ def _row(
     point, summary = one.point, one.summary()
     # The axes of a baseline are its settings, which are not the table's columns.
     name = point_label(point, () if point.is_baseline else point.axes)
-    cells = [Cell(name, hint=point.label), Cell(str(one.status), hint=one.result.reason)]
+    named = Cell(f"{name} ★", hint=f"{point.label}: {best}") if best else Cell(name, hint=point.label)
+    cells = [named, Cell(str(one.status), hint=one.result.reason)]
     if several:
         cells.append(Cell(point.device))
     for axis in axes:

@@ -8,17 +8,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.made_studies import STUDY, fill_all, made
+from support.made_studies import STUDY, fill_all, made, taken
 
 import pumice
+from pumice.study.definition.point import Point
 from pumice.study.report.flame import flame_chart, flame_figure
 from pumice.study.report.heat_map import heat_map_charts
 from pumice.study.report.page import render_report
 from pumice.study.report.point_rows import point_table
+from pumice.study.report.repeats import repeat_charts
 from pumice.study.report.roofline import roofline_charts
 from pumice.study.results.analysis import StudyAnalysis
+from pumice.study.results.best import best_points
 from pumice.study.results.results import Results
 from pumice.study.results.roofline import place_on_roof
+from pumice.study.results.store import Store
 from pumice.study.results.tables import points_table
 
 MODULE = Path(__file__).parents[3] / "tools" / "studies" / "module-call.vmfb"
@@ -88,6 +92,44 @@ def test_plot_table_and_export_have_the_side_of_the_ridge(plane: Results) -> Non
     for row, one in zip(rows, analysis.measured, strict=True):
         assert row["limited_by"] == "memory" and row["ridge_ratio"] == pytest.approx(0.1)
         assert row["roof_share"] == pytest.approx(one.figures["GFLOP/s"] / (20.0 * 0.25))
+
+
+def test_the_best_point_is_marked(plane: Results) -> None:
+    analysis = StudyAnalysis(plane)
+    # Work per time where it is known, else the time of a dispatch.
+    times = {one.point.index: float(np.median(one.per_dispatch())) for one in plane.points if not one.point.is_baseline}
+    fastest = min(times, key=lambda index: times[index])
+    assert best_points(analysis.points) == {fastest: "highest GFLOP/s of 12 points"}
+    marked = [row[0].text for row in point_table(analysis).rows]
+    assert [place for place, text in enumerate(marked) if "★" in text] == [fastest]
+
+
+def test_without_rates_the_best_point_has_the_lowest_median(tmp_path: Path) -> None:
+    text = STUDY.replace('bytes = "4096"\nflops = "1024"\n', "")
+    with made(tmp_path, text) as results:
+        ((index, why),) = best_points(StudyAnalysis(results).points).items()
+        times = [float(np.median(one.per_dispatch())) for one in results.points if not one.point.is_baseline]
+    assert index == int(np.argmin(times)) and why == "lowest median of a dispatch of 8 points"
+
+
+def test_each_run_of_several_has_its_median(tmp_path: Path) -> None:
+    def twice(store: Store, points: tuple[Point, ...]) -> None:
+        for repeat, scale in ((1, 1.0), (2, 1.1)):
+            if repeat > 1:
+                store.end_run()
+                store.begin_run({}, repeat=repeat)
+            for point in points[:2]:
+                store.add_samples(point.index, 0, "sample", taken(point, 40, seed=repeat, scale=scale))
+
+    with made(tmp_path, STUDY, twice) as results:
+        (chart,) = repeat_charts(StudyAnalysis(results))
+        for repeat, trace in enumerate(chart.figure.data, 1):
+            expected = [
+                np.median(one.values()[one.repeat == repeat]) / np.median(one.values()) for one in results.points[:2]
+            ]
+            assert trace.name == f"run {repeat}"
+            np.testing.assert_allclose(trace.x, expected)
+        assert '<section id="repeats">' in render_report(results)
 
 
 @pytest.mark.vulkan
