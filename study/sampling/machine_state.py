@@ -87,7 +87,7 @@ class MachineState(Closing):
         self._before = self._counters()
 
     def read(self) -> dict[str, float | None]:
-        """The columns of ``machine_states`` but ``host_ns``. Wake-ups take at most 2 % of the span; 10 ms if it has
+        """The columns of ``machine_states`` but ``host_ns``. Wake-ups take at most 2 % of the span; 8 ms if it has
         just begun, as the first state has only what needs no span.
         """
         before, began = self._before, time.monotonic_ns()

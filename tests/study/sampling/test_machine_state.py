@@ -1,0 +1,85 @@
+"""The machine's state: shares from counters, what a platform does not tell, and agreement with other counters."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pumice.study.sampling import machine_state
+from pumice.study.sampling.machine_state import MachineState
+from pumice.study.workloads import thread_delays
+from pumice.study.workloads.thread_delays import ThreadDelays, since
+
+SHARES = ("steal", "others", "pressure", "run_delay")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="these counters are Linux'")
+
+
+def test_a_state_has_shares_of_its_span_and_the_first_has_none() -> None:
+    with MachineState() as state:
+        first = state.read()
+        time.sleep(0.15)
+        second = state.read()
+    assert "span_ns" not in first and (first["wake_ns"] or 0) > 0
+    assert (second["span_ns"] or 0) >= 0.15e9 and (second["wake_p90_ns"] or 0) >= (second["wake_ns"] or 0) > 0
+    assert all(second[name] is None or 0 <= (second[name] or 0) <= 1 for name in SHARES)
+    assert second["load"] is not None
+
+
+def test_what_is_not_told_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a container without /proc/pressure, or on another system."""
+    monkeypatch.setattr(machine_state, "_PRESSURE", tmp_path / "none")
+    monkeypatch.setattr(thread_delays, "_TASKS", tmp_path / "none")
+    with MachineState() as state:
+        time.sleep(0.12)
+        found = state.read()
+    assert found["pressure"] is None and found["run_delay"] is None and found["others"] is not None
+
+
+@LINUX
+def test_the_time_of_other_processes_is_that_which_they_have_used() -> None:
+    with MachineState() as state:
+        child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            time.sleep(0.8)
+            used = sum(psutil.Process(child.pid).cpu_times()[:2])
+            found = state.read()
+        finally:
+            child.kill()
+            child.wait()
+    # Counted in hundredths of a second; the machine's other processes come on top.
+    share = (used - 0.05) / ((found["span_ns"] or 0) / 1e9 * psutil.cpu_count())
+    assert (found["others"] or 0) >= share
+
+
+@LINUX
+def test_threads_ran_for_the_processor_time_of_the_process() -> None:
+    with ThreadDelays() as delays:
+        before, began = delays.read(), time.process_time_ns()
+        while time.process_time_ns() - began < 50_000_000:
+            pass
+        times, used = since(before, delays.read()), time.process_time_ns() - began
+    assert times is not None
+    waited, ran = times
+    assert ran == pytest.approx(used, rel=0.2) and waited >= 0
+
+
+@LINUX
+def test_new_threads_are_found_and_ended_ones_dropped() -> None:
+    with ThreadDelays() as delays:
+        done = threading.Event()
+        thread = threading.Thread(target=done.wait)
+        thread.start()
+        name = str(thread.native_id)
+        assert name not in delays.read()
+        delays.refresh()
+        assert name in delays.read()
+        done.set()
+        thread.join()
+        delays.refresh()
+        assert name not in delays.read()
