@@ -16,6 +16,7 @@ from .figures import Figures, parse_figures
 from .kept_file import KeptFiles
 from .messages import did_you_mean, located
 from .point import Point
+from .process import Process
 from .sample import MEASURES
 from .settings import Sampling
 from .target_settings import KINDS, Kind
@@ -120,6 +121,8 @@ class Study:
         peaks: measure the device's peaks at the start of the run.
         against: the other version, whose points are measured in turns with those of the same key; its settings of
             sampling do not count, except ``cache``, and it has none of its own. ``None`` for none.
+        process: that its points are measured in; ``None`` for the process that runs the study. If one side has a
+            process of its own, so has the other.
         folder: what file names are relative to.
         kept: files that are measured in place of those on disk, such as those of earlier results.
         text: the TOML text, if it was made from one.
@@ -145,6 +148,7 @@ class Study:
     baseline: bool = False
     peaks: bool = False
     against: Study | None = None
+    process: Process | None = None
     folder: Path = field(default_factory=Path)
     kept: KeptFiles | None = field(default=None, compare=False, repr=False)
     text: str | None = field(default=None, compare=False, repr=False)
@@ -192,6 +196,12 @@ class Study:
     def kind_of(self, point: Point) -> str:
         """The kind of a point's target; a baseline is a kernel."""
         return "kernel" if point.is_baseline else self.target_of(point).kind
+
+    @property
+    def processes(self) -> tuple[Process, ...]:
+        """The processes of this side and of the other one if there is one; none if the one that runs it measures."""
+        sides = [side.process for side in (self, self.against) if side is not None]
+        return tuple(process or Process() for process in sides) if any(sides) else ()
 
     def folder_of(self, point: Point) -> Path:
         """What file names of a point are relative to."""

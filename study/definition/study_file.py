@@ -16,12 +16,14 @@ from ...files import reading_errors
 from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, shown
 from .axis import read_axis
 from .messages import did_you_mean, located
+from .process import Process
 from .study import FORMAT_VERSION, Study, Target, make_sampling
 
 _PLAIN: Final = (
     *("name", "title", "question", "reading", "devices", "fit", "compare", "reference", "baseline", "peaks"),
 )
-_KEYS: Final = ("version", *_PLAIN, "sampling", "axes", "derived", "targets", "against")
+_KEYS: Final = ("version", *_PLAIN, "sampling", "axes", "derived", "targets", "against", "process")
+_OF_PROCESS: Final = ("python", "variables")
 _OWN: Final = ("name", "kind", "measure", "derived")
 """Keys of a target that are not settings."""
 
@@ -109,6 +111,9 @@ def study_from_dict(
                 axes.append(read_axis(name, value))
         fields["derived"] = _table(data, "derived")
         fields["targets"] = _targets(data.get("targets", ()))
+        if "process" in data:
+            with located("process"):
+                fields["process"] = _process(_table(data, "process"))
         if "against" in data:
             with located("against"):
                 fields["against"] = study_from_dict(_table(data, "against"), folder)
@@ -134,6 +139,8 @@ def study_as_dict(study: Study) -> dict[str, object]:
         "derived": dict(study.derived),
         "targets": targets,
     }
+    if study.process is not None:
+        data["process"] = asdict(study.process)
     if study.against is not None:
         data["against"] = study_as_dict(study.against)
     return data
@@ -160,6 +167,15 @@ def _table(data: Mapping[str, object], key: str) -> Mapping[str, object]:
     if not isinstance(table, Mapping):
         raise InvalidArgumentError(f"expected a table, got {shown(table)}", location=key)
     return table
+
+
+def _process(table: Mapping[str, Any]) -> Process:
+    for key in table:
+        if key not in _OF_PROCESS:
+            raise InvalidArgumentError(
+                f"a process has no {shown(key)}{did_you_mean(key, _OF_PROCESS)}; it has {' and '.join(_OF_PROCESS)}"
+            )
+    return Process(**table)
 
 
 def _targets(value: object) -> tuple[Target, ...]:

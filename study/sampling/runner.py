@@ -35,6 +35,7 @@ from .passes import Pass, Resumption, plan_passes
 from .point_run import PointRun
 from .sampler import Progress, Sampler, SampleRun
 from .side import Side
+from .side_process import SideProcess
 from .taken_files import FileKeeper, TakenFiles, check_finished, take_points
 from .turns import Prior
 
@@ -198,11 +199,25 @@ def sample_points(
 ) -> SampleRun:
     """Measures points of one device; see ``Sampler``."""
 
-    def open_side(point: Point, sink: Sink) -> Side:
+    def open_here(point: Point, sink: Sink) -> Side:
         context = WorkloadContext(pool, point.device, study.folder_of(point), study.sampling.seed)
         return PointRun(study.kind_of(point), point, context, study.sampling, sink)
 
-    return Sampler(open_side, study.sampling, pool, sink, progress, repeat).run(points, priors)
+    with contextlib.ExitStack() as stack:
+        open_side = open_here
+        if study.processes:
+            names = ("the study",) if study.against is None else ("the new side", "the old side")
+            sides = [
+                stack.enter_context(SideProcess(name, process, study, pool.validation))
+                for name, process in zip(names, study.processes, strict=True)
+            ]
+            for side in sides:
+                sink.add_note(side.describe(points[0].device), kind="info")
+
+            def open_side(point: Point, sink: Sink) -> Side:
+                return sides[point.is_against].open(point, sink)
+
+        return Sampler(open_side, study.sampling, pool, sink, progress, repeat).run(points, priors)
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:

@@ -30,7 +30,7 @@ class DevicePool(Closing):
     """
 
     def __init__(self, *, validation: bool | None = None) -> None:
-        self._validation = validation
+        self.validation: Final = validation
         self.delays: Final = ThreadDelays()
         self._devices: dict[tuple[str, PlanOptions], Device] = {}
 
@@ -48,7 +48,7 @@ class DevicePool(Closing):
 
     def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
         """A separate device, which the caller closes."""
-        driver = shared_driver(validation=self._validation)
+        driver = shared_driver(validation=self.validation)
         index = driver.select(uri or None)
         return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))
 

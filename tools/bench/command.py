@@ -25,7 +25,8 @@ from ..options import (
 from ..streams import note, put
 from ..study.baselines import baselines_option, save_measured, save_option
 from ..study.gate import Gate, gating_options
-from ..study.resuming import resumption_options
+from ..study.processes import process_options, wants_processes, with_processes
+from ..study.resuming import RESUMPTION_OPTIONS, resumption_options
 
 if TYPE_CHECKING:
     from ...runtime.profiling.profile import Profile
@@ -139,6 +140,7 @@ _PROFILED: Final = 20
 )
 @click.option("--against-rev", metavar="REV", help="The other version is FILE at a git revision.")
 @click.option("--build", metavar="CMD", help="Run by the shell in the revision's worktree first.")
+@process_options
 @gating_options(leave_out=["as_json", "measure"])
 @save_option
 @baselines_option
@@ -174,7 +176,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from .side import side_study
 
     given = list(given_options(ctx))
-    two_sided = options["against"] is not None or options["against_rev"] is not None
+    has_other = options["against"] is not None or options["against_rev"] is not None
+    two_sided = has_other or wants_processes(options)
     _check_sides(options, given, two_sided)
     gate = Gate()
     if two_sided:
@@ -188,14 +191,15 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         options["baseline"] = options["subtract_baseline"]
     with contextlib.ExitStack() as stack:
         described = side_study(file, options, given)
-        if two_sided:
+        if has_other:
             described = stack.enter_context(with_other_side(described, file, options, given, bench.params))
+        described = with_processes(described, options, options["resolution"])
         kept = options["out"] is not None
         folder = options["out"]
         if not kept:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-bench-"))) / "results"
         devices = (options["device"],) if options["device"] is not None else ()
-        resumption = {name: options[name] for name in ("runs", "continue_noisy", "more_time")}
+        resumption = {name: options[name] for name in RESUMPTION_OPTIONS}
         status = measure(
             described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept, **resumption
         )

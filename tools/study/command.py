@@ -17,7 +17,8 @@ from .baselines import baseline_names, baselines_option, save_measured, save_opt
 from .gate import Gate, gating_options
 from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
-from .resuming import resumption_options
+from .processes import PROCESS_OPTIONS, process_options, wants_processes, with_processes
+from .resuming import RESUMPTION_OPTIONS, resumption_options
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
@@ -81,6 +82,7 @@ def read_study(name: str) -> Study:
     metavar="OLD",
     help="Measure another version in turns and compare: a study, results, or a baseline.",
 )
+@process_options
 @gating_options()
 @save_option
 @baselines_option
@@ -113,11 +115,13 @@ def run(
     1 that one failed; with --runs, in any of them.
 
     With --against, the verdict on each point is that of STUDY against the other version: SAME, FASTER, SLOWER (status
-    4) or UNCLEAR (3).
+    4) or UNCLEAR (3). With --against-python or --against-env the other version may be the same study.
     """
-    resumption = {name: options.pop(name) for name in ("runs", "continue_noisy", "more_time")}
+    resumption = {name: options.pop(name) for name in RESUMPTION_OPTIONS}
+    processes = {name: options.pop(name) for name in PROCESS_OPTIONS}
+    two_sided = other is not None or wants_processes(processes)
     for parameter in given_options(ctx):
-        if other is None and parameter.name in options:
+        if not two_sided and parameter.name in options:
             raise usage_error(f"{parameter.opts[0]} is for verdicts; say what to compare with: --against OLD")
     gate = Gate(**options)
     gate.check()
@@ -126,9 +130,10 @@ def run(
         described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
     if other is not None:
         described = against(described, with_axes(read_side(other, baselines, read_study), axes), gate.resolution)
+    described = with_processes(described, processes, gate.resolution)
     folder = out or Path(f"{described.name}.results")
     status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
-    if other is not None:
+    if two_sided:
         status = compared(folder, gate, status)
     if save is not None:
         save_measured(folder, baselines, save, status)
@@ -143,6 +148,8 @@ def run(
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another sampling setting, such as time_limit=1."
 )
+@resumption_options
+@process_options
 @gating_options()
 @baselines_option
 @validation_option
@@ -167,14 +174,17 @@ def ab(
     Each is a TOML file, one of `pumice study list`, a folder with results, whose programs are measured again, or a
     baseline. Points pair by target and axes. Exit status as of `study compare`; 1 if a point failed.
     """
+    resumption = {name: options.pop(name) for name in RESUMPTION_OPTIONS}
+    processes = {name: options.pop(name) for name in PROCESS_OPTIONS}
     gate = Gate(**options)
     gate.check()
     described = read_side(new, baselines, read_study)
     with usage("--set"):
         described = described.with_sampling(**sampling_settings(settings))
     described = against(described, read_side(old, baselines, read_study), gate.resolution)
+    described = with_processes(described, processes, gate.resolution)
     folder = out or Path(f"{described.name}.ab")
-    status = measure(described, folder, devices, validation, quiet=quiet)
+    status = measure(described, folder, devices, validation, quiet=quiet, **resumption)
     ctx.exit(compared(folder, gate, status))
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
+
+RESUMPTION_OPTIONS: Final = ("runs", "continue_noisy", "more_time")
+"""The names of the options."""
 
 
 def resumption_options(command: _Command) -> _Command:

@@ -1,0 +1,40 @@
+"""The process that a side of a study is measured in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from ...records import dataclass
+from ...status import InvalidArgumentError, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process of its own.
+
+    Attributes:
+        python: the interpreter, by its path or name, of another installation of pumice; empty for the one that runs
+            the study.
+        variables: environment variables that it has besides those of the process that runs the study.
+
+    Raises:
+        InvalidArgumentError: not a text, or not the name of a variable.
+    """
+
+    python: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.python, str) or "\0" in self.python:
+            raise InvalidArgumentError(f"expected an interpreter, got {shown(self.python)}", location="python")
+        if not isinstance(self.variables, Mapping):
+            raise InvalidArgumentError(f"expected variables by name, got {shown(self.variables)}", location="variables")
+        for name, value in self.variables.items():
+            texts = isinstance(name, str) and isinstance(value, str)
+            if not texts or not name or "=" in name or "\0" in name + value:
+                raise InvalidArgumentError(
+                    f"expected texts by the names of variables, got {shown(name)} = {shown(value)}",
+                    location="variables",
+                )
+        object.__setattr__(self, "variables", dict(self.variables))

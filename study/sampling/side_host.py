@@ -1,0 +1,74 @@
+"""Measures the points of a side, block by block as the parent tells: the child's side of ``side_process``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..definition.study import make_sampling
+from ..results.rows import Value, point_from_row
+from ..results.sink import Sink
+from ..workloads.workload import DevicePool, WorkloadContext
+from .message_pipe import Message, MessagePipe, error_as_message
+from .point_run import PointRun
+
+
+def serve_side(pipe: MessagePipe, request: Message) -> None:
+    """Answers until the parent ends, which raises EOFError."""
+    with DevicePool(validation=request["validation"]) as pool, contextlib.closing(_SideHost(pool, request)) as host:
+        while True:
+            pipe.send(host.answer(pipe.receive()))
+
+
+class _SideHost:
+    """The open points of a side."""
+
+    def __init__(self, pool: DevicePool, request: Message) -> None:
+        self._pool = pool
+        self._sampling = make_sampling(request["sampling"])
+        self._log = _Log()
+        self._points: dict[int, PointRun] = {}
+
+    def answer(self, question: Message) -> Message:
+        """Does what is asked: the result or the error, and what was measured."""
+        name, arguments = question["call"], question["arguments"]
+        try:
+            of = self if name in ("describe", "start") else self._points[arguments.pop("point")]
+            result = getattr(of, name)(**arguments)
+            answer: Message = {"result": result}
+        except Exception as error:
+            answer = {"failed": error_as_message(error)}
+        return {**answer, "written": self._log.take()}
+
+    def describe(self, uri: str) -> str:
+        """The name and the driver of a device."""
+        profile = self._pool.open(uri).profile
+        return f"{profile.name} ({profile.driver_name} {profile.driver_info})"
+
+    def start(self, row: Sequence[Value], kind: str, folder: str, block: int, again: bool) -> None:
+        """Opens a point."""
+        point = point_from_row(row)
+        run = self._points.get(point.index)
+        if run is None:
+            context = WorkloadContext(self._pool, point.device, Path(folder), self._sampling.seed)
+            run = self._points[point.index] = PointRun(kind, point, context, self._sampling, self._log)
+        run.start(block, again=again)
+
+    def close(self) -> None:
+        for run in self._points.values():
+            run.close()
+
+
+class _Log(Sink):
+    """Keeps what is measured until it is taken."""
+
+    def __init__(self) -> None:
+        self._written: list[tuple[str, str, list[Mapping[str, Value]]]] = []
+
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        self._written.append((table, doing, list(rows)))
+
+    def take(self) -> list[tuple[str, str, list[Mapping[str, Value]]]]:
+        written, self._written = self._written, []
+        return written
