@@ -67,11 +67,19 @@ FLAGS: Final = {
         "--measure": ("total", "x"),
         "--axis": ("size=1,2", "size=pow2:1:4", "batch=1:3", "x=1", "size=0"),
         "--figure": ("a=total*2", "a=", "a=x"),
+        "--against": ("", "--batch 2", MUL + " --size 8", DIGITS, "results", "main", "'", "--against x", "-- -- x"),
+        "--against-rev": ("HEAD", "x", "--all", "HEAD:x", "HEAD^{tree}"),
+        "--save": ("main", "../x", ".", "x" * 300),
+        "--baselines": ("kept", "/dev/null", ""),
+        "--fail-on": ("slower", "never", "x"),
+        "--tolerate": ("5%", "2", "nan"),
         "--json": None,
         "--no-baseline": None,
     },
     "study run": {"--axis": ("batch=1", "batch=1e9", "x=1"), "--set": ("max_samples=5", "x=1", "confidence=2"),
+                  "--against": ("batch-depth", "results", "main", "x.toml", ""), "--save": ("main", ""),
                   "--device": ("lavapipe", "x")},
+    "study ab": {"--set": ("max_samples=5", "x=1"), "--measure": ("p99", "wake:p99", "x:p99", ":"), "--json": None},
     "study compare": {"--confidence": ("0.9", "2"), "--threshold": ("-1", "0.1"), "--measure": ("total", "x"),
                       "--json": None},
     "study report": {"--compare-with": (".", "x"), "--out": ("r.html", "/nonexistent/r.html", ".")},
@@ -113,6 +121,7 @@ GOOD: Final = {
 BOUNDED: Final = {
     "bench": ("--set", "time_limit=0.01", "--set", "noise_limit=9", "--quiet", "--device", "lavapipe"),
     "study run": ("--set", "time_limit=0.01", "--quiet", "--axis", "batch=1", "--out", "results"),
+    "study ab": ("--set", "time_limit=0.01", "--quiet"),
 }
 
 
@@ -144,7 +153,7 @@ def command_line(rng: random.Random) -> list[str]:
     )
     if rng.random() < 0.05:
         rng.shuffle(words)
-    words = [*words, *BOUNDED.get(command, ())] if command in ("bench", "study run") else words
+    words = [*words, *BOUNDED.get(command, ())]
     return [_as_argument(word) for word in words]
 
 
