@@ -13,8 +13,7 @@ from ...records import dataclass
 from ...status import PumiceError
 from ..results.analysis import StudyAnalysis
 from ..results.paired_blocks import PairedBlocks, pairs_in_turns
-from ..results.records import DISTURBED, SampleFlag
-from ..results.results_comparison import PointComparison, compare_sides, filtered_alike
+from ..results.results_comparison import PointComparison, compare_sides
 from ..statistics.comparison import Comparison, Verdict
 from .chart import Chart, evenly, new_figure, point_label
 from .comparisons import ComparedPoints, ratio_text, ratio_ticks
@@ -79,8 +78,7 @@ def pair_charts(sides: ComparedSides) -> tuple[list[Chart], str]:
 
 
 def _chart(one: PointComparison, comparison: Comparison, by_device: bool) -> Chart | None:
-    keep, _ = filtered_alike(one.a, one.b, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
-    pairs = pairs_in_turns(one.a, one.b, "headline", keep)
+    pairs = pairs_in_turns(one.a, one.b, "headline", None)
     ratios = _ratios(pairs)
     known = np.flatnonzero(np.isfinite(ratios))
     if not known.size:

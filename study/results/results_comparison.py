@@ -3,8 +3,9 @@
 Points that were measured in turns are compared by their pairs of blocks, points of separate runs by runs, if what the
 runs recorded of the machine lets them be compared (``comparability``).
 
-Disturbed samples are left out on both sides or on neither: on both as long as at least half of either side's remain. A
-reference kernel that ran at another speed is no reason between pairs, whose blocks share the machine's speed.
+Disturbed samples of runs are left out on both sides or on neither: on both as long as at least half of either side's
+remain. Of pairs none are left out: order, and so which side is disturbed, is a coin's, and blocks of what remains would
+be fewer and more unequal.
 """
 
 from __future__ import annotations
@@ -183,20 +184,20 @@ def compare_points(results: Results, old: PointResult, new: PointResult) -> Comp
     """
     wanted = _wanted("headline", {"confidence": 0.99, "resolution": 0.025, "threshold": 0.01})
     names = (old.point.label, new.point.label)
-    keep, said = filtered_alike(old, new, names, DISTURBED & ~SampleFlag.THROTTLED)
-    pairs = pairs_of_neighbours(old, new, wanted.segment, keep)
+    said = _disturbed(old, new, names)
+    pairs = pairs_of_neighbours(old, new, wanted.segment, None)
     count = len(pairs.runs)
-    took_turns = 2 * count >= max(len(np.unique(one.blocks_of(keep=keep))) for one in (old, new))
+    took_turns = 2 * count >= max(len(np.unique(one.blocks)) for one in (old, new))
     if took_turns and count >= fewest_pairs(wanted.limits["confidence"]):
         found = _compare_paired(pairs, wanted)
     elif took_turns:
-        sides = [_runs(one, wanted.segment, keep) for one in (old, new)]
+        sides = [_runs(one, wanted.segment, None) for one in (old, new)]
         found = compare_runs(sides[0], sides[1], **wanted.limits)
     elif old.point.device == new.point.device:
         return _of_runs((results, old), (results, new), wanted)
     else:
-        first, second = (one.values(wanted.segment, keep=keep) for one in (old, new))
-        blocks_a, blocks_b = (one.blocks_of(keep=keep) for one in (old, new))
+        first, second = (one.values(wanted.segment) for one in (old, new))
+        blocks_a, blocks_b = (one.blocks for one in (old, new))
         found = compare(first, second, blocks_a=blocks_a, blocks_b=blocks_b, **wanted.limits)
         said.append("measured one after the other: the machine's state may have differed")
     return dataclasses.replace(found, notes=(*found.notes, *said))
@@ -254,8 +255,8 @@ def _why_not(a: PointResult, b: PointResult, segment: str, names: tuple[str, str
 
 
 def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison:
-    keep, said = filtered_alike(old, new, ("old", "new"), DISTURBED & ~SampleFlag.THROTTLED)
-    pairs = pairs_in_turns(old, new, wanted.segment, keep)
+    said = _disturbed(old, new, ("old", "new"))
+    pairs = pairs_in_turns(old, new, wanted.segment, None)
     found = _compare_paired(pairs, wanted)
     for name, one in (("old", old), ("new", new)):
         if one.status is PointStatus.NOISY:
@@ -264,7 +265,7 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
 
 
 def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wanted: _Wanted) -> Comparison:
-    keep, said = filtered_alike(a[1], b[1], ("first", "second"))
+    keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
     runs = [_runs(side[1], wanted.segment, keep) for side in (a, b)]
     allowance, why = 0.0, ""
     # Results compared with themselves are of one state.
@@ -313,26 +314,38 @@ def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[Ru
     return [RunSamples(values[mine], blocks[mine], rounds[mine]) for mine in chosen]
 
 
-def filtered_alike(
-    a: PointResult, b: PointResult, names: tuple[str, str], disturbed: SampleFlag = DISTURBED
-) -> tuple[SampleFlag | None, list[str]]:
+def _filtered_alike(a: PointResult, b: PointResult, names: tuple[str, str]) -> tuple[SampleFlag | None, list[str]]:
     """Which samples of two points are compared, as ``keep`` of ``PointResult.values``, and what is left out, in words:
     of either side counts by flag.
     """
-    flags = [one.flags & int(disturbed) for one in (a, b)]
-    texts = []
-    for name, mine in zip(names, flags, strict=True):
-        of_each = [f"{count} {flag.name.lower()}" for flag in disturbed if (count := np.count_nonzero(mine & flag))]  # type: ignore[union-attr]  # members have names
-        texts.append(
-            f"{np.count_nonzero(mine)} of {mine.size} {name} ones" + (f" ({', '.join(of_each)})" * bool(of_each))
-        )
-    if not any(np.any(mine) for mine in flags):
+    disturbed = [(one.flags & int(DISTURBED)) != 0 for one in (a, b)]
+    if not any(np.any(mine) for mine in disturbed):
         return None, []
-    few = [name for name, mine in zip(names, flags, strict=True) if kept(mine != 0)[mine != 0].any()]
+    few = [name for name, mine in zip(names, disturbed, strict=True) if kept(mine)[mine].any()]
+    texts = _counts(a, b, names)
     if few:
         where = " and the ".join(few)
-        return None, [f"disturbed samples are not left out, as most of the {where} ones are: {texts[0]}, {texts[1]}"]
-    return ~disturbed, [f"disturbed samples left out: {texts[0]}, {texts[1]}"]
+        return None, [f"disturbed samples are not left out, as most of the {where} ones are: {texts}"]
+    return ~DISTURBED, [f"disturbed samples left out: {texts}"]
+
+
+def _disturbed(a: PointResult, b: PointResult, names: tuple[str, str]) -> list[str]:
+    """What is said of disturbed samples where none are left out."""
+    if not any(np.any(one.flags & int(DISTURBED)) for one in (a, b)):
+        return []
+    return [f"disturbed samples, none of them left out: {_counts(a, b, names)}"]
+
+
+def _counts(a: PointResult, b: PointResult, names: tuple[str, str]) -> str:
+    texts = []
+    for name, one in zip(names, (a, b), strict=True):
+        flags = one.flags & int(DISTURBED)
+        counts = {flag.name or "": int(np.count_nonzero(flags & flag)) for flag in DISTURBED}
+        shown_flags = ", ".join(f"{count} {flag.lower()}" for flag, count in counts.items() if count)
+        texts.append(
+            f"{np.count_nonzero(flags)} of {flags.size} {name} ones" + (f" ({shown_flags})" if shown_flags else "")
+        )
+    return ", ".join(texts)
 
 
 def _differences(a: Results, b: Results) -> list[str]:

@@ -19,8 +19,9 @@ many neighbouring pairs of a round as it takes to have them.
   and layout of code are drawn again, and what differs between instances is part of the interval. A stop rule looks at
   it several times, so it is at half the error rate.
 
-With fewer than ``ROUNDS`` rounds a variance of rounds is not known: the hull then is of the interval of pairs and the
-rounds' medians, widened by ``INSTANCES``, an allowance and no measurement.
+With fewer than ``ROUNDS`` rounds a variance of rounds is not known: then ten parts of the time take their place, for
+what changes slowly, the rounds' medians are in the hull, and it is widened by ``INSTANCES``, an allowance and no
+measurement.
 
 Verdicts are as ``comparison`` defines them.
 """
@@ -44,6 +45,8 @@ ROUNDS: Final = 5
 INSTANCES: Final = 0.04
 """How far two equal instances are taken to differ, as a logarithm, where rounds are too few to tell: by 2 % each."""
 
+# Of the time of too few rounds.
+_PARTS = 10
 # A round that was cut short says little of its instances.
 _CUT_SHORT = 1 / 3
 # Quantiles of neighbouring pairs are taken together, of so many samples that this many are expected beyond.
@@ -221,19 +224,26 @@ def _matched(first: _Numbers, second: _Numbers) -> _Numbers:
 
 
 def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _Figure:
-    medians = _medians(logs, rounds)
+    medians = told = _medians(logs, rounds)
     longer, shorter = int(np.count_nonzero(logs > 0)), int(np.count_nonzero(logs < 0))
     p_value = float(stats.binomtest(longer, longer + shorter).pvalue) if longer + shorter else 1.0
     ends = [*stats.quantile_test(logs, p=0.5).confidence_interval(confidence)]
-    if medians.size < ROUNDS:
-        ends += medians.tolist()
-        return _Figure(float(np.median(logs)), min(ends) - INSTANCES, max(ends) + INSTANCES, p_value, medians.size)
-    middle, error = float(np.mean(medians)), float(stats.sem(medians))
-    reach = error * float(stats.t.isf((1 - confidence) / 4, medians.size - 1))
-    if error:
-        p_value = max(p_value, 2 * float(stats.t.sf(abs(middle) / error, medians.size - 1)))
-    ends += [middle - reach, middle + reach]
-    return _Figure(middle, min(ends), max(ends), p_value, medians.size)
+    middle, allowance = float(np.median(logs)), 0.0
+    if told.size < ROUNDS:
+        ends += told.tolist()
+        allowance = INSTANCES
+        # What changes slowly shows between parts of the time.
+        parts = np.array_split(logs, min(_PARTS, logs.size // 2))
+        medians = np.array([np.median(part) for part in parts])
+    else:
+        middle = float(np.mean(medians))
+    if medians.size >= ROUNDS:
+        center, error = float(np.mean(medians)), float(stats.sem(medians))
+        reach = error * float(stats.t.isf((1 - confidence) / 4, medians.size - 1))
+        ends += [center - reach, center + reach]
+        if error:
+            p_value = max(p_value, 2 * float(stats.t.sf(abs(center) / error, medians.size - 1)))
+    return _Figure(middle, min(ends) - allowance, max(ends) + allowance, p_value, told.size)
 
 
 def _medians(logs: _Numbers, rounds: NDArray[np.generic]) -> _Numbers:

@@ -277,14 +277,21 @@ def test_points_of_two_devices_are_compared_by_their_samples(tmp_path: Path) -> 
 # -- what is left out ------------------------------------------------------------------------------------
 
 
-def test_disturbed_samples_are_left_out_on_both_sides(tmp_path: Path) -> None:
-    def flags(number: int) -> SampleFlag:
-        return SampleFlag.PREEMPTED if number % 4 == 0 else SampleFlag.THROTTLED
+def test_disturbed_samples_of_runs_are_left_out_on_both_sides(tmp_path: Path) -> None:
+    medians = {("d", 1): 10_000.0}
+    a = store(tmp_path / "a", medians, flags={0: lambda number: SampleFlag.PREEMPTED * (number % 4 == 0)})
+    found = only(compared(a, store(tmp_path / "b", medians)))
+    said = "disturbed samples left out: 100 of 400 first ones (100 preempted), 0 of 400 second ones"
+    assert said in found.notes and (found.count_a, found.count_b) == (300, 400)
 
-    found = only(sides(two_sides(tmp_path / "a", 1.05, flags={0: flags, 1: undisturbed})))
-    # The blocks of a pair share the machine's speed.
-    assert found.notes == ("disturbed samples left out: 0 of 400 old ones, 100 of 400 new ones (100 preempted)",)
-    assert (found.count_a, found.count_b) == (400, 300) and found.verdict is Verdict.SLOWER
+
+def test_of_pairs_none_are_left_out(tmp_path: Path) -> None:
+    flags = {0: lambda number: SampleFlag.STARVED, 1: undisturbed}
+    found = only(sides(two_sides(tmp_path / "a", 1.05, flags=flags)))
+    assert found.notes == (
+        "disturbed samples, none of them left out: 0 of 400 old ones, 400 of 400 new ones (400 starved)",
+    )
+    assert (found.count_a, found.count_b) == (400, 400) and found.verdict is Verdict.SLOWER
 
 
 def test_disturbed_samples_stay_on_both_sides_if_they_are_most_of_one(tmp_path: Path) -> None:

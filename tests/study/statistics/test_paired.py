@@ -230,6 +230,14 @@ def test_few_rounds_leave_room_for_instances() -> None:
     assert clear.verdict is Verdict.SLOWER
 
 
+def test_what_changes_slowly_is_in_the_interval_of_one_round() -> None:
+    # The ratio is steady for some time and then another: what pairs take for certain.
+    rng = np.random.default_rng(51)
+    levels = np.exp(rng.normal(0, 0.15, 10)).repeat(20)
+    old, new = rng.lognormal(0, 0.01, (2, 200))
+    assert compare_pairs(old, new * levels, np.zeros(200)).half_width > 0.08
+
+
 def test_a_round_that_was_cut_short_is_no_instance_like_the_others() -> None:
     rng = np.random.default_rng(35)
     old, new = rng.lognormal(0, 0.01, (2, LABELS.size + 1))
