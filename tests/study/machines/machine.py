@@ -1,0 +1,77 @@
+"""A machine: a virtual clock, and effects that decide how long work takes on it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from machine_effects import SECOND, Effect, Seen
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one sample took, in nanoseconds: in all, on the device, and of CPU time."""
+
+    total: float
+    execute: float
+    cpu: float
+
+
+class Machine:
+    """A virtual machine. ``now`` is its clock in nanoseconds, which moves when work is done or time is passed."""
+
+    def __init__(self, effects: Sequence[Effect], seed: int | Sequence[int], tick: float = 0.0) -> None:
+        *streams, own = np.random.SeedSequence(seed).spawn(len(effects) + 1)
+        self._rng = np.random.default_rng(own)
+        # As long after its start as a machine may have been on.
+        self.now = 1e12 + self._rng.random() * 1e15
+        self._tick = tick
+        for effect, stream in zip(effects, streams, strict=True):
+            effect.begin(np.random.default_rng(stream), self.now)
+
+        def having(name: str) -> list[Effect]:
+            return [each for each in effects if getattr(type(each), name) is not getattr(Effect, name)]
+
+        self._factors, self._noises, self._wakes = having("factor"), having("noise"), having("wake")
+        self._waits, self._instances, self._seen = having("waiting"), having("instance"), having("see")
+
+    def opened(self) -> float:
+        """Opens a workload: its factor; takes 20 ms."""
+        self.now += 0.02 * SECOND
+        return math.prod(each.instance() for each in self._instances)
+
+    def run(self, work: float, load: str = "work", instance: float = 1.0) -> Taken:
+        """Does work, of which so many nanoseconds are the least that it takes."""
+        begin = now = self.now
+        taken = work * instance
+        for effect in self._factors:
+            taken *= effect.factor(now, load)
+        for effect in self._noises:
+            taken *= effect.noise()
+        cpu = taken
+        for effect in self._waits:
+            taken += effect.waiting(now, taken)
+        execute = taken
+        for effect in self._wakes:
+            taken += effect.wake(now)
+        self.now = begin + taken
+        return Taken(self._read(taken), self._read(execute), cpu)
+
+    def _read(self, taken: float) -> float:
+        """A duration by two readings of a clock that ticks; its phase is any each time."""
+        tick = self._tick
+        return tick * math.floor(taken / tick + self._rng.random()) if tick else taken
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += seconds * SECOND
+
+    def see(self) -> Seen:
+        """What readers of the machine's state see now, with a few percent of noise."""
+        seen = Seen()
+        for effect in self._seen:
+            effect.see(self.now, seen)
+        for name, value in vars(seen).items():
+            setattr(seen, name, value * self._rng.lognormal(0.0, 0.05))
+        return seen
