@@ -1,0 +1,138 @@
+"""Studies on virtual machines: the real sampler, on a machine's clock, of workloads that the machine makes up.
+
+What touches a device or the system is replaced: workloads, the reference kernel's runs, devices, and the readers of
+clocks. What decides is real: turns, rounds, stop rules, flags, results and comparisons.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from machine import Machine
+from memory_results import MemoryResults
+
+from pumice.status import UnimplementedError
+from pumice.study.definition.expansion import expand
+from pumice.study.definition.point import Point
+from pumice.study.definition.settings import Sampling
+from pumice.study.definition.study import Study, Target
+from pumice.study.sampling import point_run, sampler
+from pumice.study.sampling.runner import sample_points
+from pumice.study.workloads.clock import RawSample
+from pumice.study.workloads.reference_kernel import ReferenceKernel
+from pumice.study.workloads.workload import WorkloadContext
+
+DEVICE = "virtual"
+EQUAL, SLOWER = "equal", "slower"
+"""The targets of a study: both sides do the same work, or the new one does more."""
+
+
+class VirtualRun:
+    """Runs studies on one machine at a time; ``machine`` and the work of both sides may be changed between runs."""
+
+    def __init__(self, machine: Machine, work: float, slower: float = 1.05) -> None:
+        self.machine = machine
+        self.work = work
+        self.slower = slower
+        self.is_new = True
+
+    def work_of(self, point: Point) -> float:
+        new = self.is_new and not point.is_against
+        return self.work * (self.slower if new and point.target == SLOWER else 1.0)
+
+
+def study(sampling: Sampling, *, paired: bool) -> Study:
+    """A study of both targets, whose other side is the same study if it is measured in pairs."""
+    targets = tuple(Target(name, "submit", {}, measure="total") for name in (EQUAL, SLOWER))
+    one = Study("virtual", targets, sampling=sampling)
+    return Study("virtual", targets, sampling=sampling, against=one) if paired else one
+
+
+def measure(run: VirtualRun, study: Study, results: MemoryResults | None = None, *, repeat: int = 1) -> MemoryResults:
+    """Samples all points of a study on the machine, within ``virtual_time``."""
+    points = expand(study, (DEVICE,))
+    kept = MemoryResults(study, points) if results is None else results
+    kept.begin_run(repeat=repeat)
+    sample_points(study, points, _VirtualPool(), kept)  # type: ignore[arg-type]
+    return kept
+
+
+@contextlib.contextmanager
+def virtual_time(run: VirtualRun) -> Iterator[None]:
+    """Replaces the clock and the devices of all studies by those of a machine."""
+
+    def open_workload(kind: str, point: Point, context: WorkloadContext, sampling: Sampling) -> _VirtualWorkload:
+        return _VirtualWorkload(run, run.work_of(point))
+
+    def no_timestamps(*arguments: object, **named: object) -> None:
+        raise UnimplementedError("a virtual device has no timestamps")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(point_run, "open_workload", open_workload)
+        patch.setattr(point_run, "calibrate_monotonic", no_timestamps)
+        patch.setattr(sampler, "clock_reader", lambda device: lambda: {"cpu_mhz": run.machine.see().cpu_mhz})
+        patch.setattr(sampler, "ReferenceKernel", lambda device, limit: _VirtualReference(run, limit))
+        clock = _Clock(run)
+        for name, module in list(sys.modules.items()):
+            if name.startswith("pumice.study.") and getattr(module, "time", None) is time:
+                patch.setattr(module, "time", clock)
+        yield
+
+
+class _Clock:
+    """``time`` of a machine."""
+
+    def __init__(self, run: VirtualRun) -> None:
+        self._run = run
+
+    def monotonic_ns(self) -> int:
+        return int(self._run.machine.now)
+
+    def monotonic(self) -> float:
+        return self._run.machine.now / 1e9
+
+    def sleep(self, seconds: float) -> None:
+        self._run.machine.pass_time(seconds)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"a virtual clock has no {name}: a study reads a clock that it does not replace")
+
+
+class _VirtualPool:
+    def open(self, uri: str, options: object = None) -> SimpleNamespace:
+        return SimpleNamespace(
+            vulkan=SimpleNamespace(compute_queue=None, plan=SimpleNamespace(calibrated_timestamps=None)),
+        )
+
+
+class _VirtualWorkload:
+    def __init__(self, run: VirtualRun, work: float) -> None:
+        self.device = _VirtualPool().open(DEVICE)
+        self._run = run
+        self._work = work
+        self._instance = run.machine.opened()
+
+    def first(self) -> RawSample:
+        self._run.machine.pass_time(0.005)
+        return self.sample()
+
+    def sample(self) -> RawSample:
+        machine = self._run.machine
+        begin = int(machine.now)
+        taken = machine.run(self._work, instance=self._instance)
+        return RawSample(begin, called=begin, returned=begin, awake=begin + round(taken.total), preemptions=0)
+
+    def close(self) -> None:
+        pass
+
+
+class _VirtualReference(ReferenceKernel):
+    def __init__(self, run: VirtualRun, limit: float) -> None:
+        self._machine = run.machine
+        super().__init__(None, limit)  # type: ignore[arg-type]
