@@ -10,58 +10,60 @@ from functools import cache
 from pathlib import Path
 
 from pumice.study.definition.point import Point
+from pumice.study.definition.sample import Sample
 from pumice.study.definition.study import Study
 from pumice.study.definition.study_file import study_as_dict
 from pumice.study.results.results import Results
-from pumice.study.results.rows import POINT_COLUMNS, Value, point_row, to_json
+from pumice.study.results.rows import POINT_COLUMNS, SAMPLE_COLUMNS, Value, point_row, sample_row, to_json
 from pumice.study.results.schema import schema_statements
 from pumice.study.results.sink import Sink
 
 _WHEN = "2026-01-01T00:00:00+00:00"
+_SAMPLES = ("point", "number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
 _STAMPS = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
 
 
 class MemoryResults(Sink):
-    """Rows of one study's results, by table; ``begin_run`` as of a store."""
+    """Rows of one study's results; ``begin_run`` as of a store."""
 
     def __init__(self, study: Study, points: Sequence[Point]) -> None:
         self._study = to_json(study_as_dict(study), "study")
         self._points = points
-        self._rows: dict[str, list[dict[str, Value]]] = {}
-        self._numbers: dict[int, int] = {}
+        # By table and columns; samples apart, as they are many.
+        self._rows: dict[tuple[str, tuple[str, ...]], list[tuple[Value, ...]]] = {}
+        self._samples: list[tuple[Value, ...]] = []
         self._run = 0
 
     def begin_run(self, *, repeat: int = 1) -> None:
+        """Begins a run, which rows added from now on belong to."""
         self._run += 1
-        self._add(
-            "runs",
-            {
-                **{"started": _WHEN, "pumice": "0", "python": "3", "host": "virtual", "pid": 1, "command": ""},
-                **{"environment": "{}", "repeat": repeat},
-            },
-        )
+        run = {"started": _WHEN, "pumice": "0", "python": "3", "host": "virtual", "pid": 1, "command": ""}
+        self.write("runs", "", [run | {"environment": "{}", "repeat": repeat}])
+
+    def add_samples(
+        self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
+    ) -> None:
+        for place, sample in enumerate(samples):
+            flag = 0 if flags is None else int(flags[place])
+            row = (point, len(self._samples), self._run, block, phase, flag, *sample_row(sample))
+            self._samples.append(row)
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
         stamp = {_STAMPS[table]: _WHEN} if table in _STAMPS else {}
         for row in rows:
-            if table == "samples":
-                point = int(row["point"] or 0)
-                number = self._numbers[point] = self._numbers.get(point, -1) + 1
-                row = {"number": number, **row}
-            self._add(table, {**row, **stamp})
+            row = {"run": self._run, **row, **stamp}
+            self._rows.setdefault((table, tuple(row)), []).append(tuple(row.values()))
 
-    def _add(self, table: str, row: dict[str, Value]) -> None:
-        self._rows.setdefault(table, []).append({"run": self._run, **row})
-
-    def read(self) -> Results:
-        """The results so far."""
+    def read(self, run: int | None = None) -> Results:
+        """The results so far, or those of one run."""
         database = sqlite3.connect(":memory:", check_same_thread=False)
         database.deserialize(_empty())
-        study = {"id": 1, "created": _WHEN, "format": 1, "name": "virtual", "study": self._study}
-        _insert(database, "study", [study])
-        _insert(database, "points", [dict(zip(POINT_COLUMNS, point_row(each), strict=True)) for each in self._points])
-        for table, rows in self._rows.items():
-            _insert(database, table, rows)
+        _insert(database, "study", ("id", "created", "format", "name", "study"), [(1, _WHEN, 1, "day", self._study)])
+        _insert(database, "points", POINT_COLUMNS, [point_row(each) for each in self._points])
+        _insert(database, "samples", _SAMPLES, [row for row in self._samples if run in (None, row[2])])
+        for (table, names), rows in self._rows.items():
+            place = names.index("run")
+            _insert(database, table, names, [row for row in rows if run in (None, row[place])])
         return Results(_Reader(database), Path("memory"))  # type: ignore[arg-type]
 
 
@@ -84,11 +86,8 @@ def _empty() -> bytes:
         return database.serialize()
 
 
-def _insert(database: sqlite3.Connection, table: str, rows: Sequence[Mapping[str, Value]]) -> None:
-    # Rows of one table may have different columns: those of one shape at a time, in their order.
-    shapes: dict[tuple[str, ...], list[tuple[Value, ...]]] = {}
-    for row in rows:
-        shapes.setdefault(tuple(row), []).append(tuple(row.values()))
-    for names, values in shapes.items():
-        marks = ", ".join("?" * len(names))
-        database.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", values)
+def _insert(
+    database: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Value, ...]]
+) -> None:
+    marks = ", ".join("?" * len(names))
+    database.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", rows)
