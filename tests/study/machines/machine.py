@@ -12,21 +12,25 @@ from machine_effects import SECOND, Effect, Seen
 
 @dataclass(frozen=True)
 class Taken:
-    """What one sample took, in nanoseconds: in all, on the device, and of CPU time."""
+    """What one sample took, in nanoseconds: in all, on the device, of CPU time, and waiting for a core."""
 
     total: float
     execute: float
     cpu: float
+    waited: float
 
 
 class Machine:
-    """A virtual machine. ``now`` is its clock in nanoseconds, which moves when work is done or time is passed."""
+    """A virtual machine. ``now`` is its clock in nanoseconds, which moves when work is done or time is passed; ``ran``
+    and ``waited`` are how long threads have run and waited for a core.
+    """
 
     def __init__(self, effects: Sequence[Effect], seed: int | Sequence[int], tick: float = 0.0) -> None:
-        *streams, own = np.random.SeedSequence(seed).spawn(len(effects) + 1)
+        own, *streams = np.random.SeedSequence(seed).spawn(len(effects) + 1)
         self._rng = np.random.default_rng(own)
         # As long after its start as a machine may have been on.
         self.now = 1e12 + self._rng.random() * 1e15
+        self.ran = self.waited = 0.0
         self._tick = tick
         for effect, stream in zip(effects, streams, strict=True):
             effect.begin(np.random.default_rng(stream), self.now)
@@ -51,13 +55,15 @@ class Machine:
         for effect in self._noises:
             taken *= effect.noise()
         cpu = taken
+        waited = 0.0
         for effect in self._waits:
-            taken += effect.waiting(now, taken)
-        execute = taken
+            waited += effect.waiting(now, taken)
+        self.ran, self.waited = self.ran + cpu, self.waited + waited
+        execute = taken = cpu + waited
         for effect in self._wakes:
             taken += effect.wake(now)
         self.now = begin + taken
-        return Taken(self._read(taken), self._read(execute), cpu)
+        return Taken(self._read(taken), self._read(execute), cpu, waited)
 
     def _read(self, taken: float) -> float:
         """A duration by two readings of a clock that ticks; its phase is any each time."""

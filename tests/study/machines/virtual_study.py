@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,11 +24,12 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.point import Point
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.sampling import point_run, sampler
+from pumice.study.sampling import point_run, watch
 from pumice.study.sampling.runner import sample_points
 from pumice.study.workloads.clock import RawSample
 from pumice.study.workloads.reference_kernel import ReferenceKernel
-from pumice.study.workloads.workload import WorkloadContext
+from pumice.study.workloads.thread_delays import ThreadTimes
+from pumice.study.workloads.workload import Load, WorkloadContext
 
 DEVICE = "virtual"
 EQUAL, SLOWER = "equal", "slower"
@@ -59,7 +62,7 @@ def measure(run: VirtualRun, study: Study, results: MemoryResults | None = None,
     points = expand(study, (DEVICE,))
     kept = MemoryResults(study, points) if results is None else results
     kept.begin_run(repeat=repeat)
-    sample_points(study, points, _VirtualPool(), kept)  # type: ignore[arg-type]
+    sample_points(study, points, _VirtualPool(run), kept)  # type: ignore[arg-type]
     return kept
 
 
@@ -76,8 +79,10 @@ def virtual_time(run: VirtualRun) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(point_run, "open_workload", open_workload)
         patch.setattr(point_run, "calibrate_monotonic", no_timestamps)
-        patch.setattr(sampler, "clock_reader", lambda device: lambda: {"cpu_mhz": run.machine.see().cpu_mhz})
-        patch.setattr(sampler, "ReferenceKernel", lambda device, limit: _VirtualReference(run, limit))
+        patch.setattr(watch, "clock_reader", lambda device: lambda: {"cpu_mhz": run.machine.see().cpu_mhz})
+        patch.setattr(watch, "MachineState", partial(_VirtualState, run))
+        patch.setattr(watch, "ReferenceKernel", partial(_VirtualReference, run, "compute"))
+        patch.setattr(point_run, "ReferenceKernel", partial(_VirtualReference, run, "like"))
         clock = _Clock(run)
         for name, module in list(sys.modules.items()):
             if name.startswith("pumice.study.") and getattr(module, "time", None) is time:
@@ -104,16 +109,37 @@ class _Clock:
         raise AttributeError(f"a virtual clock has no {name}: a study reads a clock that it does not replace")
 
 
+def _device() -> SimpleNamespace:
+    return SimpleNamespace(
+        vulkan=SimpleNamespace(compute_queue=None, plan=SimpleNamespace(calibrated_timestamps=None))
+    )
+
+
 class _VirtualPool:
+    """Devices, and how long the threads of the process waited for a core."""
+
+    def __init__(self, run: VirtualRun) -> None:
+        self._run = run
+        self.delays = self
+
     def open(self, uri: str, options: object = None) -> SimpleNamespace:
-        return SimpleNamespace(
-            vulkan=SimpleNamespace(compute_queue=None, plan=SimpleNamespace(calibrated_timestamps=None)),
-        )
+        return _device()
+
+    def refresh(self) -> None:
+        pass
+
+    def read(self) -> ThreadTimes:
+        machine = self._run.machine
+        return {"1": (int(machine.waited), int(machine.ran))}
 
 
 class _VirtualWorkload:
+    """Work on a machine, which keeps the factor of its opening."""
+
+    load = Load()
+
     def __init__(self, run: VirtualRun, work: float) -> None:
-        self.device = _VirtualPool().open(DEVICE)
+        self.device = _device()
         self._run = run
         self._work = work
         self._instance = run.machine.opened()
@@ -126,13 +152,55 @@ class _VirtualWorkload:
         machine = self._run.machine
         begin = int(machine.now)
         taken = machine.run(self._work, instance=self._instance)
-        return RawSample(begin, called=begin, returned=begin, awake=begin + round(taken.total), preemptions=0)
+        return RawSample(
+            begin,
+            called=begin,
+            returned=begin,
+            awake=begin + round(taken.total),
+            preemptions=int(taken.waited > 0),
+            cpu=taken.cpu,
+        )
 
     def close(self) -> None:
         pass
 
 
 class _VirtualReference(ReferenceKernel):
-    def __init__(self, run: VirtualRun, limit: float) -> None:
-        self._machine = run.machine
-        super().__init__(None, limit)  # type: ignore[arg-type]
+    """A reference whose runs are work of a machine: a fixed part, and one for each round."""
+
+    def __init__(
+        self, run: VirtualRun, kind: str, device: object, load: Load, wanted_ns: float, *, execute: bool = True
+    ) -> None:
+        self._run_on, self._kind = run, kind
+        self._instance = run.machine.opened()
+        self._groups, self._local_size = load.groups, load.local_size
+        self._array = SimpleNamespace(nbytes=load.nbytes, close=lambda: None)
+        self._execute, self._load = execute, load
+        self._thread, self._kernel = None, None
+        self._commands = {}
+        self._readings = defaultdict(list)  # type: ignore[assignment]
+        self._changes = deque()
+        self._turn = 0
+        self._rounds = self._calibrate(wanted_ns)
+
+    def _run(self, rounds: int) -> float:
+        taken = self._run_on.machine.run(500.0 + 100.0 * rounds, self._kind, self._instance)
+        return taken.execute if self._execute else taken.total
+
+
+class _VirtualState:
+    """The machine's state as its model says that readers would see it."""
+
+    def __init__(self, run: VirtualRun) -> None:
+        self._run = run
+        self._before = run.machine.now
+
+    def read(self) -> dict[str, float | None]:
+        machine = self._run.machine
+        machine.pass_time(0.007)
+        seen: dict[str, float | None] = dict(vars(machine.see()))
+        span, self._before = machine.now - self._before, machine.now
+        return {**seen, "span_ns": span}
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,127 @@
+"""How often verdicts are right, by model of a machine and way of comparing: a table of rates with 95 % intervals.
+
+    python tests/study/machines/rates.py
+    python tests/study/machines/rates.py --pairs 100 --models states bursts --trials interleaved
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+from machine_models import MODELS, model
+from scipy import stats
+from trials import TRIALS
+from virtual_study import EQUAL, SLOWER
+
+_CHUNK = 20
+
+
+@dataclass
+class Rates:
+    """The verdicts of one way of comparing on one model: counts by target and verdict."""
+
+    model: str
+    way: str
+    verdicts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def pairs(self) -> int:
+        """Of each target."""
+        return self.count(EQUAL, "SAME", "FASTER", "SLOWER", "UNCLEAR")
+
+    def count(self, target: str, *verdicts: str) -> int:
+        return sum(self.verdicts[target, verdict] for verdict in verdicts)
+
+    @property
+    def different(self) -> int:
+        """Equal versions that were called different."""
+        return self.count(EQUAL, "FASTER", "SLOWER")
+
+    @property
+    def found(self) -> int:
+        return self.count(SLOWER, "SLOWER")
+
+    @property
+    def wrong(self) -> int:
+        """Slow-downs that were called a gain."""
+        return self.count(SLOWER, "FASTER")
+
+    @property
+    def missed(self) -> int:
+        """Slow-downs that were called SAME."""
+        return self.count(SLOWER, "SAME")
+
+    def interval(self, count: int) -> tuple[float, float]:
+        """The exact binomial interval of a count's rate, at 95 %."""
+        found = stats.binomtest(count, self.pairs).proportion_ci(0.95, method="exact")
+        return float(found.low), float(found.high)
+
+    def row(self) -> str:
+        """As a row of a table in Markdown."""
+        counts = (self.different, self.count(EQUAL, "SAME"), self.found, self.count(SLOWER, "UNCLEAR"))
+        rates = " | ".join(self._rate(count) for count in (*counts, self.missed, self.wrong))
+        return f"| {self.model} | {self.way} | {self.pairs} | {rates} |"
+
+    def _rate(self, count: int) -> str:
+        low, high = self.interval(count)
+        return f"{count / self.pairs:.1%} [{low:.1%}, {high:.1%}]"
+
+
+HEADER = (
+    "| model | way | pairs | equal: different | equal: SAME | 5 %: found | 5 %: UNCLEAR | 5 %: SAME | 5 %: wrong sign |\n"
+    "| -- | -- | --: | --: | --: | --: | --: | --: | --: |"
+)
+
+
+def _chunk(name: str, trial: str, seeds: range) -> Counter[tuple[str, str, str]]:
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for seed in seeds:
+        for (way, target), verdict in TRIALS[trial](model(name), seed).items():
+            counts[way, target, verdict] += 1
+    return counts
+
+
+def rates(name: str, trial: str, seeds: range, pool: ProcessPoolExecutor | None = None) -> list[Rates]:
+    """The rates of a model over trials with these seeds, one for each way of comparing that the trial has."""
+    parts = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
+    run = map if pool is None else pool.map
+    found: dict[str, Rates] = {}
+    for counts in run(_chunk, [name] * len(parts), [trial] * len(parts), parts):
+        for (way, target, verdict), count in counts.items():
+            found.setdefault(way, Rates(name, way)).verdicts[target, verdict] += count
+    return list(found.values())
+
+
+def table(names: Sequence[str], trials: Sequence[str], pairs: int, processes: int) -> Iterator[Rates]:
+    """The rates of models, each as soon as it is known."""
+    with ProcessPoolExecutor(processes) as pool:
+        for name in names:
+            for trial in trials:
+                yield from rates(name, trial, range(pairs), pool)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = [each.name for each in MODELS]
+    parser.add_argument("--models", nargs="+", choices=known, default=known, metavar="MODEL")
+    parser.add_argument("--trials", nargs="+", choices=list(TRIALS), default=list(TRIALS))
+    parser.add_argument("--pairs", type=int, default=1000, help="of equal versions, and as many with a slow-down")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    print(HEADER)
+    for each in table(arguments.models, arguments.trials, arguments.pairs, arguments.processes):
+        print(each.row(), flush=True)
+    print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
