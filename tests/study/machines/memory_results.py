@@ -45,8 +45,8 @@ class MemoryResults(Sink):
     ) -> None:
         for place, sample in enumerate(samples):
             flag = 0 if flags is None else int(flags[place])
-            row = (point, len(self._samples), self._run, block, phase, flag, *sample_row(sample))
-            self._samples.append(row)
+            number = len(self._samples)
+            self._samples.append((point, number, self._run, block, phase, flag, *sample_row(sample)))
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
         stamp = {_STAMPS[table]: _WHEN} if table in _STAMPS else {}
@@ -86,8 +86,6 @@ def _empty() -> bytes:
         return database.serialize()
 
 
-def _insert(
-    database: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Value, ...]]
-) -> None:
+def _insert(database: sqlite3.Connection, table: str, names: Sequence[str], rows: Sequence[tuple[Value, ...]]) -> None:
     marks = ", ".join("?" * len(names))
     database.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({marks})", rows)

@@ -1,7 +1,7 @@
 """How often verdicts are right, by model of a machine and way of comparing: a table of rates with 95 % intervals.
 
-    python tests/study/machines/rates.py
-    python tests/study/machines/rates.py --pairs 100 --models states bursts --trials interleaved
+python tests/study/machines/rates.py
+python tests/study/machines/rates.py --pairs 100 --models states bursts --trials interleaved
 """
 
 from __future__ import annotations

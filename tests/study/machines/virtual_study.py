@@ -62,6 +62,7 @@ def measure(run: VirtualRun, study: Study, results: MemoryResults | None = None,
     points = expand(study, (DEVICE,))
     kept = MemoryResults(study, points) if results is None else results
     kept.begin_run(repeat=repeat)
+    kept.add_device(DEVICE, name=DEVICE, driver=DEVICE, facts={"type": "CPU"})
     sample_points(study, points, _VirtualPool(run), kept)  # type: ignore[arg-type]
     return kept
 
@@ -110,9 +111,7 @@ class _Clock:
 
 
 def _device() -> SimpleNamespace:
-    return SimpleNamespace(
-        vulkan=SimpleNamespace(compute_queue=None, plan=SimpleNamespace(calibrated_timestamps=None))
-    )
+    return SimpleNamespace(vulkan=SimpleNamespace(compute_queue=None, plan=SimpleNamespace(calibrated_timestamps=None)))
 
 
 class _VirtualPool:
