@@ -1,5 +1,5 @@
-"""What makes equal work take unequal times on a machine: one class an effect, each with what the readers of the machine's
-state see of it.
+"""What makes equal work take unequal times on a machine: one class an effect, each with what the readers of the
+machine's state see of it.
 
 Times are nanoseconds of a virtual clock that only goes forward. An effect draws its own future as it is asked for it,
 from a generator of its own: two machines of one seed have the same history whatever runs on them.
@@ -35,7 +35,7 @@ class Seen:
 
 
 class Effect:
-    """Base: an effect that does nothing. A machine calls ``begin`` once, and the others at times that do not go back."""
+    """Base: an effect that does nothing. A machine calls ``begin`` once, the others at times that do not go back."""
 
     def begin(self, rng: np.random.Generator, now: float) -> None:
         self.rng = rng

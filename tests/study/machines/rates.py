@@ -75,7 +75,8 @@ class Rates:
 
 
 HEADER = (
-    "| model | way | pairs | equal: different | equal: SAME | 5 %: found | 5 %: UNCLEAR | 5 %: SAME | 5 %: wrong sign |\n"
+    "| model | way | pairs | equal: different | equal: SAME "
+    "| 5 %: found | 5 %: UNCLEAR | 5 %: SAME | 5 %: wrong sign |\n"
     "| -- | -- | --: | --: | --: | --: | --: | --: | --: |"
 )
 

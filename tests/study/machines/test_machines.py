@@ -1,4 +1,4 @@
-"""The machine models do what they say: how long their states last, how far they differ, and what readers see of them."""
+"""The machine models do what they say: how long states last, how far they differ, and what readers see of them."""
 
 from __future__ import annotations
 

@@ -1,22 +1,25 @@
 """Verdicts are right on every machine model: equal versions are seldom called different, a slow-down of 5 % is found.
 
 Each trial has a pair of equal versions and a pair of which one is slower, so that 500 trials are 1,000 pairs. The long
-form judges each model and way by itself, the short one a few trials of all models together. What is asked of a rate is
-asked of the count beyond which it would be found wrong once in a thousand times.
+form judges each model by itself, the short one a trial of each of the hardest together. A count fails if it would be as
+far off once in a thousand times at the rate that is asked for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
-from machine_models import MODELS, Model
+from machine_models import MODELS
 from rates import Rates, rates
 from scipy import stats
 from support.soak import SOAK, rounds
 from trials import TRIALS
 
 TRIALS_OF_A_MODEL = rounds(1, 500)
+HARDEST = ("instances", "states seen in part", "wake-ups", "shared machine")
+GROUPS = [(model.name,) for model in MODELS] if SOAK else [HARDEST]
 # A model's long form takes minutes.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(rounds(180, 1800))]
 
@@ -38,22 +41,14 @@ def check(found: Rates) -> None:
         assert found.wrong <= at_most(0.001), found
 
 
-@pytest.mark.skipif(SOAK, reason="the long form judges each model by itself")
 @pytest.mark.parametrize("trial", TRIALS)
-def test_verdicts_are_right_on_all_models_together(trial: str) -> None:
+@pytest.mark.parametrize("names", GROUPS, ids=" and ".join)
+def test_verdicts_are_right(names: Sequence[str], trial: str) -> None:
     together: dict[str, Rates] = {}
-    for model in MODELS:
-        for found in rates(model.name, trial, range(TRIALS_OF_A_MODEL)):
-            together.setdefault(found.way, Rates("all", found.way)).verdicts.update(found.verdicts)
+    for name in names:
+        for found in rates(name, trial, range(TRIALS_OF_A_MODEL)):
+            together.setdefault(found.way, Rates(" and ".join(names), found.way)).verdicts.update(found.verdicts)
     for found in together.values():
-        check(found)
-
-
-@pytest.mark.skipif(not SOAK, reason="the short form judges all models together")
-@pytest.mark.parametrize("trial", TRIALS)
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-def test_verdicts_are_right_on_each_model(model: Model, trial: str) -> None:
-    for found in rates(model.name, trial, range(TRIALS_OF_A_MODEL)):
         check(found)
 
 
