@@ -102,8 +102,7 @@ def day(folder: Path, *, times: int, ways: Sequence[str], device: str, seconds: 
                 old = ("study", "run", files[1.0], "--device", device)
                 new = ("study", "run", files[ratio], "--device", device)
                 if way == "interleaved":
-                    _pumice(*new, "--against", files[1.0], "--out", out)
-                    found = _pumice("study", "report", out, "--json")
+                    found = _pumice(*new, "--against", files[1.0], "--out", out, "--json")
                 else:
                     repeated = ("--runs", str(RUNS)) if way == "runs" else ()
                     _pumice(*old, *repeated, "--out", out / "old")
