@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections import defaultdict, deque
 from collections.abc import Iterator
 from functools import partial
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ import pytest
 from machine import Machine
 from memory_results import MemoryResults
 
+from pumice.runtime.device import Device
 from pumice.status import UnimplementedError
 from pumice.study.definition.expansion import expand
 from pumice.study.definition.point import Point
@@ -110,8 +110,15 @@ class _Clock:
         raise AttributeError(f"a virtual clock has no {name}: a study reads a clock that it does not replace")
 
 
-def _device() -> SimpleNamespace:
-    return SimpleNamespace(vulkan=SimpleNamespace(compute_queue=None, plan=SimpleNamespace(calibrated_timestamps=None)))
+def _device() -> Device:
+    limits = SimpleNamespace(
+        max_compute_work_group_invocations=256,
+        max_compute_work_group_size=(256, 1, 1),
+        max_storage_buffer_range=1 << 20,
+    )
+    plan = SimpleNamespace(calibrated_timestamps=None, timestamp_bits=0)
+    vulkan = SimpleNamespace(compute_queue=None, plan=plan)
+    return SimpleNamespace(vulkan=vulkan, profile=SimpleNamespace(limits=limits))  # type: ignore[return-value]
 
 
 class _VirtualPool:
@@ -121,7 +128,7 @@ class _VirtualPool:
         self._run = run
         self.delays = self
 
-    def open(self, uri: str, options: object = None) -> SimpleNamespace:
+    def open(self, uri: str, options: object = None) -> Device:
         return _device()
 
     def refresh(self) -> None:
@@ -168,19 +175,14 @@ class _VirtualReference(ReferenceKernel):
     """A reference whose runs are work of a machine: a fixed part, and one for each round."""
 
     def __init__(
-        self, run: VirtualRun, kind: str, device: object, load: Load, wanted_ns: float, *, execute: bool = True
+        self, run: VirtualRun, kind: str, device: Device, load: Load, wanted_ns: float, *, execute: bool = True
     ) -> None:
-        self._run_on, self._kind = run, kind
-        self._instance = run.machine.opened()
-        self._groups, self._local_size = load.groups, load.local_size
-        self._array = SimpleNamespace(nbytes=load.nbytes, close=lambda: None)
-        self._execute, self._load = execute, load
-        self._thread, self._kernel = None, None
-        self._commands = {}
-        self._readings = defaultdict(list)  # type: ignore[assignment]
-        self._changes = deque()
-        self._turn = 0
-        self._rounds = self._calibrate(wanted_ns)
+        self._run_on, self._kind, self._instance = run, kind, 1.0
+        super().__init__(device, load, wanted_ns, execute=execute)
+        self._execute = execute
+
+    def _open(self) -> None:
+        self._instance = self._run_on.machine.opened()
 
     def _run(self, rounds: int) -> float:
         taken = self._run_on.machine.run(500.0 + 100.0 * rounds, self._kind, self._instance)
