@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .definition.axis import Axis
     from .definition.expansion import derive, expand
     from .definition.point import Point
+    from .definition.process import Process
     from .definition.sample import MEASURES, SEGMENTS, Sample
     from .definition.settings import Sampling
     from .definition.study import Study, Target
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from .results.records import PointStatus, SampleFlag
     from .results.results import Results
     from .results.results_comparison import PointComparison, ResultsComparison, compare_results, compare_sides
-    from .sampling.runner import run_study
+    from .sampling.runner import RunProgress, run_study
     from .sampling.sampler import Progress, SampleRun
     from .statistics.comparison import Comparison, Verdict, compare
     from .statistics.fit import Line, fit_line
@@ -56,9 +57,11 @@ __all__ = [
     "PointComparison",
     "PointResult",
     "PointStatus",
+    "Process",
     "Progress",
     "Results",
     "ResultsComparison",
+    "RunProgress",
     "Sample",
     "SampleFlag",
     "SampleRun",
@@ -91,6 +94,7 @@ __getattr__, __dir__ = lazy_exports(
         ".definition.axis": ("Axis",),
         ".definition.expansion": ("derive", "expand"),
         ".definition.point": ("Point",),
+        ".definition.process": ("Process",),
         ".definition.sample": ("MEASURES", "SEGMENTS", "Sample"),
         ".definition.settings": ("Sampling",),
         ".definition.study": ("Study", "Target"),
@@ -102,7 +106,7 @@ __getattr__, __dir__ = lazy_exports(
         ".results.records": ("PointStatus", "SampleFlag"),
         ".results.results": ("Results",),
         ".results.results_comparison": ("PointComparison", "ResultsComparison", "compare_results", "compare_sides"),
-        ".sampling.runner": ("run_study",),
+        ".sampling.runner": ("RunProgress", "run_study"),
         ".sampling.sampler": ("Progress", "SampleRun"),
         ".statistics.comparison": ("Comparison", "Verdict", "compare"),
         ".statistics.fit": ("Line", "fit_line"),

@@ -12,11 +12,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import psutil
 import pytest
 
 from pumice.status import (
@@ -37,7 +38,7 @@ from pumice.study.sampling.passes import Pass
 from pumice.study.sampling.runner import run_study
 
 distributed = pytest.importorskip("distributed")
-pytestmark = [pytest.mark.vulkan, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.vulkan, pytest.mark.timeout(240)]
 
 SAMPLES = 8
 QUICK = Sampling(
@@ -86,7 +87,7 @@ class Cluster:
                 subprocess.Popen([*command, *options], stdout=log, stderr=log, env={**os.environ, **variables})
                 for _ in range(count)
             ]
-        self.client.wait_for_workers(len(before) + count, timeout=30)
+        self.client.wait_for_workers(len(before) + count, timeout=60)
         pids = {pid: address for address, pid in self.client.run(os.getpid).items()}
         new = [pids[process.pid] for process in started]
         self.processes.update(zip(new, started, strict=True))
@@ -231,6 +232,51 @@ def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
         assert [one.outcome for one in results.runs] == ["complete"]
         there = results.runs[0].environment["cluster"]
         assert isinstance(there, dict) and sorted(there["workers"]) == workers
+
+
+@pytest.mark.slow
+def test_runs_of_pairs_survive_the_loss_of_the_busy_worker(
+    cluster: Cluster, workers: list[str], tmp_path: Path
+) -> None:
+    killed: list[str] = []
+    below: list[psutil.Process] = []
+
+    def kill() -> None:
+        killed.append(cluster.chunk_holder())
+        process = psutil.Process(cluster.processes[killed[0]].pid)
+        # Each chunk of several runs is measured in a process of its own.
+        below.extend(until(lambda: process.children() or None))
+        cluster.kill(killed[0])
+
+    told = Told()
+    study = make_study(2, sleep=0.005)
+    with meanwhile(kill):
+        run = run_on_cluster(
+            replace(study, against=study),
+            tmp_path,
+            cluster.client,
+            runs=2,
+            alone="worker",
+            progress=told,
+            worker_timeout=90,
+        )
+    assert not psutil.wait_procs(below, timeout=20)[1]
+    assert told.repeats == [1, 2] and sorted(told.finished_points) == sorted([*range(4)] * 2)
+    assert not run.failed
+    assert any(killed[0] in note and "measured again" in note for note in notes_of(tmp_path))
+    with Results.open(tmp_path) as results:
+        assert [(one.repeat, one.outcome) for one in results.runs] == [(1, "complete"), (2, "complete")]
+        for new in results.points[:2]:
+            old = new.against
+            assert old is not None and old.point.is_against
+            for one in (new, old):
+                assert all(status in (PointStatus.DONE, PointStatus.NOISY) for status, _ in one.repeats)
+                assert sorted(set(one.repeat.tolist())) == [1, 2]
+            # Of each repeat, one attempt; and both sides in the same turns.
+            for repeat in (1, 2):
+                turns = [sorted(set(one.integers("block")[one.repeat == repeat].tolist())) for one in (new, old)]
+                assert turns[0] == turns[1] and len(turns[0]) >= 2
+                assert np.count_nonzero(new.repeat == repeat) <= SAMPLES
 
 
 def test_a_machine_measures_one_chunk_at_a_time(cluster: Cluster, workers: list[str], tmp_path: Path) -> None:
