@@ -46,7 +46,7 @@ def render_history(history: History) -> str:
     return render_page(
         "history.html.j2",
         title="History of " + ", ".join(one.title for one in sections),
-        verdict=f"{len(folders)} results in the order of {history.order}; {count or 'no'} changes are marked",
+        verdict=f"{len(folders)} results in the order of {history.order}; change points: {count or 'none'}",
         warnings=[f"{folder} is left out: {reason}" for folder, reason in history.unread],
         sections=sections,
         source=f"{len(folders)} results",
@@ -137,7 +137,7 @@ def _ratio_text(entry: HistoryEntry) -> str:
 def _change_table(changes: Sequence[tuple[PointHistory, Change]]) -> Table:
     columns = (
         *(Column("point", numeric=False), Column("change"), Column("interval"), Column("since", numeric=False)),
-        *(Column("subject", numeric=False), Column("by", numeric=False)),
+        *(Column("subject", numeric=False, wraps=True), Column("by", numeric=False)),
     )
     rows = []
     for one, change in changes:

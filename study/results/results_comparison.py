@@ -172,7 +172,12 @@ def compare_sides(
             points.append(PointComparison(key, old, new, None if why_not else _in_turns(old, new, wanted), why_not))
     only = [one.point.label for one in mine if one.against is None]
     other = results.study.get("against")
-    text = _differing(other.get("targets"), results.study.get("targets")) if isinstance(other, Mapping) else ""
+    # Their sources differ, as they are meant to.
+    text = (
+        _differing(other.get("targets"), results.study.get("targets"), without="source")
+        if isinstance(other, Mapping)
+        else ""
+    )
     notes = [f"the sides differ in targets: {text}"] if text else []
     return ResultsComparison(points, [], only, by_device, notes, wanted.segment, wanted.statistic)
 
@@ -258,9 +263,13 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
     said = _disturbed(old, new, ("old", "new"))
     pairs = pairs_in_turns(old, new, wanted.segment, None)
     found = _compare_paired(pairs, wanted)
-    for name, one in (("old", old), ("new", new)):
-        if one.status is PointStatus.NOISY:
-            said.append(f"the {name} side was noisy, which the interval of pairs includes: {one.reason}")
+    noisy = {name: one.reason for name, one in (("old", old), ("new", new)) if one.status is PointStatus.NOISY}
+    if len(noisy) == 2 and noisy["old"] == noisy["new"]:
+        said.append(f"both sides were noisy, which the interval of pairs includes: {noisy['new']}")
+    else:
+        said += [
+            f"the {name} side was noisy, which the interval of pairs includes: {why}" for name, why in noisy.items()
+        ]
     return dataclasses.replace(found, notes=(*found.notes, *said))
 
 
@@ -364,10 +373,16 @@ def _differences(a: Results, b: Results) -> list[str]:
     return found
 
 
-def _differing(a: object, b: object) -> str:
-    """The settings in which parts of two studies differ, with their values; empty for none."""
+def _differing(a: object, b: object, *, without: str = "") -> str:
+    """The settings in which parts of two studies differ, with their values, except the one ``without``; empty for
+    none.
+    """
     first, second = _settings(a, ""), _settings(b, "")
-    names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
+    names = [
+        name
+        for name in {**first, **second}
+        if first.get(name) != second.get(name) and name.rpartition(".")[2] != without
+    ]
     texts = [f"{name} {_text(first, name)} and {_text(second, name)}" for name in names[:_MAX_DIFFERENCES]]
     more = f", and {len(names) - _MAX_DIFFERENCES} more" if len(names) > _MAX_DIFFERENCES else ""
     return "; ".join(texts) + more

@@ -156,7 +156,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
         shown += [("device", text) for text in devices]
         pairs = sum(one.against is not None for one in results.points)
         if pairs:
-            shown.append(("sides", f"two: {pairs} of the points are measured in turns with those marked (against)"))
+            shown.append(("sides", f"two: {pairs} of the points are measured in turns with the old side's"))
         if state := machine_text(results.states):
             shown.append(("machine", f"{state} (medians)"))
         shown += [("note", one.text) for one in results.notes]

@@ -190,7 +190,7 @@
   }
 
   const table = document.getElementById("point-table");
-  const headings = [...table.tHead.rows[0].cells];
+  const headings = table ? [...table.tHead.rows[0].cells] : [];
   headings.forEach((heading, column) => heading.querySelector("button").addEventListener("click", () => {
     const order = heading.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
     headings.forEach((each) => each.removeAttribute("aria-sort"));

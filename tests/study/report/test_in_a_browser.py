@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from support.browser import CHROMIUM, Browser
 from support.made_studies import STUDY, figures_of, fill_all, made
+from support.stored_results import made_version
 
+from pumice.study.report.history_page import write_history
 from pumice.study.report.page import write_report
+from pumice.study.results.history import read_history
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
@@ -57,6 +60,32 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("results")
     with made(folder, WIDE_STUDY, fill_all) as results:
         return write_report(results, folder / "report.html")
+
+
+@pytest.fixture(scope="module")
+def history_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixteen commits in a chain, from the seventh on 6 % slower, with long subjects."""
+    folder = tmp_path_factory.mktemp("history")
+    levels = [1.0] * 6 + [1.06] * 10
+    for place, level in enumerate(levels):
+        before = max(place - 1, 0)
+        revision = {
+            "commit": f"{place:02x}" * 20,
+            "time": f"2026-01-{place + 1:02}T00:00:00Z",
+            "subject": f"Commit {place}, which has a long subject " * 4,
+        }
+        made_version(folder / f"{place}", place, level, (f"v{before}", levels[before]), revision)
+    return write_history(read_history([folder]), folder / "history.html")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
+def test_histories_are_drawn_and_fit(browser: Browser, history_page: Path, width: int, dark: bool) -> None:
+    browser.open(history_page, width=width, dark=dark)
+    assert browser.evaluate(DRAWN) == 1
+    assert browser.evaluate(SIDEWAYS) == 0 and browser.evaluate(TOO_WIDE) == []
+    assert browser.evaluate(OVERPRINTED) == []
+    assert browser.complaints == []
 
 
 @pytest.mark.slow
