@@ -34,6 +34,7 @@ from .pipeline_interface import (
     check_settled,
     runtime_array_sizes,
 )
+from .pipeline_statistics import CAPTURE_STATISTICS, read_statistics
 from .reports import ReportSlot
 from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
@@ -253,13 +254,26 @@ class ComputePipeline(Closing):
                     "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=subgroup_size
                 )
                 stage.pNext = required
-        info = new("VkComputePipelineCreateInfo", stage=stage, layout=self.layout, basePipelineIndex=-1)
+        info = new(
+            "VkComputePipelineCreateInfo",
+            flags=CAPTURE_STATISTICS if device.plan.pipeline_statistics else 0,
+            stage=stage,
+            layout=self.layout,
+            basePipelineIndex=-1,
+        )
         create = device.fn.vkCreateComputePipelines
-        return device.make(
+        handle = device.make(
             "pipeline",
             lambda handle: create(device.handle, cache.handle, 1, info, ffi.NULL, handle),
             f"the pipeline of {self.name}",
         )
+        if device.plan.pipeline_statistics:
+            try:
+                device.pipeline_statistics += read_statistics(device, handle, self.name)
+            except BaseException:
+                device.destroy("pipeline", handle)
+                raise
+        return handle
 
     def bind(self, resources: Sequence[Resource | Sequence[Resource | None] | None]) -> BoundSets:
         """Binds buffers, images, samplers and texel buffers.

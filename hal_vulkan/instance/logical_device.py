@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ...hal.logical_device import LogicalDevice as AnyDevice
+from ...records import dataclass
 from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ...switches import switch, warn_of_misspelt
 from ...waiting import wait_mode_of_environment
@@ -58,6 +59,23 @@ class DeviceQueue(Protocol):
     def wait_idle(self, timeout: float | None = None) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineStatistic:
+    """One statistic of a driver about an executable, which a pipeline has one or several of.
+
+    Attributes:
+        pipeline: its name.
+        executable, name, description: the driver's own texts.
+        value: of the type that the driver gives.
+    """
+
+    pipeline: str
+    executable: str
+    name: str
+    value: bool | int | float
+    description: str
+
+
 class Reports(Protocol):
     """What the rooms below ``commands`` use of a ``ReportTable``, which documents it."""
 
@@ -75,6 +93,8 @@ class LogicalDevice(AnyDevice):
         on_lost: told the error of a lost device once.
         reports: what instrumented shaders report.
         sampler_count: samplers that are not destroyed; devices limit them.
+        pipeline_statistics: what the driver says of each pipeline, in the order of their creation; empty unless the
+            plan has them.
         close_epoch: goes up whenever something is closed, or the device lost: whatever names buffers checks them again
             if it has changed.
     """
@@ -117,6 +137,7 @@ class LogicalDevice(AnyDevice):
         self.queues = ()
         self.on_lost: Callable[[PumiceError], None] | None = None
         self.close_epoch = 0
+        self.pipeline_statistics: list[PipelineStatistic] = []
         self.sampler_count = 0
         limits = self.profile.limits
         self.bind_limits = (
@@ -166,9 +187,13 @@ class LogicalDevice(AnyDevice):
             enabledExtensionCount=len(plan.extensions),
             ppEnabledExtensionNames=plan.extensions,
         )
+        asked = []  # features that tools ask for, which every device with their extension has
+        if plan.pipeline_statistics:
+            asked.append(new("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR", pipelineExecutableInfo=1))
+        chained = chain(info, *asked, features.head)
         handle = ffi.new("VkDevice *")
         check(
-            self.driver.functions.vkCreateDevice(self.physical_device, chain(info, features.head), ffi.NULL, handle),
+            self.driver.functions.vkCreateDevice(self.physical_device, chained, ffi.NULL, handle),
             f"creating a device on {self.profile.name}",
         )
         created("device")

@@ -31,6 +31,8 @@ _HOST_DOMAINS: Final = ("clock_monotonic", "query_performance_counter", "clock_m
 _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timestamps")
 _SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | QueueFlag.OPTICAL_FLOW_NV
 
+PIPELINE_STATISTICS: Final = "VK_KHR_pipeline_executable_properties"
+"""The extension of ``PlanOptions.pipeline_statistics``; its one feature comes with it."""
 
 # Features that others need; each comes before them in its structure.
 _NEEDS: Final = {
@@ -60,6 +62,8 @@ class PlanOptions:
         loop_guard: report loops that the driver ends before their time.
         sanitize: report accesses of shaders that go wrong.
         wait: how the host waits; see ``waiting``.
+        pipeline_statistics: have the driver keep what it knows of each pipeline: registers, spills, code size. Off by
+            default, as drivers may compile otherwise for it.
     """
 
     robust_buffer_access: bool = False
@@ -73,6 +77,7 @@ class PlanOptions:
     loop_guard: bool | None = None
     sanitize: bool | None = None
     wait: WaitMode | None = None
+    pipeline_statistics: bool = False
 
     def __post_init__(self) -> None:
         for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize"):
@@ -112,6 +117,7 @@ class DevicePlan:
         loop_guard: shaders report loops that the driver ends before their time.
         sanitize: shaders report accesses that go wrong.
         wait: how the host waits.
+        pipeline_statistics: pipelines keep the driver's statistics.
         why: one sentence a choice.
     """
 
@@ -136,6 +142,7 @@ class DevicePlan:
     loop_guard: bool
     sanitize: bool
     wait: WaitMode
+    pipeline_statistics: bool
     why: tuple[str, ...]
 
 
@@ -176,6 +183,10 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     calibrated, domain = _clocks(profile, why)
     if calibrated:
         enable(calibrated)
+    if options.pipeline_statistics:
+        _require(profile, PIPELINE_STATISTICS, "pipeline_statistics")
+        enable(PIPELINE_STATISTICS)
+        why.append("pipelines keep the driver's statistics, as asked")
     if enable("VK_KHR_portability_subset"):
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
@@ -203,9 +214,16 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         loop_guard=_loop_guard(profile, options, why),
         sanitize=bool(options.sanitize),
         wait=options.wait or "adaptive",
+        pipeline_statistics=options.pipeline_statistics,
         extensions=tuple(sorted(extensions)),
         why=tuple(why),
     )
+
+
+def _require(profile: DeviceProfile, extension: str, option: str) -> None:
+    """Raises for an extension that an option asks for and the device lacks."""
+    if extension not in profile.extensions:
+        raise UnavailableError(f"{profile.name!r} lacks {extension}; plan without {option}")
 
 
 def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:

@@ -23,6 +23,7 @@ from .comparisons import ComparedPoints, compare_across, compare_with_run, fores
 from .distributions import histogram_charts, spread_charts
 from .flame import flame_chart
 from .heat_map import heat_map_charts
+from .observations import observation_rows
 from .overview import clock_qualities, facts, problems, verdict, warnings
 from .point_rows import Column, point_table
 from .repeats import repeat_charts
@@ -120,6 +121,7 @@ def _sections(
         Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
         Section("stacks", "Latency stacks", stack_charts(analysis)),
         Section("calls", "Calls", [flame_chart(each, names[point]) for point, each in profiles.items()]),
+        Section("apart", "Taken apart from the samples", [], _observation_tables(analysis)),
         Section("roofline", "Roofline", roofline_charts(analysis)),
         Section("spread", "Distributions", spread_charts(analysis)),
         Section(
@@ -188,6 +190,14 @@ def _fit_table(lines: Sequence[FittedLine]) -> Table:
         "are off the line by more than their errors; intervals are widened by it."
     )
     return Table(text, columns, fit_rows(lines))
+
+
+def _observation_tables(analysis: StudyAnalysis) -> list[Table]:
+    rows = observation_rows(analysis, analysis.results.observations)
+    names = ("point", "of", "figure", "value", "description")
+    columns = tuple(Column(name, numeric=name == "value", wraps=name == "description") for name in names)
+    text = "What drivers and meters say, taken after the samples in runs of their own; names are the driver's."
+    return [Table(text, columns, rows)] if rows else []
 
 
 def _raw_facts(analysis: StudyAnalysis) -> list[tuple[str, str, bool]]:

@@ -18,6 +18,7 @@ from ..results.results import Results
 from ..statistics.comparison import Verdict
 from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, ratio_text
+from .observations import observation_facts
 from .overview import clock_qualities, facts, problems, seen, verdict, warnings
 from .palette import SEGMENT_COLOURS
 from .point_rows import few_text, point_table
@@ -132,6 +133,8 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
     runs = set(one.result.runs.tolist())
     clocks = [each.text for each in clock_qualities(analysis) if each.device == point.device and each.run in runs]
     rows += [("clocks", text) for text in dict.fromkeys(clocks)]
+    mine = [each for each in analysis.results.observations if each.point == point.index]
+    rows += [(printable(subject), printable(text)) for subject, text in observation_facts(mine)]
     parts.append(facts_grid(rows))
     return parts
 

@@ -88,7 +88,7 @@ def _check(kind: str) -> None:
 def _json(results: Results, file: BinaryIO, raw: bool, batches: Iterator[pa.RecordBatch]) -> None:
     """An object with the study, its runs, devices, peaks and notes, and a list of points or samples."""
     head: dict[str, object] = {"study": dict(results.study), "created": results.created}
-    for name in ("runs", "devices", "peaks", "notes"):
+    for name in ("runs", "devices", "peaks", "notes", "observations"):
         head[name] = [dataclasses.asdict(one) for one in getattr(results, name)]
     text = json.dumps(head, ensure_ascii=False, indent=1)
     file.write(text.removesuffix("\n}").encode())

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Final
 
 import numpy as np
@@ -190,6 +191,34 @@ class PeakRecord:
     name: str
     value: float
     details: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One figure of a point that was taken apart from its samples.
+
+    Attributes:
+        kind: ``"pipeline"``, what the driver says of a compiled pipeline; ``"energy"``; ``"counter"``.
+        subject: what it is of, such as a pipeline's executable or a meter.
+        name: the driver's own, for its statistics and counters.
+        value, unit: the figure.
+        details: JSON values, such as the driver's description.
+    """
+
+    kind: str
+    subject: str
+    name: str
+    value: float
+    unit: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationRecord(Observation):
+    """A stored observation, with its point and the run that took it."""
+
+    point: int = 0
+    run: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from .records import (
     ClockRecord,
     DeviceRecord,
     NoteRecord,
+    ObservationRecord,
     PeakRecord,
     PointStatus,
     ReferenceRecord,
@@ -46,6 +47,7 @@ _Record = TypeVar(
     StateRecord,
     PeakRecord,
     NoteRecord,
+    ObservationRecord,
 )
 
 
@@ -209,6 +211,13 @@ class Results(Closing):
     def peaks(self) -> tuple[PeakRecord, ...]:
         """The measured peaks, by run and device."""
         return self._records(PeakRecord, "peaks ORDER BY run, device, name")
+
+    @property
+    def observations(self) -> tuple[ObservationRecord, ...]:
+        """Figures that were taken apart from samples; of each point and kind those of the latest run."""
+        found = self._records(ObservationRecord, "observations ORDER BY id")
+        latest = {(one.point, one.kind): one.run for one in found}
+        return tuple(one for one in found if one.run == latest[one.point, one.kind])
 
     @property
     def notes(self) -> tuple[NoteRecord, ...]:

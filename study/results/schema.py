@@ -158,10 +158,21 @@ TABLES: Final = {
         content BLOB,
         role TEXT NOT NULL
     """,
+    "observations": """
+        id INTEGER PRIMARY KEY,
+        run INTEGER NOT NULL REFERENCES runs (run),
+        point INTEGER NOT NULL REFERENCES points (point),
+        kind TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value NUMERIC NOT NULL,
+        unit TEXT NOT NULL,
+        details TEXT NOT NULL
+    """,
 }
 """The columns of each table, as in the version that it is of; ``_ADDED`` has those that came later."""
 
-_NEW_TABLES: Final = ("machine_states", "files")
+_NEW_TABLES: Final = ("machine_states", "files", "observations")
 """Tables that version 1 lacks."""
 
 _ADDED: Final[Mapping[str, Mapping[str, str]]] = {

@@ -9,7 +9,7 @@ from typing import Final
 from ...status import InvalidArgumentError
 from ..definition.kept_file import KeptFile
 from ..definition.sample import Sample
-from .records import PointStatus, SampleFlag
+from .records import Observation, PointStatus, SampleFlag
 from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks, to_json
 
 PHASES: Final = ("first", "warmup", "sample")
@@ -122,6 +122,23 @@ class Sink(abc.ABC):
             {"device": device, "name": name, "value": float(value), "details": text} for name, value in peaks.items()
         ]
         self.write("peaks", f"adding peaks of {device}", rows)
+
+    def add_observations(self, point: int, observations: Sequence[Observation]) -> None:
+        """Adds figures of a point that were taken apart from its samples."""
+        rows: list[dict[str, Value]] = [
+            {
+                "point": point,
+                "kind": one.kind,
+                "subject": one.subject,
+                "name": one.name,
+                # A 64-bit hash may be more than SQLite's integers hold.
+                "value": one.value if abs(one.value) < 1 << 63 else float(one.value),
+                "unit": one.unit,
+                "details": to_json(one.details, "details"),
+            }
+            for one in observations
+        ]
+        self.write("observations", "adding observations", rows)
 
     def add_note(self, text: str, *, point: int | None = None, kind: str = "warning") -> None:
         """Adds what a reader of the results has to know, of the whole run or of one point."""

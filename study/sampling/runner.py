@@ -103,7 +103,7 @@ def run_study(
         repeats = max(runs or 1, len(statuses))
         if isinstance(progress, RunProgress):
             progress.planned(passes, len(points), repeats)
-        minor = functools.partial(_minor_version, validation)
+        minor = functools.partial(minor_version, validation)
         check_finished(taken.files, finished_points(points, passes), minor, store)
         facts = run_facts(study)
         for one in passes:
@@ -125,7 +125,7 @@ def run_study(
     return total
 
 
-def _minor_version(validation: bool | None, point: Point) -> int:
+def minor_version(validation: bool | None, point: Point) -> int:
     """The version of Vulkan, 1.minor, of a point's device."""
     driver = shared_driver(validation=validation)
     return driver.profiles[driver.select(point.device or None)].api_version[1]

@@ -25,6 +25,7 @@ from ..options import (
 from ..streams import note, put
 from ..study.baselines import baselines_option, save_measured, save_option
 from ..study.gate import Gate, gating_options
+from ..study.observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
 from ..study.processes import process_options, wants_processes, with_processes
 from ..study.resuming import RESUMPTION_OPTIONS, resumption_options
 
@@ -132,6 +133,7 @@ _PROFILED: Final = 20
 @click.option("--peaks", is_flag=True, help="Measure the device's peaks too, and give those as shares of them.")
 @click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel too.")
 @click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
+@observing_options
 @resumption_options
 @click.option(
     "--against",
@@ -199,10 +201,13 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         if not kept:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pumice-bench-"))) / "results"
         devices = (options["device"],) if options["device"] is not None else ()
+        observing = {name: options[name] for name in OBSERVING_OPTIONS}
+        observed = observers(observing, described, devices, options["validation"])
         resumption = {name: options[name] for name in RESUMPTION_OPTIONS}
         status = measure(
             described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept, **resumption
         )
+        take_observations(observed, described, folder, options["validation"])
         with Results.open(folder) as results:
             _check_usage(results)
             if not (two_sided and options["as_json"]):

@@ -17,6 +17,7 @@ from .baselines import baseline_names, baselines_option, save_measured, save_opt
 from .gate import Gate, gating_options
 from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
+from .observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
 from .processes import PROCESS_OPTIONS, process_options, wants_processes, with_processes
 from .resuming import RESUMPTION_OPTIONS, resumption_options
 
@@ -75,6 +76,7 @@ def read_study(name: str) -> Study:
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
+@observing_options
 @resumption_options
 @click.option(
     "--against",
@@ -119,6 +121,7 @@ def run(
     """
     resumption = {name: options.pop(name) for name in RESUMPTION_OPTIONS}
     processes = {name: options.pop(name) for name in PROCESS_OPTIONS}
+    observing = {name: options.pop(name) for name in OBSERVING_OPTIONS}
     two_sided = other is not None or wants_processes(processes)
     for parameter in given_options(ctx):
         if not two_sided and parameter.name in options:
@@ -132,7 +135,9 @@ def run(
         described = against(described, with_axes(read_side(other, baselines, read_study), axes), gate.resolution)
     described = with_processes(described, processes, gate.resolution)
     folder = out or Path(f"{described.name}.results")
+    observed = observers(observing, described, devices, validation, scheduler=scheduler)
     status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
+    take_observations(observed, described, folder, validation)
     if two_sided:
         status = compared(folder, gate, status)
     if save is not None:

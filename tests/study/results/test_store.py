@@ -41,7 +41,7 @@ from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.database import RESULTS_FILE
 from pumice.study.results.point_result import SAMPLE_FIELDS
-from pumice.study.results.records import PointStatus, SampleFlag
+from pumice.study.results.records import Observation, PointStatus, SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from pumice.study.results.store import Store
@@ -161,6 +161,7 @@ def test_rows_can_neither_be_changed_nor_removed_nor_replaced(tmp_path: Path, st
     store.add_note("warm")
     store.add_state(host_ns=1)
     store.add_file(KEPT)
+    store.add_observations(0, [Observation("pipeline", "main", "VGPRs", 24)])
     store.end_run()
     store.close()
     with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:

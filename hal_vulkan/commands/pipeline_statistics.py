@@ -1,0 +1,91 @@
+"""What a driver says of a compiled pipeline: registers, spills, memory, code size.
+
+Drivers choose names and units; these are kept as they are. Source: VK_KHR_pipeline_executable_properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ..instance.logical_device import LogicalDevice, PipelineStatistic
+from ..vulkan.functions import CData, chain, ffi, new, text
+
+CAPTURE_STATISTICS: Final = 0x40  # VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR
+_WAVES: Final = ("VK_AMD_shader_core_properties", "VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd")
+_WARPS: Final = ("VK_NV_shader_sm_builtins", "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV", "shaderWarpsPerSM")
+_WARP: Final = 32
+_REGISTERS: Final = 65_536
+_REGISTER_UNIT: Final = 256
+_SCHEDULERS: Final = 4
+_FORMATS: Final = ("b32", "i64", "u64", "f64")  # VkPipelineExecutableStatisticFormatKHR
+
+
+def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[PipelineStatistic]:
+    """The statistics of each executable of a pipeline that was created with ``CAPTURE_STATISTICS``."""
+    found = []
+    executables = _listed(
+        device,
+        "vkGetPipelineExecutablePropertiesKHR",
+        new("VkPipelineInfoKHR", pipeline=pipeline),
+        "VkPipelineExecutablePropertiesKHR",
+    )
+    for index, executable in enumerate(executables):
+        statistics = _listed(
+            device,
+            "vkGetPipelineExecutableStatisticsKHR",
+            new("VkPipelineExecutableInfoKHR", pipeline=pipeline, executableIndex=index),
+            "VkPipelineExecutableStatisticKHR",
+        )
+        for one in statistics:
+            kind = _FORMATS[int(one.format)]
+            value = getattr(one.value, kind)
+            found.append(
+                PipelineStatistic(
+                    name,
+                    text(executable.name),
+                    text(one.name),
+                    bool(value) if kind == "b32" else value,
+                    text(one.description),
+                )
+            )
+    return found
+
+
+def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) -> tuple[float, str] | None:
+    """The share of a core's resident subgroups that an executable reaches at most, and how it was derived; ``None``
+    where the driver does not tell enough. ``statistics`` are those of one executable.
+
+    Sources: VK_AMD_shader_core_properties (``wavefrontsPerSimd``); VK_NV_shader_sm_builtins (``shaderWarpsPerSM``), and
+    the CUDA programming guide's table of technical specifications: 65,536 registers a multiprocessor, in units of 256.
+    """
+    known = {one.name: one.value for one in statistics}
+    if (waves := known.get("Subgroups per SIMD")) and (most := _property(device, *_WAVES)):
+        return min(1.0, waves / most), f"{waves:g} of {most} subgroups a SIMD"
+    if (registers := known.get("Register Count")) and (most := _property(device, *_WARPS)):
+        a_warp = -(-int(registers) * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+        warps = min(most, _REGISTERS // a_warp // _SCHEDULERS * _SCHEDULERS)
+        return warps / most, f"registers allow {warps} of {most} warps a multiprocessor; workgroups may allow fewer"
+    return None
+
+
+def _property(device: LogicalDevice, extension: str, struct_name: str, field: str) -> int:
+    """A property that an extension has; 0 where the device lacks it."""
+    if extension not in device.profile.extensions:
+        return 0
+    struct = new(struct_name)
+    head = chain(new("VkPhysicalDeviceProperties2"), struct)
+    device.driver.functions.vkGetPhysicalDeviceProperties2(device.physical_device, head)
+    return int(getattr(struct, field))
+
+
+def _listed(device: LogicalDevice, function: str, info: CData, struct_name: str) -> CData:
+    """The array of what a function lists that is called for the number first, then for the structures."""
+    call = getattr(device.fn, function)
+    count = ffi.new("uint32_t *")
+    device.check(call(device.handle, info, count, ffi.NULL), f"calling {function}")
+    array = ffi.new(f"{struct_name}[]", count[0])
+    for one in array:
+        one.sType = new(struct_name).sType
+    device.check(call(device.handle, info, count, array), f"calling {function}")
+    return array  # and not its elements, which do not keep it

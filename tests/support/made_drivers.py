@@ -1,0 +1,130 @@
+"""Made-up extensions on the driver that is there: tools that few drivers have are tested without these.
+
+Their answers are as the specification has them; what pumice asks of the driver is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pumice.hal_vulkan.commands import pipeline
+from pumice.hal_vulkan.commands.pipeline_statistics import CAPTURE_STATISTICS
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.instance.plan import PIPELINE_STATISTICS
+from pumice.hal_vulkan.vulkan.functions import DeviceFunctions, ffi, new, text
+
+__all__ = ["Statistics", "offer_extensions", "offer_properties", "offer_statistics"]
+
+Statistics = Sequence[tuple[str, str, float | int | bool]]
+"""A statistic's name, its format (``b32``, ``i64``, ``u64``, ``f64``) and its value."""
+_FORMATS = ("b32", "i64", "u64", "f64")
+
+
+def offer_extensions(monkeypatch: pytest.MonkeyPatch, driver: Driver, structures: Mapping[str, str]) -> list[set[str]]:
+    """Has every device offer extensions, by the structure of features of each or ``""``; the driver that is there sees
+    neither. Returns the extensions of these that each new device enables, and has to have enabled the features of.
+    """
+    profiles = [replace(one, extensions=one.extensions | structures.keys()) for one in driver.profiles]
+    monkeypatch.setattr(driver, "profiles", type(driver.profiles)(profiles))
+    real, enabled = driver.functions.vkCreateDevice, list[set[str]]()
+
+    def create(physical: Any, info: Any, allocator: Any, handle: Any) -> int:
+        names = [text(info.ppEnabledExtensionNames[i]) for i in range(info.enabledExtensionCount)]
+        mine = {name for name in names if name in structures}
+        enabled.append(mine)
+        kinds = {new(structures[name]).sType: structures[name] for name in mine if structures[name]}
+        at = ffi.cast("VkBaseOutStructure *", info)
+        while at.pNext != ffi.NULL:
+            if at.pNext.sType in kinds:
+                found = ffi.cast(f"{kinds.pop(at.pNext.sType)} *", at.pNext)
+                assert ffi.cast("VkBool32 *", ffi.cast("char *", found) + ffi.sizeof("VkBaseOutStructure"))[0] == 1
+                at.pNext = at.pNext.pNext
+            else:
+                at = at.pNext
+        assert not kinds, "an extension is enabled without its feature"
+        others = [name for name in names if name not in mine]
+        texts = [ffi.new("char[]", name.encode()) for name in others]
+        array = ffi.new("char *[]", texts)
+        info.ppEnabledExtensionNames, info.enabledExtensionCount = array, len(others)
+        return int(real(physical, info, allocator, handle))
+
+    monkeypatch.setattr(driver.functions, "vkCreateDevice", create)
+    return enabled
+
+
+def offer_properties(monkeypatch: pytest.MonkeyPatch, driver: Driver, struct_name: str, **values: int) -> None:
+    """Has every physical device answer with values in a structure of properties."""
+    real, kind = driver.functions.vkGetPhysicalDeviceProperties2, new(struct_name).sType
+
+    def answer(physical: Any, head: Any) -> None:
+        at = ffi.cast("VkBaseOutStructure *", head)
+        found = None
+        while at.pNext != ffi.NULL:
+            if at.pNext.sType == kind:
+                found = ffi.cast(f"{struct_name} *", at.pNext)
+                at.pNext = at.pNext.pNext
+            else:
+                at = at.pNext
+        real(physical, head)
+        for name, value in values.items() if found is not None else ():
+            setattr(found, name, value)
+
+    monkeypatch.setattr(driver.functions, "vkGetPhysicalDeviceProperties2", answer)
+
+
+def offer_statistics(
+    monkeypatch: pytest.MonkeyPatch, driver: Driver, executables: Mapping[str, Statistics], *others: str
+) -> list[set[str]]:
+    """Has every pipeline that captures statistics answer with those of its executables."""
+    structure = "VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR"
+    enabled = offer_extensions(monkeypatch, driver, {PIPELINE_STATISTICS: structure, **dict.fromkeys(others, "")})
+    real, flags = pipeline.new, [0]
+
+    def made(struct_name: str, **fields: Any) -> Any:
+        if struct_name == "VkComputePipelineCreateInfo":
+            flags[0] = fields["flags"]
+            fields["flags"] &= ~CAPTURE_STATISTICS
+        return real(struct_name, **fields)
+
+    def fill(count: Any, array: Any, rows: Sequence[Callable[[Any], None]]) -> int:
+        if array != ffi.NULL:
+            assert count[0] == len(rows)
+            for one, row in zip(array, rows, strict=True):
+                row(one)
+        count[0] = len(rows)
+        return 0
+
+    def properties(_: Any, info: Any, count: Any, array: Any) -> int:
+        assert flags == [CAPTURE_STATISTICS], "statistics of a pipeline that captures none"
+        assert info.sType == new("VkPipelineInfoKHR").sType
+
+        def named(name: str) -> Callable[[Any], None]:
+            return lambda one: setattr(one, "name", name.encode())
+
+        return fill(count, array, [named(name) for name in executables])
+
+    def statistics(_: Any, info: Any, count: Any, array: Any) -> int:
+        assert info.sType == new("VkPipelineExecutableInfoKHR").sType
+
+        def row(name: str, kind: str, value: float) -> Callable[[Any], None]:
+            def put(one: Any) -> None:
+                assert one.sType == new("VkPipelineExecutableStatisticKHR").sType
+                one.name, one.description, one.format = name.encode(), f"the {name}".encode(), _FORMATS.index(kind)
+                setattr(one.value, kind, value)
+
+            return put
+
+        mine = list(executables.values())[info.executableIndex]
+        return fill(count, array, [row(*one) for one in mine])
+
+    monkeypatch.setattr(pipeline, "new", made)
+    for name, function in (
+        ("vkGetPipelineExecutablePropertiesKHR", properties),
+        ("vkGetPipelineExecutableStatisticsKHR", statistics),
+    ):
+        monkeypatch.setattr(DeviceFunctions, name, staticmethod(function), raising=False)
+    return enabled

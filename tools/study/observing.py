@@ -1,0 +1,68 @@
+"""The options of commands that measure for figures apart from samples, such as what the driver says of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from ...terminal import printable
+from ..errors import usage_error
+from ..streams import note
+
+if TYPE_CHECKING:
+    from ...study.definition.study import Study
+    from ...study.sampling.observing import Observer
+
+OBSERVING_OPTIONS: Final = ("statistics",)
+"""The names of the options."""
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def observing_options(command: _Command) -> _Command:
+    """``--statistics``; see ``observers``."""
+    for option in (
+        click.option(
+            "--statistics",
+            is_flag=True,
+            help="What the driver says of each pipeline: registers, spills, memory; and the occupancy.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def observers(
+    options: Mapping[str, Any],
+    study: Study,
+    devices: Sequence[str],
+    validation: bool | None,
+    *,
+    scheduler: str | None = None,
+) -> list[Observer]:
+    """What ``OBSERVING_OPTIONS`` ask for. UnavailableError: a device has no such figures."""
+    from ...study.sampling.observing import check_observers
+    from ...study.sampling.pipelines import PipelineObserver
+    from ...study.sampling.runner import default_devices
+
+    wanted: list[Observer] = []
+    if options["statistics"]:
+        wanted.append(PipelineObserver())
+    sides = [study] if study.against is None else [study, study.against]
+    if wanted and (scheduler is not None or any(side.process is not None for side in sides)):
+        raise usage_error("--statistics is taken in this process; leave --scheduler and processes of a side's own out")
+    check_observers(wanted, devices or study.devices or default_devices(), validation)
+    return wanted
+
+
+def take_observations(wanted: Sequence[Observer], study: Study, folder: Path, validation: bool | None) -> None:
+    """Takes the figures of the points in a folder, and says what is missing."""
+    from ...study.sampling.observing import observe
+
+    for observer in wanted:
+        missing: Mapping[str, str] = observe(study, folder, observer, validation=validation)
+        for label, why in missing.items():
+            note(printable(f"no {observer.kind} figures of {label}: {why}"))
