@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .definition.study_file import load_study, parse_study
     from .report.flame import flame_figure
     from .report.page import write_report
+    from .results.best import Best
     from .results.export import export_results
     from .results.point_result import PointResult
     from .results.records import PointStatus, SampleFlag
@@ -50,6 +51,7 @@ __all__ = [
     "MEASURES",
     "SEGMENTS",
     "Axis",
+    "Best",
     "Comparison",
     "Line",
     "Peaks",
@@ -101,6 +103,7 @@ __getattr__, __dir__ = lazy_exports(
         ".definition.study_file": ("load_study", "parse_study"),
         ".report.flame": ("flame_figure",),
         ".report.page": ("write_report",),
+        ".results.best": ("Best",),
         ".results.export": ("export_results",),
         ".results.point_result": ("PointResult",),
         ".results.records": ("PointStatus", "SampleFlag"),

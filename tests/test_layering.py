@@ -28,7 +28,7 @@ Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("view", "study", "cluster", "compiler", "graphdef", "images", "jax", "jit")
+PRODUCT_EXTRAS = ("view", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit")
 
 
 # -- the rules ---------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from typing import Final
 from ...records import dataclass
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from ..results.results import Results
 from ..results.results_comparison import compare_points, compare_results
+from ..results.stored_results import StoredResults
 from ..statistics.comparison import Comparison, Verdict
 from .chart import Chart, error_bars, label, name_rows, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT
@@ -59,7 +59,7 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
     return found
 
 
-def compare_with_run(results: Results, earlier: Results) -> list[ComparedPoints]:
+def compare_with_run(results: StoredResults, earlier: StoredResults) -> list[ComparedPoints]:
     """Each point with the same point of an earlier run; see ``compare_results``."""
     found = compare_results(earlier, results)
     return [

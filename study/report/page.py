@@ -17,15 +17,15 @@ from typing import Final
 from ...files import write_whole
 from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
-from ..results.best import best_points
 from ..results.results import Results
+from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
 from .distributions import histogram_charts, spread_charts
 from .flame import flame_chart
 from .heat_map import heat_map_charts
 from .observations import observation_rows
 from .overview import clock_qualities, facts, problems, verdict, warnings
-from .point_rows import Column, point_table
+from .point_rows import Column, best_text, point_table
 from .repeats import repeat_charts
 from .roofline import roofline_charts
 from .scaling import headline_charts
@@ -89,7 +89,7 @@ def render_report(
         problems=problems(analysis),
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
-        best=best_points(analysis.points),
+        best=[(point_label(one.point.point, device=True), best_text(one)) for one in table.best],
         raw=_raw_facts(analysis),
         source=str(results.path),
     )

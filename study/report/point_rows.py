@@ -8,14 +8,15 @@ from typing import Final
 
 from ...records import dataclass
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from ..results.best import best_points
+from ..results.best import HEADLINE, Best, find_best
 from ..results.roofline import RoofPlace
 from ..statistics.samples import fewest_samples
 from ..statistics.summary import Summary
 from .chart import point_label, value_text
-from .units import TimeUnit, number_text, percent_text, time_unit
+from .units import TimeUnit, number_text, percent_text, time_text, time_unit
 
 _AT_THE_RIDGE: Final = 1.05
+_MAX_TIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,32 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PointTable:
-    """The table of points: its unit of time, its columns (the point, its status, others), and each point's cells."""
+    """The table of points: its unit of time, its columns (the point, its status, others), each point's cells, and the
+    best points of several.
+    """
 
     unit: TimeUnit
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     points: tuple[PointAnalysis, ...]
+    best: tuple[Best, ...]
+
+    @property
+    def is_best(self) -> frozenset[int]:
+        """The indices of the best points."""
+        return frozenset(one.point.point.index for one in self.best)
 
     @property
     def overlapping(self) -> bool:
         return any(one.overlapping for one in self.points)
 
 
-def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None = None) -> PointTable:
-    """The table of all points, or of some; times in one unit, figures in theirs."""
+def point_table(
+    analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None = None, best: Sequence[Best] | None = None
+) -> PointTable:
+    """The table of all points, or of some; times in one unit, figures in theirs. ``best`` is marked, by default that of
+    each device.
+    """
     shown = tuple(analysis.points if points is None else points)
     # The unit of the middle one, so that neither small nor large ones get too many digits.
     medians = sorted(one.median for one in shown if one.median is not None)
@@ -93,9 +106,20 @@ def point_table(analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None 
         *([Column("of the roof", "GFLOP/s over what memory and arithmetic allow")] if roofs else []),
     ]
     layout = (several, axes, batches, baselines, figures, roofs)
-    best = best_points(analysis.points)
-    rows = tuple(_row(one, unit, best.get(one.point.index, ""), *layout) for one in shown)
-    return PointTable(unit, tuple(columns), rows, shown)
+    marked = tuple(one for one in (find_best(analysis) if best is None else best) if one.count > 1)
+    whys = {one.point.point.index: best_text(one) for one in marked}
+    rows = tuple(_row(one, unit, whys.get(one.point.index, ""), *layout) for one in shown)
+    return PointTable(unit, tuple(columns), rows, shown, marked)
+
+
+def best_text(best: Best) -> str:
+    """Why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
+    value = time_text(best.value) if best.by == HEADLINE else f"{number_text(best.value)} {best.by}"
+    text = f"{value}, the {'highest' if best.is_highest else 'lowest'} of {best.count} points"
+    names = [point_label(one.point) for one in best.ties[:_MAX_TIES]]
+    if len(best.ties) > _MAX_TIES:
+        names.append(f"{len(best.ties) - _MAX_TIES} more")
+    return f"{text}; not told apart from {', '.join(names)}" if names else text
 
 
 def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:

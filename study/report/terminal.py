@@ -13,6 +13,7 @@ from rich.text import Text
 from ...terminal import facts_grid, new_table, printable
 from ..definition.sample import SEGMENTS
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
+from ..results.best import Best, find_best, sorted_points
 from ..results.records import PointStatus, SampleFlag
 from ..results.results import Results
 from ..statistics.comparison import Verdict
@@ -21,7 +22,7 @@ from .comparisons import ComparedPoints, compare_across, ratio_text
 from .observations import observation_facts
 from .overview import clock_qualities, facts, problems, seen, verdict, warnings
 from .palette import SEGMENT_COLOURS
-from .point_rows import few_text, point_table
+from .point_rows import best_text, few_text, point_table
 from .series import fitted_lines
 from .sides import compared_sides
 from .units import number_text, percent_text, time_text, time_unit
@@ -62,9 +63,32 @@ _COLUMNS: Final = (
 _FIGURES: Final = ("GB/s", "GFLOP/s")
 
 
-def terminal_report(results: Results, *, baselines: bool = False) -> list[RenderableType]:
-    """The report of a study; up to three points are summarized instead of tabulated."""
+def terminal_report(
+    results: Results,
+    *,
+    baselines: bool = False,
+    sort: str | None = None,
+    best: bool = False,
+    per: Sequence[str] = ("device",),
+) -> list[RenderableType]:
+    """The report of a study; up to three points are summarized instead of tabulated.
+
+    Args:
+        results: of a study.
+        baselines: whether points of the empty kernel have rows, too.
+        sort: a figure, ``"headline"`` or an axis that the points are sorted by.
+        best: whether only the best points are shown, and those that are not told apart from them.
+        per: groups of which each has a best point; see ``Results.best``.
+
+    Raises:
+        InvalidArgumentError: no such name.
+    """
     analysis = StudyAnalysis(results)
+    points = analysis.points if sort is None else sorted_points(analysis, sort)
+    found = find_best(analysis, sort if sort not in analysis.axes else None, per)
+    if best:
+        chosen = {one.point.index for each in found for one in (each.point, *each.ties)}
+        points = tuple(one for one in points if one.point.index in chosen)
     study = analysis.study
     parts: list[RenderableType] = [Text(printable(study.title or study.name), style="bold")]
     if study.question:
@@ -72,12 +96,15 @@ def terminal_report(results: Results, *, baselines: bool = False) -> list[Render
     parts.append(Text(printable(f"{verdict(analysis)}.")))
     parts += [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     parts.append(facts_grid(facts(analysis)))
-    shown = [one for one in analysis.points if baselines or not one.point.is_baseline]
-    if 0 < len(shown) <= _FEW:
+    shown = [one for one in points if baselines or not one.point.is_baseline]
+    if 0 < len(shown) <= _FEW and not best:
         for one in shown:
             parts += ["", *_point(analysis, one)]
+        parts += _best_rows(found)
     else:
-        parts += ["", *_table_and_stacks(analysis, shown)]
+        parts += ["", *_table_and_stacks(analysis, shown, found)]
+    if best:
+        return parts
     parts += _fits(analysis)
     parts += _comparisons(compare_across(analysis))
     sides = compared_sides(analysis)
@@ -209,9 +236,9 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
     return table
 
 
-def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
-    data = point_table(analysis, shown)
-    named = {"target", *analysis.axes, *_FIGURES}
+def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis], best: Sequence[Best]) -> Table:
+    data = point_table(analysis, shown, best)
+    named = {"target", *analysis.axes, *_FIGURES, *(one.by for one in best)}
     kept = [
         place
         for place, column in enumerate(data.columns)
@@ -226,14 +253,23 @@ def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis]) -> Table:
     return table
 
 
-def _table_and_stacks(analysis: StudyAnalysis, points: Sequence[PointAnalysis]) -> list[RenderableType]:
+def _table_and_stacks(
+    analysis: StudyAnalysis, points: Sequence[PointAnalysis], best: Sequence[Best] | None = None
+) -> list[RenderableType]:
     shown = points[:_MAX_ROWS]
-    parts: list[RenderableType] = [_points(analysis, shown)]
+    best = find_best(analysis) if best is None else best
+    parts: list[RenderableType] = [_points(analysis, shown, best)]
     if len(points) > len(shown):
         parts.append(
             Text(f"{len(shown)} of {len(points)} points are shown; an export or the HTML report has all.", style="dim")
         )
-    return [*parts, *_stacks([one for one in shown if one.medians])]
+    return [*parts, *_best_rows(best), *_stacks([one for one in shown if one.medians])]
+
+
+def _best_rows(best: Sequence[Best]) -> list[RenderableType]:
+    """A row for the best point of each group of several."""
+    rows = [(point_label(one.point.point, device=True), best_text(one)) for one in best if one.count > 1]
+    return ["", facts_grid((f"best ★ {name}", why) for name, why in rows)] if rows else []
 
 
 def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:

@@ -2,6 +2,6 @@
 
 Imports: ``study.definition``, ``study.statistics`` and ``status``.
 
-Read: sink, store, results_file, database, schema, rows, results, point_result, analysis, comparability, paired_blocks,
-results_comparison, revision, history, tables, export.
+Read: sink, store, results_file, database, schema, rows, stored_results, point_result, analysis, comparability,
+paired_blocks, results_comparison, best, revision, history, tables, results, export.
 """

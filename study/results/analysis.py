@@ -20,8 +20,8 @@ from ..definition.settings import Sampling
 from ..statistics.summary import Summary, summarize
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag
-from .results import Results
 from .roofline import RoofPlace, place_on_roof
+from .stored_results import StoredResults
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
 """The parts of a sample in the order of time: ``device`` stands for queue, execute and wake if these are not known."""
@@ -35,7 +35,7 @@ Keep = SampleFlag | Literal["kept"] | None
 class PointAnalysis:
     """The figures of one point, computed on demand. Times are nanoseconds of a sample with all its dispatches."""
 
-    def __init__(self, results: Results, result: PointResult, sampling: Sampling, keep: Keep = "kept") -> None:
+    def __init__(self, results: StoredResults, result: PointResult, sampling: Sampling, keep: Keep = "kept") -> None:
         self.result: Final = result
         self.keep: Final = result.keep if isinstance(keep, str) else keep
         self.sampling: Final = sampling
@@ -130,6 +130,10 @@ class PointAnalysis:
         """The derived figures, those known before measuring included; see ``Results.figures``."""
         return {**self.point.derived, **self._results.figures(self.result, keep=self.keep)}
 
+    def figures_at(self, times: float) -> Mapping[str, float]:
+        """The derived figures as if everything had taken so many times as long."""
+        return {**self.point.derived, **self._results.figures(self.result, keep=self.keep, times=times)}
+
     @cached_property
     def roof(self) -> RoofPlace | None:
         """The place under the device's roofline; ``None`` without known peaks, bytes and flops."""
@@ -170,7 +174,7 @@ class PointAnalysis:
 class StudyAnalysis:
     """The points of a study, analysed on demand: ``points`` has an analysis of each, by index."""
 
-    def __init__(self, results: Results, keep: Keep = "kept") -> None:
+    def __init__(self, results: StoredResults, keep: Keep = "kept") -> None:
         self.results: Final = results
         self.study: Final = results.as_study()
         self.points: Final = tuple(PointAnalysis(results, one, self.study.sampling, keep) for one in results.points)

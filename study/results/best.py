@@ -1,38 +1,169 @@
-"""Which points of a study are best."""
+"""Which points of a study are best, and which are not told apart from these."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from .analysis import PointAnalysis
+from ...records import dataclass
+from ...status import InvalidArgumentError, shown
+from ..definition.messages import did_you_mean
+from ..definition.point import AxisValue
+from .analysis import PointAnalysis, StudyAnalysis
+from .point_result import PointResult
+from .results_comparison import compare_points
 
 RATES: Final = ("GFLOP/s", "GB/s")
 """Figures that compare points of different work, the first that points have."""
 
+HEADLINE: Final = "headline"
 
-def best_points(points: Sequence[PointAnalysis]) -> dict[int, str]:
-    """The best point of those of one device and measure, if they are several, and what it is best by, by index: the
-    highest of ``RATES`` if all have it, else the lowest median of a dispatch.
+_THRESHOLD: Final = 0.01
+_MAX_COMPARED: Final = 50
+_APART: Final = 3  # told apart in a row, after which the others are taken to be
+_STEP: Final = 1.01
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best point of a group.
+
+    Attributes:
+        group: what its points have in common, by name: target, device, axes.
+        point: the best one.
+        by: the figure, or ``"headline"`` for the median of the headline, of one dispatch, in ns.
+        value: of the best point.
+        is_highest: whether the highest value is the best, as of rates, which fall as times grow.
+        count: the points of the group that have a value.
+        ties: other points of the group that are not told apart from the best one, the nearest first: of the 50 next
+            ones, until three in a row are told apart.
     """
-    groups: dict[tuple[str, str], list[PointAnalysis]] = {}
-    for one in points:
-        if one.median is not None and not (one.point.is_baseline or one.point.is_against):
-            groups.setdefault((one.point.device, one.point.measure), []).append(one)
-    found = {}
-    for mine in groups.values():
-        if len(mine) < 2:
-            continue
-        rate = next((name for name in RATES if all(_is_known(one.figures.get(name)) for one in mine)), None)
-        if rate is None:
-            best, why = min(mine, key=lambda one: one.per_dispatch or math.inf), "lowest median"
-            why += " of a dispatch" if any(one.dispatches > 1 for one in mine) else ""
+
+    group: Mapping[str, AxisValue]
+    point: PointResult
+    by: str
+    value: float
+    is_highest: bool
+    count: int
+    ties: Sequence[PointResult] = ()
+
+    @property
+    def why(self) -> str:
+        """``highest GFLOP/s of 12 points``."""
+        what = "median of a dispatch" if self.by == HEADLINE else self.by
+        return f"{'highest' if self.is_highest else 'lowest'} {what} of {self.count} points"
+
+
+def find_best(analysis: StudyAnalysis, by: str | None = None, per: Sequence[str] = ("device",)) -> tuple[Best, ...]:
+    """The best point of each group; see ``Results.best``."""
+    groups: dict[tuple[AxisValue | None, ...], list[PointAnalysis]] = {}
+    for one in analysis.measured:
+        at = _places(one)
+        groups.setdefault((one.point.measure, *(at.get(name) for name in per)), []).append(one)
+    _check_names(analysis, by, per)
+    found = []
+    for (_, *values), members in groups.items():
+        group = {name: value for name, value in zip(per, values, strict=True) if value is not None}
+        best = _best(analysis, members, by, group)
+        if best is not None:
+            found.append(best)
+    return tuple(found)
+
+
+def figure_of(one: PointAnalysis, by: str, times: float = 1.0) -> float | None:
+    """A figure of a point, or its headline of one dispatch in ns, as if it had taken so many times as long; ``None`` if
+    it has none.
+    """
+    if by == HEADLINE:
+        value = None if one.per_dispatch is None else one.per_dispatch * times
+    else:
+        value = one.figures.get(by) if times == 1 else one.figures_at(times).get(by)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def is_rate(one: PointAnalysis, by: str) -> bool | None:
+    """Whether a figure falls as times grow; ``None`` if it does not depend on them."""
+    if by == HEADLINE:
+        return False
+    now, later = figure_of(one, by), figure_of(one, by, _STEP)
+    return None if now is None or later is None or now == later else later < now
+
+
+def sorted_points(analysis: StudyAnalysis, by: str) -> tuple[PointAnalysis, ...]:
+    """All points, by an axis or a figure, the best first; those without it last. InvalidArgumentError: no such name."""
+    axes = analysis.axes
+    if by not in axes:
+        _check_names(analysis, by, ())
+    keys: dict[int, tuple[bool, AxisValue]] = {}
+    for one in analysis.points:
+        if by in axes:
+            value = None if one.point.is_baseline else one.point.axes.get(by)
         else:
-            best, why = max(mine, key=lambda one: one.figures[rate]), f"highest {rate}"
-        found[best.point.index] = f"{why} of {len(mine)} points"
-    return found
+            value = figure_of(one, by)
+            value = -value if value is not None and is_rate(one, by) else value
+        if value is not None:
+            keys[one.point.index] = isinstance(value, str), value
+    known = [one for one in analysis.points if one.point.index in keys]
+    unknown = [one for one in analysis.points if one.point.index not in keys]
+    return (*sorted(known, key=lambda one: keys[one.point.index]), *unknown)
 
 
-def _is_known(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+def _best(
+    analysis: StudyAnalysis, members: Sequence[PointAnalysis], by: str | None, group: Mapping[str, AxisValue]
+) -> Best | None:
+    if by is None:
+        shared = (name for name in RATES if all(figure_of(one, name) is not None for one in members))
+        by = next(shared, HEADLINE)
+    values = {one.point.index: value for one in members if (value := figure_of(one, by)) is not None}
+    known = [one for one in members if one.point.index in values]
+    if not known:
+        return None
+    highest = is_rate(known[0], by)
+    if highest is None:
+        raise InvalidArgumentError(f"no point is best by {shown(by)}, which does not depend on the times")
+    known.sort(key=lambda one: values[one.point.index], reverse=highest)
+    best, *others = known
+    value = values[best.point.index]
+    ties: list[PointResult] = []
+    apart = 0
+    for one in others[:_MAX_COMPARED]:
+        if _is_tie(analysis, best, one, by, value, highest):
+            ties.append(one.result)
+            apart = 0
+        elif (apart := apart + 1) == _APART:
+            break
+    return Best(group, best.result, by, value, highest, len(known), tuple(ties))
+
+
+def _is_tie(
+    analysis: StudyAnalysis, best: PointAnalysis, other: PointAnalysis, by: str, value: float, highest: bool
+) -> bool:
+    """Whether the other point's figure may be as good as the best one's ``value``, as far as their headlines' ratio is
+    known.
+    """
+    now = figure_of(other, by)
+    if now is not None and abs(now - value) <= _THRESHOLD * abs(value):
+        return True
+    found = compare_points(analysis.results, best.result, other.result)
+    least = figure_of(other, by, found.interval.low / found.ratio) if found.ratio > 0 else None
+    # Without an interval nothing is known.
+    return least is None or (least >= value if highest else least <= value)
+
+
+def _places(one: PointAnalysis) -> Mapping[str, AxisValue]:
+    return {**one.point.axes, "target": one.point.target, "device": one.point.device}
+
+
+def _check_names(analysis: StudyAnalysis, by: str | None, per: Sequence[str]) -> None:
+    names = ("target", "device", *(name for name in analysis.axes if name != "device"))
+    for name in per:
+        if name not in names:
+            raise InvalidArgumentError(
+                f"points have no {shown(name)}{did_you_mean(name, names)}; they are grouped by {', '.join(names)}"
+            )
+    figures = (HEADLINE, *dict.fromkeys(name for one in analysis.measured for name in one.figures))
+    if by is not None and by not in figures and analysis.measured:
+        raise InvalidArgumentError(
+            f"no point has the figure {shown(by)}{did_you_mean(by, figures)}; there are {', '.join(figures)}"
+        )

@@ -27,7 +27,7 @@ from ...records import dataclass
 from ..statistics.bootstrap import Interval
 from .point_result import PointResult
 from .records import ClockRecord, ReferenceRecord, StateRecord
-from .results import Results
+from .stored_results import StoredResults
 
 _Array = npt.NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class Recorded:
     runs: Sequence[RunState]
 
 
-def recorded(results: Results, result: PointResult, runs: Collection[int] | None = None) -> Recorded:
+def recorded(results: StoredResults, result: PointResult, runs: Collection[int] | None = None) -> Recorded:
     """What the runs, by default all, recorded while they measured a point of these results."""
     numbers, started = result.runs, result.integers("started_ns")
     chosen = [run for run in np.unique(numbers).tolist() if runs is None or run in runs]
@@ -116,7 +116,7 @@ def recorded(results: Results, result: PointResult, runs: Collection[int] | None
 
 @functools.lru_cache(maxsize=2)
 def _tables(
-    results: Results,
+    results: StoredResults,
 ) -> tuple[Sequence[ReferenceRecord], Sequence[StateRecord], Sequence[ClockRecord]]:
     """Read once for all points."""
     return results.references, results.states, results.clocks

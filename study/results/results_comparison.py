@@ -29,8 +29,8 @@ from .comparability import Recorded, notes, recorded, reference_ratio, why_not_c
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag, kept
-from .results import Results
 from .rows import DURATIONS
+from .stored_results import StoredResults
 
 _STATES: Final = 3.0
 """How far a state of the machine leaves a ratio open, in ratios of the reference kernel: that sees of a state what its
@@ -90,8 +90,8 @@ class _Wanted:
 
 
 def compare_results(
-    a: Results,
-    b: Results,
+    a: StoredResults,
+    b: StoredResults,
     *,
     measure: str = "headline",
     confidence: float = 0.99,
@@ -142,7 +142,7 @@ def compare_results(
 
 
 def compare_sides(
-    results: Results,
+    results: StoredResults,
     *,
     measure: str = "headline",
     confidence: float = 0.99,
@@ -182,7 +182,7 @@ def compare_sides(
     return ResultsComparison(points, [], only, by_device, notes, wanted.segment, wanted.statistic)
 
 
-def compare_points(results: Results, old: PointResult, new: PointResult) -> Comparison:
+def compare_points(results: StoredResults, old: PointResult, new: PointResult) -> Comparison:
     """Compares the headlines of two points of one study at the default limits, both with samples: by pairs of blocks
     if their blocks took turns. Points of different devices cannot; nothing tells their machine's states apart from what
     the devices differ by.
@@ -236,7 +236,7 @@ def _wanted(measure: str, limits: Mapping[str, Any]) -> _Wanted:
     return _Wanted(segment, statistic, limits)
 
 
-def _keyed(results: Results, by_device: bool) -> dict[str, PointResult]:
+def _keyed(results: StoredResults, by_device: bool) -> dict[str, PointResult]:
     keyed = {}
     for one in results.points:
         if not one.point.is_baseline and not one.point.is_against:
@@ -273,7 +273,7 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
     return dataclasses.replace(found, notes=(*found.notes, *said))
 
 
-def _of_runs(a: tuple[Results, PointResult], b: tuple[Results, PointResult], wanted: _Wanted) -> Comparison:
+def _of_runs(a: tuple[StoredResults, PointResult], b: tuple[StoredResults, PointResult], wanted: _Wanted) -> Comparison:
     keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
     runs = [_runs(side[1], wanted.segment, keep) for side in (a, b)]
     allowance, why = 0.0, ""
@@ -357,7 +357,7 @@ def _counts(a: PointResult, b: PointResult, names: tuple[str, str]) -> str:
     return ", ".join(texts)
 
 
-def _differences(a: Results, b: Results) -> list[str]:
+def _differences(a: StoredResults, b: StoredResults) -> list[str]:
     found = []
     for what, left, right in (
         ("device", {one.name for one in a.devices}, {one.name for one in b.devices}),

@@ -18,8 +18,8 @@ import pyarrow as pa
 from .analysis import Keep, PointAnalysis, StudyAnalysis
 from .point_result import SAMPLE_FIELDS
 from .records import SampleFlag
-from .results import Results
 from .rows import DURATIONS
+from .stored_results import StoredResults
 
 _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "driver")
 _INT64: Final = 1 << 63
@@ -30,7 +30,7 @@ _SAMPLE_COLUMNS: Final = {"flags": "sample_flags"}
 Value = str | int | float | bool | None
 
 
-def points_table(results: Results, *, keep: Keep = "kept") -> pa.Table:
+def points_table(results: StoredResults, *, keep: Keep = "kept") -> pa.Table:
     """One row a point, baselines too: the point, its axes, how it was measured (``_sampled``), statistics of the
     headline (``_statistics``), medians of the segments, derived figures, and ``settings`` as JSON.
     """
@@ -101,7 +101,7 @@ def _roofline(one: PointAnalysis) -> dict[str, Value]:
     return {} if roof is None else {"limited_by": roof.limit, "ridge_ratio": roof.distance, "roof_share": roof.share}
 
 
-def sample_schema(results: Results) -> pa.Schema:
+def sample_schema(results: StoredResults) -> pa.Schema:
     """The columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples`` (``flags`` as
     ``sample_flags``).
     """
@@ -112,7 +112,7 @@ def sample_schema(results: Results) -> pa.Schema:
     return pa.schema(fields, metadata=_metadata(results))
 
 
-def sample_batches(results: Results) -> Iterator[pa.RecordBatch]:
+def sample_batches(results: StoredResults) -> Iterator[pa.RecordBatch]:
     """One row a sample of every phase, as ``sample_schema`` says; a batch for each point that has samples."""
     schema = sample_schema(results)
     axes = _axis_columns(results)
@@ -138,7 +138,7 @@ def _sample_type(name: str) -> pa.DataType:
     return pa.float64() if name.removesuffix("_ns") in DURATIONS else pa.int64()
 
 
-def _axis_columns(results: Results) -> dict[str, str]:
+def _axis_columns(results: StoredResults) -> dict[str, str]:
     """The column of each axis, in the order in which points have them."""
     axes = dict.fromkeys(axis for result in results.points for axis in result.point.axes)
     taken = {*_POINT_COLUMNS, *SAMPLE_FIELDS, *_SAMPLE_COLUMNS.values(), *_FIXED}
@@ -204,5 +204,5 @@ def _null_for_nan(value: Value) -> Value:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _metadata(results: Results) -> dict[str, str]:
+def _metadata(results: StoredResults) -> dict[str, str]:
     return {"pumice.study": json.dumps(dict(results.study), ensure_ascii=False), "pumice.created": results.created}

@@ -208,6 +208,14 @@ _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
     metavar="DIR_A",
     help="Earlier results to compare with, in the HTML and for --fail-on.",
 )
+@click.option("--sort", metavar="NAME", help="Sort by a figure, headline or an axis: GB/s.")
+@click.option("--best", is_flag=True, help="Show the best points alone, and those that are not told apart from them.")
+@click.option(
+    "--per",
+    multiple=True,
+    metavar="NAME",
+    help="A best point for each target, device, or value of an axis; repeatable.",
+)
 @gating_options(fail_on="never", leave_out=["as_json"])
 @click.pass_context
 @needs_study_extra()
@@ -219,6 +227,9 @@ def report(
     out: Path | None,
     show: bool,
     earlier: Path | None,
+    sort: str | None,
+    best: bool,
+    per: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Show the results in DIR: on the terminal, or as a page with plots.
@@ -234,6 +245,8 @@ def report(
         results = stack.enter_context(Results.open(folder))
         if gate.is_wanted and earlier is None and not any(one.against for one in results.points):
             raise usage_error(f"say what to compare with, as {folder} has one side only: --compare-with DIR_A")
+        if (html or out or show or earlier) and (sort or best or per):
+            raise usage_error("--sort, --best and --per are for the terminal; in a page a click on a heading sorts")
         before = None if earlier is None else stack.enter_context(Results.open(earlier))
         if html or out or show or before:
             from ...study.report.page import write_report
@@ -246,7 +259,9 @@ def report(
             from ...study.report.terminal import terminal_report
             from ..tables import print_renderables
 
-            print_renderables(terminal_report(results))
+            with usage():
+                parts = terminal_report(results, sort=sort, best=best, per=per or ("device",))
+            print_renderables(parts)
         if gate.is_wanted:
             with usage():
                 found = (

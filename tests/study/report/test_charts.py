@@ -19,7 +19,6 @@ from pumice.study.report.point_rows import point_table
 from pumice.study.report.repeats import repeat_charts
 from pumice.study.report.roofline import roofline_charts
 from pumice.study.results.analysis import StudyAnalysis
-from pumice.study.results.best import best_points
 from pumice.study.results.results import Results
 from pumice.study.results.roofline import place_on_roof
 from pumice.study.results.store import Store
@@ -99,7 +98,8 @@ def test_the_best_point_is_marked(plane: Results) -> None:
     # Work per time where it is known, else the time of a dispatch.
     times = {one.point.index: float(np.median(one.per_dispatch())) for one in plane.points if not one.point.is_baseline}
     fastest = min(times, key=lambda index: times[index])
-    assert best_points(analysis.points) == {fastest: "highest GFLOP/s of 12 points"}
+    (best,) = plane.best()
+    assert (best.point.point.index, best.why) == (fastest, "highest GFLOP/s of 12 points")
     marked = [row[0].text for row in point_table(analysis).rows]
     assert [place for place, text in enumerate(marked) if "★" in text] == [fastest]
 
@@ -107,9 +107,10 @@ def test_the_best_point_is_marked(plane: Results) -> None:
 def test_without_rates_the_best_point_has_the_lowest_median(tmp_path: Path) -> None:
     text = STUDY.replace('bytes = "4096"\nflops = "1024"\n', "")
     with made(tmp_path, text) as results:
-        ((index, why),) = best_points(StudyAnalysis(results).points).items()
+        (best,) = results.best()
         times = [float(np.median(one.per_dispatch())) for one in results.points if not one.point.is_baseline]
-    assert index == int(np.argmin(times)) and why == "lowest median of a dispatch of 8 points"
+    assert best.point.point.index == int(np.argmin(times))
+    assert best.why == "lowest median of a dispatch of 8 points"
 
 
 def test_each_run_of_several_has_its_median(tmp_path: Path) -> None:
