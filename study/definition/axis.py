@@ -25,31 +25,40 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A named list of values.
+    """A named list of values, or of several names' values that change together.
+
+    >>> Axis("tx, ty", ((8, 8), (16, 4)))
 
     Attributes:
-        name: an identifier: letters, digits and underscores. ``"device"`` varies the device.
+        name: an identifier: letters, digits and underscores. ``"device"`` varies the device. Several are separated by
+            commas.
         values: at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order in which they are
-            measured and shown. NumPy's numbers become Python's.
+            measured and shown; of several names a tuple with a value for each. NumPy's numbers become Python's.
 
     Raises:
         InvalidArgumentError: not an identifier, no values, or values that are equal, not finite or of other types.
     """
 
     name: str
-    values: tuple[AxisValue, ...]
+    values: tuple[AxisValue | tuple[AxisValue, ...], ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name) or keyword.iskeyword(self.name):
+        names = self.names if isinstance(self.name, str) else ()
+        if not names or any(not _NAME.fullmatch(name) or keyword.iskeyword(name) for name in names):
             raise InvalidArgumentError(
                 "an axis has a name of letters, digits and underscores, such as batch, that expressions can use; "
                 f"got {shown(self.name)}"
             )
-        if self.name == "target":
+        if "target" in names:
             raise InvalidArgumentError(
                 "an axis cannot be named target, which is how 'compare' names the study's targets"
             )
-        values = tuple(_checked(value, self.name) for value in self.values)
+        if len(names) > 1 and (len(set(names)) < len(names) or "device" in names):
+            raise InvalidArgumentError(
+                f"an axis of several names has different ones, and not device; got {shown(self.name)}"
+            )
+        object.__setattr__(self, "name", ", ".join(names))
+        values = tuple(self._checked(value) for value in self.values)
         if not values:
             raise InvalidArgumentError(f"axis {shown(self.name)} is empty; give it at least one value")
         if len(set(values)) != len(values):
@@ -58,6 +67,27 @@ class Axis:
                 f"axis {shown(self.name)} has the value {shown(twice)} twice; its values are all different"
             )
         object.__setattr__(self, "values", values)
+
+    def _checked(self, value: object) -> AxisValue | tuple[AxisValue, ...]:
+        names = self.names
+        if len(names) == 1:
+            return _checked(value, self.name)
+        if not isinstance(value, (list, tuple)) or len(value) != len(names):
+            raise InvalidArgumentError(
+                f"axis {shown(self.name)} has lists of {len(names)} for values, one each; got {shown(value)}"
+            )
+        return tuple(_checked(each, name) for each, name in zip(value, names, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that it varies: one, or several together."""
+        return tuple(name.strip() for name in self.name.split(","))
+
+    @property
+    def columns(self) -> Mapping[str, tuple[AxisValue, ...]]:
+        """The value of each name at each place."""
+        rows = [value if isinstance(value, tuple) else (value,) for value in self.values]
+        return dict(zip(self.names, zip(*rows, strict=True), strict=True))
 
     @classmethod
     def range(cls, name: str, start: int | float, stop: int | float, step: int | float = 1) -> Axis:
@@ -143,7 +173,9 @@ _FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
 
 
 def read_axis(name: str, value: object) -> Axis:
-    """An axis of a study file: a list of values, or a table with ``range``, ``powers_of_two`` or ``logspace``."""
+    """An axis of a study file: a list of values, of several names a list of lists, or a table with ``range``,
+    ``powers_of_two`` or ``logspace``.
+    """
     forms = f"a list of values, or one of {', '.join(f'{{ {form} = {text} }}' for form, (_, text) in _FORMS.items())}"
     if isinstance(value, (list, tuple)):
         return Axis(name, tuple(value))
@@ -160,14 +192,17 @@ def read_axis(name: str, value: object) -> Axis:
 
 def parse_axis(text: str) -> Axis:
     """An axis of a command line: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step),
-    ``n=pow2:1:256``, or ``n=log:1024:1048576:6``. Values are numbers, ``true`` and ``false``, and texts; double quotes
-    make any value a text.
+    ``n=pow2:1:256``, ``n=log:1024:1048576:6``, or ``tx,ty=8:8,16:4`` (names that change together). Values are numbers,
+    ``true`` and ``false``, and texts; double quotes make any value a text.
     """
     name, equals, values = (part.strip() for part in text.partition("="))
     if not equals or not values:
         raise InvalidArgumentError(
             f"expected an axis such as n=1,2,4 or n=1:64:9 or n=pow2:1:256 or n=log:1024:1048576:6, got {shown(text)}"
         )
+    if "," in name:
+        rows = [part.split(":") for part in values.split(",")]
+        return Axis(name, tuple(tuple(_parse_value(each.strip()) for each in row) for row in rows))
     head, *rest = values.split(":")
     form = {"pow2": "powers_of_two", "log": "logspace"}.get(head)
     if form is None and rest and all(_NUMBER.fullmatch(part) or _INTEGER.fullmatch(part) for part in (head, *rest)):

@@ -52,9 +52,12 @@ def _points(study: Study, uris: Sequence[str]) -> list[Point]:
     points: list[Point] = []
     for uri in uris:
         for settings, axes in targets:
-            ranges = [(uri,) if axis.name == "device" else axis.values for axis in axes]
+            ranges = [
+                [(uri,)] if axis.name == "device" else list(zip(*axis.columns.values(), strict=True)) for axis in axes
+            ]
+            names = [name for axis in axes for name in axis.names]
             for values in itertools.product(*ranges):
-                at = {axis.name: value for axis, value in zip(axes, values, strict=True)}
+                at = dict(zip(names, itertools.chain.from_iterable(values), strict=True))
                 points.append(settings.point(len(points), uri, at))
     return points
 

@@ -88,11 +88,15 @@ class Target:
 
     def axes_used(self, study: Study) -> tuple[Axis, ...]:
         """The axes that affect it: those that set a setting, and those in its expressions or figures."""
+        used = self.names_used(study)
+        return tuple(axis for axis in study.axes if not used.isdisjoint(axis.names))
+
+    def names_used(self, study: Study) -> set[str]:
+        """The names of axes that affect it, and others."""
         names = {name for value in self.settings.values() for name in Template(value).names}
         names.update(set(self.kind_of.names).difference(self.settings))
         names.update(study.figures_of(self).axes_of(self.kind_of, study.axis_names))
-        names.add("device")
-        return tuple(axis for axis in study.axes if axis.name in names)
+        return {*names, "device"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +181,7 @@ class Study:
 
     @property
     def axis_names(self) -> tuple[str, ...]:
-        return tuple(axis.name for axis in self.axes)
+        return tuple(name for axis in self.axes for name in axis.names)
 
     def figures_of(self, target: Target) -> Figures:
         """The derived figures of one target, its own included."""
@@ -208,10 +212,18 @@ class Study:
         return self.against.folder if point.is_against and self.against is not None else self.folder
 
     def with_axes(self, *axes: Axis) -> Study:
-        """The study with axes replaced and added."""
+        """The study with axes replaced and added; an axis of several names replaces those of any of them."""
         given = {axis.name: axis for axis in axes}
-        kept = tuple(given.pop(axis.name, axis) for axis in self.axes)
-        return replace(self, axes=(*kept, *given.values()))
+        taken = {name for axis in axes for name in axis.names}
+        kept = (given.pop(axis.name, axis) for axis in self.axes)
+        chosen = tuple(axis for axis in kept if axis in axes or taken.isdisjoint(axis.names))
+        lost = [name for axis in self.axes if axis not in chosen for name in axis.names if name not in taken]
+        if lost:
+            raise InvalidArgumentError(
+                f"the study varies {', '.join(lost)} together with {', '.join(sorted(taken))}; give the values of "
+                "both, such as tx,ty=8:8,16:4"
+            )
+        return replace(self, axes=(*chosen, *given.values()))
 
     def with_sampling(self, **overrides: object) -> Study:
         """The study with other sampling settings."""
@@ -256,8 +268,9 @@ class Study:
         for i, axis in enumerate(self.axes):
             if not isinstance(axis, Axis):
                 raise InvalidArgumentError(f"expected an Axis, got {shown(axis)}", location="axes")
-            if axis.name in self.axis_names[:i]:
-                raise InvalidArgumentError(f"two axes are named {shown(axis.name)}", location="axes")
+            for name in axis.names:
+                if any(name in other.names for other in self.axes[:i]):
+                    raise InvalidArgumentError(f"two axes are named {shown(name)}", location="axes")
             if axis.name == "device" and self.devices:
                 raise InvalidArgumentError("the axis device and devices exclude each other", location="axes.device")
             if axis.name == "device" and not all(isinstance(value, str) and value for value in axis.values):
@@ -277,7 +290,7 @@ class Study:
                     self.figures_of(target).check_names(kinds, self.axis_names)
 
     def _check_axes_used(self) -> None:
-        used = {axis.name for target in self.targets for axis in target.axes_used(self)}
+        used = {name for target in self.targets for name in target.names_used(self)}
         kinds = [KINDS[name] for name in dict.fromkeys(target.kind for target in self.targets)]
         for name in self.axis_names:
             if name in used:
@@ -294,7 +307,7 @@ class Study:
             raise InvalidArgumentError(message, location=f"axes.{name}")
 
     def _check_comparison(self) -> None:
-        values = {axis.name: axis.values for axis in self.axes}
+        values = {name: each for axis in self.axes for name, each in axis.columns.items()}
         for i, name in enumerate(self.fit):
             with located(f"fit[{i}]"):
                 if not isinstance(name, str) or name not in values:
@@ -302,7 +315,7 @@ class Study:
                     raise InvalidArgumentError(
                         f"expected the name of an axis, got {shown(name)}{hint}; axes are {known}"
                     )
-                if not next(axis for axis in self.axes if axis.name == name).is_numeric:
+                if not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values[name]):
                     raise InvalidArgumentError(
                         f"axis {shown(name)} has values that are not numbers; a line cannot be fitted"
                     )

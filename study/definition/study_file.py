@@ -135,7 +135,9 @@ def study_as_dict(study: Study) -> dict[str, object]:
             data[key] = list(value) if isinstance(value, tuple) else value
     data |= {
         "sampling": asdict(study.sampling),
-        "axes": {axis.name: list(axis.values) for axis in study.axes},
+        "axes": {
+            axis.name: [list(each) if isinstance(each, tuple) else each for each in axis.values] for axis in study.axes
+        },
         "derived": dict(study.derived),
         "targets": targets,
     }

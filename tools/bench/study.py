@@ -106,7 +106,7 @@ def without_twins(study: Study) -> Study:
 
 
 def _varies(options: BenchOptions, name: str) -> bool:
-    return name in options.settings or any(axis.name == name for axis in options.axes)
+    return name in options.settings or any(name in axis.names for axis in options.axes)
 
 
 def _measure(options: BenchOptions, is_module: bool) -> str | None:
@@ -114,7 +114,7 @@ def _measure(options: BenchOptions, is_module: bool) -> str | None:
     if options.measure is not None or is_module:
         return options.measure
     values = {name: [value] for name, value in options.settings.items()}
-    values |= {axis.name: list(axis.values) for axis in options.axes}
+    values |= {name: list(each) for axis in options.axes for name, each in axis.columns.items()}
     untimed = "none" in values.get("timestamps", ()) or "kernel" in values.get("calls", ())
     return "device" if untimed else None
 
@@ -195,7 +195,7 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
     """A description for each descriptor: the given one, or ``--size`` elements of random data."""
     slots = Slots(entry)
     given: dict[int, object] = {}
-    size_varies = any(axis.name == "size" for axis in options.axes)
+    size_varies = _varies(options, "size")
     for text in options.bindings:
         key, value = split_key("--binding", text, "0=4xf32=1,2,3,4")
         is_sampler = value.partition(":")[0].strip() == "sampler"

@@ -67,7 +67,7 @@ def read_study(name: str) -> Study:
     "axes",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Other values: n=1,2,4, n=1:64:9, n=pow2:1:256, n=log:1:1000:4.",
+    help="Other values: n=1,2,4, n=1:64:9, n=pow2:1:256, n=log:1:1000:4; together: tx,ty=8:8,16:4.",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Another sampling setting, such as time_limit=1."

@@ -32,7 +32,8 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
         for axis in axes:
             if sum(axis.name == other.name for other in axes) > 1:
                 raise usage_error(f"--axis {axis.name} is given twice")
-            if axis.name == described.compare and described.reference not in (None, *axis.values):
+            compared = axis.columns.get(described.compare or "")
+            if compared is not None and described.reference not in (None, *compared):
                 # The reference is not measured: the first value replaces it.
                 described = dataclasses.replace(described, reference=None)
         return described.with_axes(*axes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import math
 
 import numpy as np
@@ -11,6 +13,8 @@ from hypothesis import strategies as st
 
 from pumice.status import InvalidArgumentError
 from pumice.study.definition.axis import Axis, parse_axis, read_axis
+from pumice.study.definition.expansion import expand
+from pumice.study.definition.study_file import parse_study, study_as_dict, study_from_dict
 
 NUMBERS = st.one_of(st.integers(-(2**40), 2**40), st.floats(-1e12, 1e12, allow_nan=False))
 TEXTS = st.text(st.characters(codec="ascii", min_codepoint=33, exclude_characters=',:"='), min_size=1, max_size=8)
@@ -170,3 +174,65 @@ def test_truth_values_are_not_numeric() -> None:
     assert Axis("n", (1, 2.5)).is_numeric
     assert not Axis("n", (True, False)).is_numeric
     assert not Axis("n", (1, "a")).is_numeric
+
+
+@pytest.mark.parametrize(
+    "axis", [parse_axis("tx,ty=8:8,16:4"), read_axis("tx,ty", [[8, 8], [16, 4]]), Axis("tx, ty", ((8, 8), (16, 4)))]
+)
+def test_names_that_change_together(axis: Axis) -> None:
+    assert (axis.name, axis.names) == ("tx, ty", ("tx", "ty"))
+    assert axis.values == ((8, 8), (16, 4)) and axis.columns == {"tx": (8, 16), "ty": (8, 4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("tx, ty", [8, 16], "lists of 2 for values"),
+        ("tx, ty", [[8, 8], [16]], "lists of 2 for values"),
+        ("tx, ty", [[8, 8], [8, 8.0]], "twice"),
+        ("tx, tx", [[8, 8]], "different ones"),
+        ("tx, device", [[8, "vulkan"]], "not device"),
+        ("tx,", [[8, 8]], "letters, digits and underscores"),
+        ("tx, ty", {"range": [1, 4]}, "lists of 2 for values"),
+    ],
+)
+def test_what_does_not_change_together_is_refused(name: str, value: object, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        read_axis(name, value)
+
+
+def test_a_study_of_names_that_change_together() -> None:
+    text = """
+        version = 1
+        name = "tiles"
+        fit = ["tx"]
+        compare = "tx"
+        reference = 16
+        [axes]
+        n = [1, 2]
+        "tx, ty" = [[8, 8], [16, 4]]
+        [[targets]]
+        name = "mul"
+        kind = "kernel"
+        source = "builtin:mul"
+        groups = ["$n", "$ty"]
+        specialization = { "0" = "$tx" }
+    """
+    study = parse_study(text)
+    points = expand(study, ("vulkan",))
+    assert [dict(one.axes) for one in points] == [
+        {"n": n, "tx": tx, "ty": ty} for n in (1, 2) for tx, ty in ((8, 8), (16, 4))
+    ]
+    assert [one.settings["groups"] for one in points] == [[n, ty] for n in (1, 2) for ty in (8, 4)]
+    assert study_from_dict(json.loads(json.dumps(study_as_dict(study)))) == dataclasses.replace(study, text=None)
+    other = study.with_axes(parse_axis("tx,ty=16:2,4:16"))
+    assert [dict(one.axes) for one in expand(other, ("vulkan",))][:2] == [
+        {"n": 1, "tx": 16, "ty": 2},
+        {"n": 1, "tx": 4, "ty": 16},
+    ]
+    with pytest.raises(InvalidArgumentError, match="varies ty together with tx"):
+        study.with_axes(Axis("tx", (1, 2)))
+    with pytest.raises(InvalidArgumentError, match="two axes are named 'n'"):
+        dataclasses.replace(study, axes=(*study.axes, Axis("n, batch", ((1, 2),))))
+    with pytest.raises(InvalidArgumentError, match="unknown axis 'tz'"):
+        dataclasses.replace(study, axes=(*study.axes, Axis("tz, batch", ((1, 2),))))
