@@ -13,6 +13,8 @@ import psutil
 
 from ...hal_vulkan import DeviceType
 from ...runtime.device import Device
+from ...status import UnavailableError
+from .nvml import nvml_device
 
 Reading = dict[str, Any]
 
@@ -44,13 +46,8 @@ def _cpu() -> Reading:
 
 def _nvidia(device: Device) -> Callable[[], Reading] | None:
     try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        digits = device.profile.device_uuid.replace("-", "")
-        uuid = f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-        handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
-    except Exception:
+        pynvml, handle = nvml_device(device.profile)
+    except UnavailableError:
         return None
     reasons = {
         "power": getattr(pynvml, "nvmlClocksThrottleReasonSwPowerCap", 0),

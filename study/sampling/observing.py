@@ -38,6 +38,11 @@ class Observer(Protocol):
     @property
     def pipeline_statistics(self) -> bool: ...
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is missing on this machine, after ``check``."""
+        ...
+
     def check(self, profile: DeviceProfile) -> None:
         """UnavailableError: the device, or the machine, has no such figures."""
         ...
@@ -80,6 +85,8 @@ def observe(
         DevicePool(validation=validation, pipeline_statistics=observer.pipeline_statistics) as pool,
     ):
         store.begin_run({**run_facts(study), "observes": observer.kind})
+        for text in observer.notes:
+            store.add_note(text)
         outcome = "interrupted"
         try:
             for point in points:

@@ -19,6 +19,7 @@ class PipelineObserver:
 
     kind: Final = "pipeline"
     pipeline_statistics: Final = True
+    notes: Final = ()
 
     def check(self, profile: DeviceProfile) -> None:
         """See ``Observer``."""

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from ...study.definition.study import Study
     from ...study.sampling.observing import Observer
 
-OBSERVING_OPTIONS: Final = ("statistics",)
+OBSERVING_OPTIONS: Final = ("statistics", "energy")
 """The names of the options."""
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def observing_options(command: _Command) -> _Command:
-    """``--statistics``; see ``observers``."""
+    """``--statistics`` and ``--energy``; see ``observers``."""
     for option in (
+        click.option(
+            "--energy",
+            is_flag=True,
+            help="Joules of a sample, by the counters of NVIDIA's devices and of processors, in a second of samples.",
+        ),
         click.option(
             "--statistics",
             is_flag=True,
@@ -44,6 +49,7 @@ def observers(
     scheduler: str | None = None,
 ) -> list[Observer]:
     """What ``OBSERVING_OPTIONS`` ask for. UnavailableError: a device has no such figures."""
+    from ...study.sampling.energy import EnergyObserver
     from ...study.sampling.observing import check_observers
     from ...study.sampling.pipelines import PipelineObserver
     from ...study.sampling.runner import default_devices
@@ -51,9 +57,12 @@ def observers(
     wanted: list[Observer] = []
     if options["statistics"]:
         wanted.append(PipelineObserver())
+    if options["energy"]:
+        wanted.append(EnergyObserver())
     sides = [study] if study.against is None else [study, study.against]
     if wanted and (scheduler is not None or any(side.process is not None for side in sides)):
-        raise usage_error("--statistics is taken in this process; leave --scheduler and processes of a side's own out")
+        names = " and ".join(f"--{name}" for name in OBSERVING_OPTIONS if options[name])
+        raise usage_error(f"{names}: taken in this process; leave --scheduler and processes of a side's own out")
     check_observers(wanted, devices or study.devices or default_devices(), validation)
     return wanted
 
@@ -63,6 +72,8 @@ def take_observations(wanted: Sequence[Observer], study: Study, folder: Path, va
     from ...study.sampling.observing import observe
 
     for observer in wanted:
+        for text in observer.notes:
+            note(printable(text))
         missing: Mapping[str, str] = observe(study, folder, observer, validation=validation)
         for label, why in missing.items():
             note(printable(f"no {observer.kind} figures of {label}: {why}"))

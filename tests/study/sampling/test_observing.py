@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PIPELINE_STATISTICS
 from pumice.study.report.page import render_report
 from pumice.study.results.results import Results
+from pumice.study.sampling import energy
+from pumice.study.sampling.energy import Meter
 from pumice.tools.cli import main
 
 pytestmark = pytest.mark.vulkan
@@ -74,3 +77,17 @@ def test_a_driver_without_them_is_told_before_measuring(driver: Driver, tmp_path
     assert result.exit_code == 1
     assert "has no statistics of pipelines" in result.stderr and "leave --statistics out" in result.stderr
     assert not (tmp_path / "r").exists()
+
+
+def test_energy_is_stored_and_shown(monkeypatch: pytest.MonkeyPatch, driver: Driver, tmp_path: Path) -> None:
+    counter = itertools.count()
+    monkeypatch.setattr(energy, "_SPAN_NS", 10_000_000)
+    monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("made", lambda: next(counter))], []))
+    result = bench("--energy", "--no-baseline", "--out", tmp_path / "r")
+    assert result.exit_code == 0, result.stderr
+    assert "energy of a sample" in result.stdout and "mean power" in result.stdout
+    with Results.open(tmp_path / "r") as results:
+        assert {(one.kind, one.subject, one.unit) for one in results.observations} == {
+            ("energy", "made", "J"),
+            ("energy", "made", "W"),
+        }
