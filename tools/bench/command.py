@@ -24,6 +24,7 @@ from ..options import (
 )
 from ..streams import note, put
 from ..study.baselines import baselines_option, save_measured, save_option
+from ..study.clocks import clocks_as_asked, clocks_option
 from ..study.gate import Gate, gating_options
 from ..study.observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
 from ..study.processes import process_options, wants_processes, with_processes
@@ -133,6 +134,7 @@ _PROFILED: Final = 20
 @click.option("--peaks", is_flag=True, help="Measure the device's peaks too, and give those as shares of them.")
 @click.option("--baseline/--no-baseline", default=True, help="Measure the empty kernel too.")
 @click.option("--subtract-baseline", is_flag=True, help="And subtract its median from the kernel's figures.")
+@clocks_option
 @observing_options
 @resumption_options
 @click.option(
@@ -203,6 +205,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         devices = (options["device"],) if options["device"] is not None else ()
         observing = {name: options[name] for name in OBSERVING_OPTIONS}
         observed = observers(observing, described, devices, options["validation"])
+        stack.enter_context(clocks_as_asked(options["lock_clocks"], described, devices, options["validation"]))
         resumption = {name: options[name] for name in RESUMPTION_OPTIONS}
         status = measure(
             described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept, **resumption

@@ -14,6 +14,7 @@ from ..streams import put
 from ..tables import heading
 from .against import against, read_side
 from .baselines import baseline_names, baselines_option, save_measured, save_option
+from .clocks import clocks_as_asked, clocks_option
 from .gate import Gate, gating_options
 from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
@@ -76,6 +77,7 @@ def read_study(name: str) -> Study:
 @click.option(
     "--scheduler", metavar="ADDRESS", help="Spread it over the workers of a Dask scheduler, such as tcp://host:8786."
 )
+@clocks_option
 @observing_options
 @resumption_options
 @click.option(
@@ -121,6 +123,7 @@ def run(
     """
     resumption = {name: options.pop(name) for name in RESUMPTION_OPTIONS}
     processes = {name: options.pop(name) for name in PROCESS_OPTIONS}
+    lock_clocks = options.pop("lock_clocks")
     observing = {name: options.pop(name) for name in OBSERVING_OPTIONS}
     two_sided = other is not None or wants_processes(processes)
     for parameter in given_options(ctx):
@@ -136,8 +139,9 @@ def run(
     described = with_processes(described, processes, gate.resolution)
     folder = out or Path(f"{described.name}.results")
     observed = observers(observing, described, devices, validation, scheduler=scheduler)
-    status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
-    take_observations(observed, described, folder, validation)
+    with clocks_as_asked(lock_clocks, described, devices, validation, scheduler=scheduler):
+        status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
+        take_observations(observed, described, folder, validation)
     if two_sided:
         status = compared(folder, gate, status)
     if save is not None:

@@ -1,0 +1,66 @@
+"""The option of commands that measure for the device's clock: ``--lock-clocks``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from ...terminal import printable
+from ..errors import usage, usage_error
+from ..streams import note
+
+if TYPE_CHECKING:
+    from ...study.definition.study import Study
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+_DEFAULT = "default"
+
+
+def clocks_option(command: _Command) -> _Command:
+    """``--lock-clocks [MHZ]``."""
+    return click.option(
+        "--lock-clocks",
+        is_flag=False,
+        flag_value=_DEFAULT,
+        metavar="[MHZ]",
+        help="Lock the clock of an NVIDIA device meanwhile, by default to that for applications; needs root.",
+    )(command)
+
+
+@contextlib.contextmanager
+def clocks_as_asked(
+    asked: str | None,
+    study: Study,
+    devices: Sequence[str],
+    validation: bool | None,
+    *,
+    scheduler: str | None = None,
+) -> Iterator[None]:
+    """Within it, the clocks of the study's devices are locked if that is asked for; tells of those that a killed run
+    has left locked.
+    """
+    from ...hal_vulkan import shared_driver
+    from ...study.sampling.clock_lock import left_locked, locked_clocks
+    from ...study.sampling.runner import default_devices
+
+    if asked is None:
+        for text in left_locked():
+            note(printable(text))
+        yield
+        return
+    if scheduler is not None:
+        raise usage_error("--lock-clocks is of this machine's devices; leave --scheduler out")
+    if asked != _DEFAULT and not (asked.isdecimal() and int(asked)):
+        raise usage_error(f"--lock-clocks: expected a number of MHz, got {printable(asked)}")
+    driver = shared_driver(validation=validation)
+    uris = devices or study.devices or default_devices()
+    profiles = [driver.profiles[index] for index in dict.fromkeys(driver.select(uri or None) for uri in uris)]
+    with contextlib.ExitStack() as stack:
+        with usage("--lock-clocks"):
+            found = stack.enter_context(locked_clocks(profiles, None if asked == _DEFAULT else int(asked)))
+        for profile, mhz in zip(profiles, found, strict=True):
+            note(printable(f"the clock of {profile.name} is locked to {mhz} MHz"))
+        yield
