@@ -35,7 +35,7 @@ from .clock import ClockRelation
 from .device import ProfiledDevice, busy_ns, dispatches_of, exports_of
 from .entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNative, ProfiledWait
 from .native import NativeSampling
-from .report import profile_table
+from .report import profile_html, profile_table
 from .shares import Attribution, attribute
 from .trace import perfetto_trace
 
@@ -343,6 +343,11 @@ class Profile:
 
     def __str__(self) -> str:
         return self.table() if self.end_ns else repr(self)
+
+    def _repr_html_(self) -> str | None:
+        """The tables for notebooks; ``None``, for the plain text, while it runs."""
+        found = (self.exports, self.calls, self.natives, self.clocks, self.notes) if self.end_ns else None
+        return None if found is None else profile_html(*found)
 
     def __repr__(self) -> str:
         state = f"{(self.end_ns - self.begin_ns) / 1e6:.3f} ms" if self.end_ns else "running"

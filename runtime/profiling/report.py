@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from ...notebook import html_table
 from ...terminal import new_table, plain_text, printable
 from .clock import ClockRelation
 from .entry import HOST_SHARES, ProfiledCall, ProfiledExport, ProfiledNative
 
 _WIDTH: Final = 160
 _LISTED_NATIVES: Final = 12
+
+
+class _Table(NamedTuple):
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
 
 
 def profile_table(
@@ -21,23 +29,45 @@ def profile_table(
     notes: Sequence[str],
 ) -> str:
     """Device time by export; the calls with the host's shares; the native functions; the clocks and notes."""
+    return "\n".join([*map(_text, _tables(exports, calls, natives)), *_notes(clocks, notes)])
+
+
+def profile_html(
+    exports: Sequence[ProfiledExport],
+    calls: Sequence[ProfiledCall],
+    natives: Sequence[ProfiledNative],
+    clocks: Sequence[ClockRelation],
+    notes: Sequence[str],
+) -> str:
+    """The same for notebooks."""
+    *tables, last = _tables(exports, calls, natives)
+    shown = [html_table(one.columns, one.rows, title=one.title, notes=filter(None, [one.note])) for one in tables]
+    ends = [*filter(None, [last.note]), *_notes(clocks, notes)]
+    return "".join([*shown, html_table(last.columns, last.rows, title=last.title, notes=ends)])
+
+
+def _tables(
+    exports: Sequence[ProfiledExport], calls: Sequence[ProfiledCall], natives: Sequence[ProfiledNative]
+) -> list[_Table]:
+    return [
+        *([_exports(exports)] if exports else []),
+        _calls(calls),
+        *([_natives(natives)] if natives else []),
+    ]
+
+
+def _notes(clocks: Sequence[ClockRelation], notes: Sequence[str]) -> list[str]:
     parts = []
-    if exports:
-        parts.append(_exports(exports))
-    parts.append(_calls(calls))
-    if natives:
-        parts.append(_natives(natives))
     for clock in clocks:
         how = "calibrated" if clock.calibrated else "bracketed by submissions, not calibrated"
         text = f"clock of {clock.device}: {how}, within {_time(clock.deviation_ns)} of the host's"
         if clock.drift_text:
             text += f", drift {clock.drift_text}"
         parts.append(text)
-    parts += [f"note: {one}" for one in notes]
-    return "\n".join(parts)
+    return parts + [f"note: {one}" for one in notes]
 
 
-def _exports(exports: Sequence[ProfiledExport]) -> str:
+def _exports(exports: Sequence[ProfiledExport]) -> _Table:
     columns = ("export", "count", "total", "median", "min", "max", "workgroups", "source")
     rows = []
     for one in exports:
@@ -54,17 +84,17 @@ def _exports(exports: Sequence[ProfiledExport]) -> str:
                 one.location or "",
             )
         )
-    text = _table("dispatches", columns, rows)
+    note = ""
     spans = [f"{one.name} {_time(one.span_ns)} in {one.overlapping}" for one in exports if one.overlapping]
     if spans:
-        text += (
-            "\n* ran beside others with no barrier between; left out of median, min and max. Spans of those groups: "
+        note = (
+            "* ran beside others with no barrier between; left out of median, min and max. Spans of those groups: "
             + ", ".join(spans)
         )
-    return text
+    return _Table("dispatches", columns, rows, note)
 
 
-def _calls(calls: Sequence[ProfiledCall]) -> str:
+def _calls(calls: Sequence[ProfiledCall]) -> _Table:
     by_name: dict[str, list[ProfiledCall]] = {}
     for call in calls:
         by_name.setdefault(call.name, []).append(call)
@@ -83,32 +113,30 @@ def _calls(calls: Sequence[ProfiledCall]) -> str:
         device = [one.device_ns for one in ones if one.device_ns is not None]
         row.append(_time(sum(device)) + ("" if len(device) == len(ones) else f" in {len(device)} timed"))
         rows.append(row)
-    return _table(
+    return _Table(
         "calls, and where the host's time went",
         ("function", "calls", "total", "arguments", "VM", "HAL", "other natives", "waits", "results", "device busy"),
         rows,
     )
 
 
-def _natives(natives: Sequence[ProfiledNative]) -> str:
+def _natives(natives: Sequence[ProfiledNative]) -> _Table:
     rows = [
         (one.name, str(one.count), _time(one.total_ns), _time(one.max_ns), str(one.waits), _time(one.waited_ns))
         for one in natives[:_LISTED_NATIVES]
     ]
-    text = _table("native functions", ("function", "calls", "total", "max", "waits", "waited"), rows)
     rest = natives[_LISTED_NATIVES:]
-    if rest:
-        text += f"\nand {len(rest)} more, {_time(sum(one.total_ns for one in rest))} together"
-    return text
+    note = f"and {len(rest)} more, {_time(sum(one.total_ns for one in rest))} together" if rest else ""
+    return _Table("native functions", ("function", "calls", "total", "max", "waits", "waited"), rows, note)
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _text(data: _Table) -> str:
     from rich.text import Text
 
-    table = new_table(columns, right={*columns[1:]} - {"source", "workgroups"}, title=title)
-    for row in rows:
+    table = new_table(data.columns, right={*data.columns[1:]} - {"source", "workgroups"}, title=data.title)
+    for row in data.rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    return "\n".join(line for line in plain_text(table, _WIDTH) if line)
+    return "\n".join([*(line for line in plain_text(table, _WIDTH) if line), *filter(None, [data.note])])
 
 
 def _workgroups(all_counts: Sequence[tuple[int, int, int] | None]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ...notebook import figure_text, html_table
 from ...status import UnavailableError
 from .analysis import Keep
 from .stored_results import StoredResults
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     import pandas
 
     from .best import Best
+
+
+_MAX_ROWS: Final = 200
 
 
 class Results(StoredResults):
@@ -61,3 +65,22 @@ class Results(StoredResults):
 
         table = pyarrow.Table.from_batches(sample_batches(self), sample_schema(self)) if raw else None
         return (points_table(self, keep=keep) if table is None else table).to_pandas()
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: a row a point, with the medians of the headline."""
+        from .analysis import StudyAnalysis
+
+        analysis = StudyAnalysis(self)
+        shown = [one for one in analysis.points if not one.point.is_baseline]
+        points = shown[:_MAX_ROWS]
+        figures = list(dict.fromkeys(name for one in points for name in one.figures))
+        rows = []
+        for one in points:
+            # Without a bootstrap, which takes seconds for many points.
+            median = None if one.median is None else one.median / 1e3
+            values = [figure_text(one.figures.get(name)) for name in figures]
+            texts = (one.point.label, one.point.device, str(one.status), one.point.measure)
+            rows.append((*texts, figure_text(median), str(one.kept), *values))
+        columns = ("point", "device", "status", "measure", "median, µs", "samples", *figures)
+        more = [f"{_MAX_ROWS} of {len(shown)} points"] if len(shown) > _MAX_ROWS else []
+        return html_table(columns, rows, title=analysis.study.title or self.name, notes=more, texts=4)

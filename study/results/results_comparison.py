@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...notebook import figure_text, html_table
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
 from ..statistics.bootstrap import Interval
@@ -78,6 +79,35 @@ class ResultsComparison:
     notes: Sequence[str]
     measure: str = "headline"
     statistic: str = "median"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: a row a point."""
+        rows = []
+        for one in self.points:
+            point, found = one.b.point, one.comparison
+            name = f"{point.label} on {point.device}" if self.by_device else point.label
+            if found is None:
+                rows.append((name, "—", one.why_not, "—", "—", "—"))
+                continue
+            low, high = (figure_text(end) for end in found.interval)
+            why = "; ".join([found.explanation, *found.notes]) if found.verdict is Verdict.UNCLEAR else ""
+            rows.append(
+                (
+                    name,
+                    str(found.verdict),
+                    why,
+                    figure_text(found.ratio),
+                    f"{low} … {high}",
+                    f"{found.count_a}, {found.count_b}",
+                )
+            )
+        ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
+        lacks = [("only in the first", self.only_a), ("only in the second", self.only_b)]
+        notes = [f"{what}: {', '.join(labels)}" for what, labels in lacks if labels]
+        columns = ("point", "verdict", "why", ratio, "interval", "samples")
+        return html_table(
+            columns, rows, title=f"{self.measure}, second over first", notes=[*self.notes, *notes], texts=3
+        )
 
 
 @dataclass(frozen=True, slots=True)

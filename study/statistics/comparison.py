@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from ...notebook import figure_text, html_table
 from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
@@ -92,6 +93,18 @@ class Comparison:
     def half_width(self) -> float:
         """Half the width of the ratio's interval: a fraction; NaN if it is unknown."""
         return (self.interval.high - self.interval.low) / 2
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        low, high = (figure_text(end) for end in self.interval)
+        rows = [
+            ("ratio", figure_text(self.ratio)),
+            (f"interval at {100 * self.confidence:.4g} %", f"{low} … {high}"),
+            ("effect", figure_text(self.effect)),
+            ("p-value", figure_text(self.p_value)),
+            ("samples", f"{self.count_a} and {self.count_b}"),
+        ]
+        return html_table(("", ""), rows, title=self.explanation, notes=self.notes)
 
 
 def compare(

@@ -18,6 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...notebook import figure_text, html_table
 from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap, relative_error
@@ -118,6 +119,25 @@ class Summary:
     resampled: Literal["samples", "blocks", "few blocks"]
     quantiles: Mapping[str, float]
     outliers: OutlierCounts
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks, in the samples' unit."""
+        low, high = (figure_text(end) for end in self.median_interval)
+        least, most = (figure_text(end) for end in self.mean_interval)
+        rows = [
+            ("median", figure_text(self.median), f"{low} … {high}"),
+            ("mean", figure_text(self.mean), f"{least} … {most}"),
+            ("standard deviation", figure_text(self.standard_deviation), ""),
+            ("relative error of the median", figure_text(self.relative_error), ""),
+            ("minimum", figure_text(self.minimum), ""),
+            *((name, figure_text(value), "") for name, value in (("q1", self.q1), ("q3", self.q3))),
+            *((name, figure_text(value), "") for name, value in self.quantiles.items()),
+            ("maximum", figure_text(self.maximum), ""),
+            ("outliers", str(self.outliers.outliers), ""),
+        ]
+        missing = f", {self.missing} missing" if self.missing else ""
+        columns = ("", f"of {self.count} samples{missing}", f"interval at {100 * self.confidence:.4g} %")
+        return html_table(columns, rows)
 
 
 def summarize(

@@ -19,6 +19,7 @@ GROUND = {
     "files",
     "cache",
     "lazy",
+    "notebook",
     "records",
     "terminal",
 }
@@ -36,6 +37,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "cache": {"status", "switches"},
     "records": set(),
     "lazy": set(),
+    "notebook": set(),
     "terminal": set(),
     "waiting": {"status"},
     "formats": {*GROUND, "formats"},

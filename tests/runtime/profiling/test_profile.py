@@ -334,6 +334,9 @@ def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Sessi
 def test_the_forms_of_a_profile(digits: pumice.Session, tmp_path: Path) -> None:
     with digits.profile(most_slowdown=None) as profile:
         digits.call("module.classify", IMAGE)
+        assert profile._repr_html_() is None  # while it runs, notebooks show its plain text
+    shown = profile._repr_html_()
+    assert shown is not None and all(one.name in shown for one in [*profile.exports, *profile.calls])
     text = str(profile)
     assert "classify_dispatch_0" in text and "hal.fence.await" in text and "clock of" in text
     profile.write_json(tmp_path / "profile.json")
