@@ -3,8 +3,8 @@
 - **STARVED**: the sample took longer than most, its processor time does not explain that, and the process' threads
   waited longer for a core during the block than they mostly do. On a device that is the CPU its workers are such
   threads. Where all samples starve alike none is flagged: that is the machine's state, see ``machine_state``.
-- **PREEMPTED**: threads were preempted, and in most samples of the point they are not. (The threads of a software
-  driver preempt one another in nearly every sample, which says nothing.)
+- **PREEMPTED**: threads were preempted, and in nine of ten samples of the point so far they were not. (The threads of a
+  software driver preempt one another in many samples, which hardly tells of their time.)
 - **THROTTLED**: the reference like the point's load ran at another speed than most of the time.
 - **CLOCK_UNSURE**: device times could not be related well to the host's clock.
 """
@@ -28,6 +28,8 @@ _UNEXPLAINED: Final = 0.1
 # Of the unexplained time of a block, what threads have waited at least.
 _WAITED: Final = 0.5
 _MIN_BLOCKS: Final = 3
+# The largest share of preempted samples that tells of disturbance.
+_TELLING: Final = 0.1
 _GROWTH: Final = 1.25
 
 
@@ -53,15 +55,17 @@ class Disturbances:
     """Flags the samples of one point, block after block."""
 
     def __init__(self) -> None:
-        self._total, self._cpu, self._waited, self._preemptions = _Usual(), _Usual(), _Usual(), _Usual()
+        self._total, self._cpu, self._waited = _Usual(), _Usual(), _Usual()
+        self._seen = self._preempted = 0
 
     def flags(self, samples: Sequence[Sample], waited_ns: float | None, *, throttled: bool) -> list[SampleFlag]:
         """The flags of a block's samples; ``waited_ns``: how long threads waited for a core during the block, ``None``
         if that is not known.
         """
         starved = self._starved(samples, waited_ns)
-        self._preemptions.add(sample.preemptions for sample in samples)
-        preemptions_tell = self._preemptions.median < 1
+        self._seen += len(samples)
+        self._preempted += sum(sample.preemptions > 0 for sample in samples)
+        preemptions_tell = self._preempted <= _TELLING * self._seen
         flags = []
         for place, sample in enumerate(samples):
             flag = SampleFlag.THROTTLED if throttled else SampleFlag(0)

@@ -25,7 +25,7 @@ from pumice.study.definition.study import Study, Target
 from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.sink import Sink, SinkLog
-from pumice.study.sampling import point_run
+from pumice.study.sampling import disturbances, point_run
 from pumice.study.sampling.point_run import PointRun
 from pumice.study.sampling.runner import run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
@@ -226,23 +226,26 @@ def test_a_point_goes_on_with_what_earlier_runs_have(pool: DevicePool, monkeypat
 
 
 def test_preempted_samples_are_counted_and_marked(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The counter goes up within every fourth sample that is taken."""
+    """The counter goes up within every twelfth sample that is taken."""
     counts = itertools.count()
     recorder, result = sample(
-        pool, monkeypatch, 1, preemptions=lambda: (next(counts) + 1) // 8, sampling=planned(relative_error=0)
+        pool, monkeypatch, 1, preemptions=lambda: (next(counts) + 1) // 24, sampling=planned(relative_error=0, block=30)
     )
     marked = [flag for flag in recorder.flags[0] if flag & SampleFlag.PREEMPTED]
-    assert result.preempted == len(marked) == pytest.approx(result.samples / 4, abs=1)
+    assert result.preempted == len(marked) == pytest.approx(result.samples / 12, abs=1)
     assert all(
         (one.preemptions > 0) == bool(flag) for one, flag in zip(recorder.samples[0], recorder.flags[0], strict=True)
     )
     assert f"{len(marked)} samples with a thread preempted" in recorder.statuses[0][-1][1]
 
 
-def test_preemptions_in_most_samples_are_no_disturbance(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("every", [1.25, 4, 6])
+def test_preemptions_in_many_samples_are_no_disturbance(
+    pool: DevicePool, monkeypatch: pytest.MonkeyPatch, every: float
+) -> None:
     """A software driver's threads preempt one another."""
     counts = itertools.count()
-    recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: next(counts) * 4 // 5)
+    recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: int((next(counts) + 1) // every))
     assert result.preempted == 0 and {one.preemptions for one in recorder.samples[0]} == {0, 1}
 
 
@@ -259,6 +262,7 @@ def test_disturbed_samples_are_left_out_of_the_decision(pool: DevicePool, monkey
     def take(point: Point, number: int) -> float:
         return 1e6 * (1 + 9 * random.random()) if number % 3 == 0 else steady(point, number)
 
+    monkeypatch.setattr(disturbances, "_TELLING", 0.5)
     # Two readings a sample: the counter differs between those of samples 0, 3, 6, …
     recorder, result = sample(pool, monkeypatch, 1, take=take, preemptions=lambda: (next(counts) + 5) // 6)
     assert result.done == [0] and 0.2 < result.preempted / result.samples < 0.5
