@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 from ...closing import Closing
 from ...status import (
@@ -47,7 +47,7 @@ else:
 
 class ChildProcess(Closing):
     """A child that has started; ``name`` is for messages, such as ``"run 2"``, and ``environment`` the child's
-    ``environment_facts``.
+    ``environment_facts``. ``running`` has the ids of all children that are not closed.
 
     Args:
         name: for messages.
@@ -59,6 +59,8 @@ class ChildProcess(Closing):
         IncompatibleError: its pumice is of a version that cannot take part.
         AbortedError: the process did not start.
     """
+
+    running: ClassVar[set[int]] = set()
 
     def __init__(self, name: str, *, python: str | None = None, variables: Mapping[str, str] | None = None) -> None:
         self.name: Final = name
@@ -77,6 +79,7 @@ class ChildProcess(Closing):
             raise NotFoundError(
                 f"{name}: expected a Python interpreter with pumice, got {self._python}: {error.strerror}"
             ) from error
+        self.running.add(self.pid)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._pipe = MessagePipe(self._process.stdout, self._process.stdin)  # type: ignore[arg-type]  # unbuffered
         try:
@@ -158,6 +161,7 @@ class ChildProcess(Closing):
             if self._process.poll() is None:
                 self._process.kill()
                 self._process.wait()
+            self.running.discard(self.pid)
 
 
 def _version() -> str:

@@ -2,7 +2,8 @@
 
 A state covers the span since the one before. Its shares are of the span's processor time:
 
-- ``steal``: what a hypervisor gave to others; ``others``: what other processes used;
+- ``steal``: what a hypervisor gave to others; ``others``: what processes used other than this one and those that it has
+  for sides (``ChildProcess``);
 - ``pressure``: the share of the span in which some task of the system waited for a core (Linux' PSI);
 - ``run_delay``: of the time in which this process' threads wanted a core, the share that they waited for one;
 - ``wake_ns``, ``wake_p90_ns``: from releasing a semaphore until the thread that waits for it runs.
@@ -14,6 +15,7 @@ Documentation/scheduler/sched-stats.rst of Linux.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -25,6 +27,7 @@ import psutil
 
 from ...closing import Closing
 from ..workloads.thread_delays import ThreadDelays, ThreadTimes, since
+from .child_process import ChildProcess
 
 _WAKES: Final = 20
 # Of the span, which wake-ups may take.
@@ -69,12 +72,14 @@ class _Waker(Closing):
 
 
 class _Counters(NamedTuple):
-    """Counters that grow: host time, processor times of the machine, microseconds of pressure, and of own threads."""
+    """Counters that grow: host time, processor times of the machine, microseconds of pressure, seconds of processor
+    time of own processes by id, and times of own threads.
+    """
 
     now: int
     processors: Mapping[str, float]
     pressure: int | None
-    own: float
+    own: Mapping[int, float]
     delays: ThreadTimes
 
 
@@ -114,7 +119,7 @@ class MachineState(Closing):
             time.monotonic_ns(),
             psutil.cpu_times()._asdict(),
             _pressure(),
-            time.process_time(),
+            _own_times(),
             self._delays.read(),
         )
 
@@ -132,7 +137,7 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
     if total > 0:
         idle = grown["idle"] + grown.get("iowait", 0.0)
         steal = grown.get("steal", 0.0)
-        own = after.own - before.own
+        own = sum(used - before.own.get(pid, 0.0) for pid, used in after.own.items())
         shares["others"] = min(1.0, max(0.0, (total - idle - steal - own) / total))
         if "steal" in grown:
             shares["steal"] = steal / total
@@ -142,6 +147,16 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
         waited, ran = times
         shares["run_delay"] = waited / (waited + ran) if waited + ran > 0 else 0.0
     return shares
+
+
+def _own_times() -> dict[int, float]:
+    """Seconds of processor time of this process and its children that measure, by process id."""
+    found = {os.getpid(): time.process_time()}
+    for pid in tuple(ChildProcess.running):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            times = psutil.Process(pid).cpu_times()
+            found[pid] = times.user + times.system
+    return found
 
 
 def _pressure() -> int | None:

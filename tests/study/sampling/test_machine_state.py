@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from pumice.study.sampling import machine_state
-from pumice.study.sampling.machine_state import MachineState
+from pumice.study.sampling.child_process import ChildProcess
+from pumice.study.sampling.machine_state import MachineState, _Counters, _shares
 from pumice.study.workloads import thread_delays
 from pumice.study.workloads.thread_delays import ThreadDelays, since
 
@@ -39,6 +40,34 @@ def test_what_is_not_told_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         time.sleep(0.12)
         found = state.read()
     assert found["pressure"] is None and found["run_delay"] is None and found["others"] is not None
+
+
+@LINUX
+def test_the_time_of_own_children_is_not_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sides in processes of their own: as ``ChildProcess`` knows them."""
+    child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        monkeypatch.setattr(ChildProcess, "running", {child.pid})
+        before = machine_state._own_times()
+        began = sum(psutil.Process(child.pid).cpu_times()[:2])
+        while (used := sum(psutil.Process(child.pid).cpu_times()[:2]) - began) < 0.1:
+            time.sleep(0.05)
+        after = machine_state._own_times()
+    finally:
+        child.kill()
+        child.wait()
+    assert after[child.pid] - before[child.pid] >= used - 0.02
+    counters = [
+        _Counters(now, {"user": used_by_all, "idle": idle}, None, own, {})
+        for now, used_by_all, idle, own in ((0, 0.0, 0.0, before), (10**9, used, used, after))
+    ]
+    assert (_shares(*counters)["others"] or 0) < 0.05
+
+
+def test_a_child_is_known_while_it_runs() -> None:
+    with ChildProcess("a side") as child:
+        assert child.pid in ChildProcess.running
+    assert child.pid not in ChildProcess.running
 
 
 @LINUX
