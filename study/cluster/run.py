@@ -126,7 +126,7 @@ def run_on_cluster(
             repeats = max(runs or 1, len(statuses))
             passes = plan_passes(study, points, statuses, resumption)
             if isinstance(progress, RunProgress):
-                progress.planned(passes, len(points), repeats)
+                progress.planned(passes, sum(not point.is_against for point in points), repeats)
 
             def minor(point: Point) -> int:
                 return min(profile.api_version[1] for profile in having[point.device].values())

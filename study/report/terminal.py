@@ -132,7 +132,7 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
         (printable(point_label(point, device=True)), "bold"), "  ", (str(one.status), _STATUS.get(one.status, "cyan"))
     )
     parts: list[RenderableType] = [head]
-    if one.result.reason:
+    if one.result.reason and not point.is_against:  # of both sides
         parts.append(Text(printable(one.result.reason), style="dim"))
     if not one.medians:
         return parts

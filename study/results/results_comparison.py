@@ -293,13 +293,8 @@ def _in_turns(old: PointResult, new: PointResult, wanted: _Wanted) -> Comparison
     said = _disturbed(old, new, ("old", "new"))
     pairs = pairs_in_turns(old, new, wanted.segment, None)
     found = _compare_paired(pairs, wanted)
-    noisy = {name: one.reason for name, one in (("old", old), ("new", new)) if one.status is PointStatus.NOISY}
-    if len(noisy) == 2 and noisy["old"] == noisy["new"]:
-        said.append(f"both sides were noisy, which the interval of pairs includes: {noisy['new']}")
-    else:
-        said += [
-            f"the {name} side was noisy, which the interval of pairs includes: {why}" for name, why in noisy.items()
-        ]
+    if PointStatus.NOISY in (old.status, new.status):
+        said.append("too noisy, which the interval of pairs includes")
     return dataclasses.replace(found, notes=(*found.notes, *said))
 
 

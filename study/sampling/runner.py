@@ -48,7 +48,9 @@ class RunProgress(Progress, Protocol):
     """A ``Progress`` that also receives what is left to measure, once, and each pass before its points."""
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
-        """The passes that are left, the number of the study's points, and how often each is measured."""
+        """The passes that are left, the number of the study's points without those of its other side, and how often
+        each is measured.
+        """
         ...
 
     def begun(self, one: Pass) -> None:
@@ -102,7 +104,7 @@ def run_study(
         passes = plan_passes(taken.study, points, statuses, resumption)
         repeats = max(runs or 1, len(statuses))
         if isinstance(progress, RunProgress):
-            progress.planned(passes, len(points), repeats)
+            progress.planned(passes, sum(not point.is_against for point in points), repeats)
         minor = functools.partial(minor_version, validation)
         check_finished(taken.files, finished_points(points, passes), minor, store)
         facts = run_facts(study)

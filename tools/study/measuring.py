@@ -108,9 +108,9 @@ def measure(
                 kept_in = printable(str(folder))
                 note(f"interrupted; results so far are in {kept_in}, and the same command resumes from there")
             raise
-    # Of all runs: a point may be too noisy since an earlier one.
+    # Of all runs: a point may be too noisy since an earlier one. The two points of a pair end together, and are one.
     with Results.open(folder) as results:
-        counts = Counter(str(one.status) for one in results.points)
+        counts = Counter(str(one.status) for one in results.points if not one.point.is_against)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
     if not quiet:
         seen = (

@@ -17,8 +17,8 @@ from ..streams import note
 
 
 class StudyProgress(Closing):
-    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. ``where`` begins
-    what is said of the folder.
+    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. The two points of
+    a pair, which end together, count and show as one. ``where`` begins what is said of the folder.
     """
 
     def __init__(self, where: str = "", *, quiet: bool = False) -> None:
@@ -48,10 +48,10 @@ class StudyProgress(Closing):
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
         """See ``runner.RunProgress``."""
         self._repeats = repeats
-        self._total = sum(len(one.points) for one in passes)
+        self._total = sum(_shown(one) for one in passes)
         if self._bar is not None:
             self._bar.update(self._task, total=self._total)
-        again = sum(len(one.points) for one in passes if one.continued)
+        again = sum(_shown(one) for one in passes if one.continued)
         left, total = self._total - again, points * repeats
         if self._quiet or left == total:
             return
@@ -71,6 +71,8 @@ class StudyProgress(Closing):
 
     def advance(self, point: Point, fraction: float) -> None:
         """See ``sampler.Progress``."""
+        if point.is_against:
+            return
         self._fractions[point.index] = fraction
         if self._bar is not None:
             done = self._finished + sum(self._fractions.values())
@@ -80,6 +82,8 @@ class StudyProgress(Closing):
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
         """See ``sampler.Progress``."""
+        if point.is_against:
+            return
         self._fractions.pop(point.index, None)
         self._finished += 1
         text = f"[{self._finished}/{self._total}] {status:7} {self._run}{point.label}: {reason}"
@@ -94,3 +98,7 @@ class StudyProgress(Closing):
         """Removes the bar; idempotent."""
         if self._bar is not None:
             self._bar.stop()
+
+
+def _shown(one: Pass) -> int:
+    return sum(not point.is_against for point in one.points)

@@ -197,7 +197,8 @@ def print_comparison(judged: Judgement) -> None:
     rows = []
     for one in judged.points:
         compared = one.point.comparison
-        noisy = [name for name, side in _sides(one.point) if side.status is PointStatus.NOISY]
+        apart = compared is None or compared.how != "paired"  # the two sides of a pair are noisy together: a note
+        noisy = [name for name, side in _sides(one.point) if apart and side.status is PointStatus.NOISY]
         rows.append(
             (
                 one.label,

@@ -204,6 +204,14 @@ def test_what_is_no_other_side(words: list[str], message: str) -> None:
     assert message in wrong(MUL, *words)
 
 
+def test_a_pair_is_one_point_whose_noise_is_said_once() -> None:
+    result = bench(MUL, "--size", 4, "--against", "", *FAST, "--fail-on", "never")
+    assert result.exit_code == 0 and result.stderr.count("[1/1] noisy   mul: max") == 1, result.stderr
+    assert "0 points done, 1 too noisy, 0 failed" in result.stderr and "(old)" not in result.stderr
+    assert result.stdout.count("pairs of blocks in") == 1
+    assert result.stdout.count("too noisy") == 1
+
+
 # -- results and baselines ---------------------------------------------------------------------------
 
 
