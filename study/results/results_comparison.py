@@ -284,6 +284,8 @@ def _why_not(a: PointResult, b: PointResult, segment: str, names: tuple[str, str
     for name, one in zip(names, (a, b), strict=True):
         if not one.count:
             return f"no samples in the {name} results ({one.status}: {one.reason})"
+        if one.status is PointStatus.FAILED:
+            return f"failed in the {name} results after {one.count} samples: {one.reason}"
         if np.all(np.isnan(one.values(segment))):
             return f"no {segment} in the {name} results"
     return ""

@@ -168,6 +168,16 @@ def test_another_segment_is_compared_where_both_have_it(tmp_path: Path) -> None:
     assert found.points[1].why_not == "no wake in the second results"
 
 
+def test_a_point_that_failed_after_samples_is_not_compared(tmp_path: Path) -> None:
+    a = store(tmp_path / "a", {("d", 1): 10_000.0}, speeds=MANY)
+    b = store(tmp_path / "b", {("d", 1): 10_000.0}, speeds=MANY, status="failed")
+    why = [compared(*each).points[0].why_not for each in ((a, b), (b, a))]
+    assert why[0].startswith("failed in the second results after") and "failed in the first results" in why[1]
+    assert verdicts(compared(a, b)) == [None]
+    (point,) = sides(two_sides(tmp_path / "c", 1.0, status="failed")).points
+    assert point.comparison is None and "as it was made" in point.why_not
+
+
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     a = store(tmp_path / "a", {("d", 1): 10_000.0})
     with pytest.raises(FailedPreconditionError, match="no point in common"):
