@@ -227,10 +227,11 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
                 from ...study.report.page import write_report
 
                 note(printable(f"report: {write_report(results, options['html'], profiles=profiles)}"))
+        judged = None
         if two_sided:
-            status = compared(folder, gate, status, with_results=True)
+            status, judged = compared(folder, gate, status, with_results=True)
         if options["save"] is not None:
-            save_measured(folder, options["baselines"], options["save"], status)
+            save_measured(folder, options["baselines"], options["save"], status, judged)
     ctx.exit(status)
 
 

@@ -14,7 +14,7 @@ from ...status import shown
 from ...terminal import printable
 from ..errors import usage_error
 from ..streams import note
-from .judgement import SLOWER
+from .judgement import Judgement, Outcome
 
 _FAILED: Final = 1
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -52,11 +52,13 @@ def find_baseline(baselines: Path, name: str) -> Path | None:
     return path if _NAME.fullmatch(name) and (path / "results.sqlite").is_file() else None
 
 
-def save_measured(results: Path, baselines: Path, name: str, status: int) -> None:
-    """Saves results unless the exit status says that a point failed or is slower."""
-    if status in (_FAILED, SLOWER):
-        why = "a point failed" if status == _FAILED else "a point is slower"
-        note(f"not saved as {name}: {why}")
+def save_measured(results: Path, baselines: Path, name: str, status: int, judged: Judgement | None) -> None:
+    """Saves results unless the exit status says that a point failed, or the gate that one is slower, whatever it fails
+    on.
+    """
+    slower = judged is not None and judged.count(Outcome.SLOWER) > 0
+    if status == _FAILED or slower:
+        note(f"not saved as {name}: {'a point failed' if status == _FAILED else 'a point is slower'}")
         return
     note(printable(f"saved as {name}: {save_baseline(results, baselines, name)}"))
 

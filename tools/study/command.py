@@ -142,10 +142,11 @@ def run(
     with clocks_as_asked(lock_clocks, described, devices, validation, scheduler=scheduler):
         status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
         take_observations(observed, described, folder, validation)
+    judged = None
     if two_sided:
-        status = compared(folder, gate, status)
+        status, judged = compared(folder, gate, status)
     if save is not None:
-        save_measured(folder, baselines, save, status)
+        save_measured(folder, baselines, save, status, judged)
     ctx.exit(status)
 
 
@@ -194,7 +195,7 @@ def ab(
     described = with_processes(described, processes, gate.resolution)
     folder = out or Path(f"{described.name}.ab")
     status = measure(described, folder, devices, validation, quiet=quiet, **resumption)
-    ctx.exit(compared(folder, gate, status))
+    ctx.exit(compared(folder, gate, status)[0])
 
 
 _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
@@ -273,7 +274,7 @@ def report(
                     if before is None
                     else compare_results(before, results, **gate.limits)
                 )
-            ctx.exit(gate.finish(found))
+            ctx.exit(gate.finish(found).status)
 
 
 @study.command("compare", short_help="Compare two results, point by point.")
@@ -295,7 +296,7 @@ def compare(ctx: click.Context, /, first: Path, second: Path, **options: Any) ->
     with Results.open(first) as a, Results.open(second) as b:
         with usage():
             found = compare_results(a, b, **gate.limits)
-        ctx.exit(gate.finish(found))
+        ctx.exit(gate.finish(found).status)
 
 
 @study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")

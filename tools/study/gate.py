@@ -16,7 +16,7 @@ from ...records import dataclass
 from ...status import shown
 from ..errors import usage, usage_error
 from ..output_files import Outputs
-from .judgement import judge
+from .judgement import Judgement, judge
 
 if TYPE_CHECKING:
     from ...study.results.results_comparison import ResultsComparison
@@ -71,8 +71,8 @@ class Gate:
         with usage():
             return check_comparison(**self.limits)
 
-    def finish(self, found: ResultsComparison, within: Mapping[str, object] | None = None) -> int:
-        """Prints the comparison, writes the files that were asked for, and returns the exit status.
+    def finish(self, found: ResultsComparison, within: Mapping[str, object] | None = None) -> Judgement:
+        """Prints the comparison, writes the files that were asked for, and returns what it made of the comparison.
 
         Args:
             found: the comparison.
@@ -101,7 +101,7 @@ class Gate:
         if self.github:
             write_annotations(judged)
         outputs.finish()
-        return judged.status
+        return judged
 
 
 def _fraction(text: str) -> float:

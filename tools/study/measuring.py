@@ -16,6 +16,7 @@ from ..streams import note
 if TYPE_CHECKING:
     from ...study.definition.study import Study
     from .gate import Gate
+    from .judgement import Judgement
 
 NOISY: Final = 3
 """Exit status if a point is too noisy."""
@@ -130,9 +131,9 @@ def measure(
     return NOISY if noisy else 0
 
 
-def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = False) -> int:
-    """Compares the two sides of the results in a folder, and returns the exit status; ``status`` is that of
-    ``measure``. JSON has the results too ``with_results``.
+def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = False) -> tuple[int, Judgement]:
+    """Compares the two sides of the results in a folder, and returns the exit status and what the gate said; ``status``
+    is that of ``measure``. JSON has the results too ``with_results``.
     """
     from ...study.results.results import Results
     from ...study.results.results_comparison import compare_sides
@@ -141,6 +142,6 @@ def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = Fals
     with Results.open(folder) as results:
         with usage():
             found = compare_sides(results, **gate.limits)
-        verdict = gate.finish(found, results_json(results) if with_results and gate.as_json else None)
+        judged = gate.finish(found, results_json(results) if with_results and gate.as_json else None)
     # Noise is in the verdict.
-    return _FAILED if status == _FAILED else verdict
+    return (_FAILED if status == _FAILED else judged.status), judged

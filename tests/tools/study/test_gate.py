@@ -21,6 +21,7 @@ from pumice.study.results.results_comparison import PointComparison, ResultsComp
 from pumice.study.statistics.bootstrap import Interval
 from pumice.study.statistics.comparison import Comparison, Verdict, compare
 from pumice.tools.cli import main
+from pumice.tools.study.baselines import save_measured
 from pumice.tools.study.ci_outputs import markdown, workflow_commands, write_junit
 from pumice.tools.study.judgement import Judgement, Outcome, judge
 
@@ -100,6 +101,17 @@ def test_a_tolerated_slow_down(comparison: Comparison | None, tolerate: float, o
 def test_what_fails(comparisons: tuple[Comparison | None, ...], statuses: tuple[int, ...]) -> None:
     for fail_on, status in zip(("slower", "unclear", "never"), statuses, strict=True):
         assert judged(*map(point, comparisons), fail_on=fail_on).status == status
+
+
+@pytest.mark.parametrize("fail_on", ["never", "slower"])
+@pytest.mark.parametrize(("comparison", "is_saved"), [(SAME, True), (UNCLEAR, True), (SLOWER, False)])
+def test_what_is_slower_is_no_baseline_whatever_fails(
+    comparison: Comparison, is_saved: bool, fail_on: str, tmp_path: Path
+) -> None:
+    folder = made_results(tmp_path / "a", [1000])
+    found = judged(point(SAME), point(comparison), fail_on=fail_on)
+    save_measured(folder, tmp_path / "kept", "main", found.status, found)
+    assert (tmp_path / "kept" / "main" / "results.sqlite").is_file() == is_saved
 
 
 def test_points_that_were_skipped_on_both_sides_do_not_count() -> None:
