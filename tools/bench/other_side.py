@@ -141,6 +141,11 @@ def _at_revision(
     if old is None or not old.is_file():
         hint = "" if options["build"] is not None else "; --build CMD makes what is built"
         raise usage_error(f"--against-rev: {file} is not in revision {options['against_rev']} ({at.commit}){hint}")
+    if not old.resolve().is_relative_to(at.root):
+        raise usage_error(
+            f"--against-rev: at revision {options['against_rev']} ({at.commit}) {file} is a link to {old.resolve()}, "
+            "which is outside of the revision and the same as today; name the file that it links to"
+        )
     values = dict(options)
     folders = [at.path(folder) or folder for folder in options["include_dirs"]]
     values["include_dirs"] = tuple(folder for folder in folders if folder.is_dir())

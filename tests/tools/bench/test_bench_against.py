@@ -296,6 +296,20 @@ def test_a_revision_has_its_own_source_includes_and_inputs(kernel: Path) -> None
     assert "has no revision 'gone'" in wrong(kernel, *words, "--against-rev", "gone")
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+def test_a_link_out_of_a_revision_is_not_followed_to_the_file_of_today(tmp_path: Path) -> None:
+    shutil.copy(MUL, "m.spv")
+    Path("link.spv").symlink_to(tmp_path / "m.spv")
+    Path("near.spv").symlink_to("m.spv")
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "old")
+    said = wrong("link.spv", "--size", 4, "--against-rev", "HEAD")
+    assert f"link.spv is a link to {tmp_path / 'm.spv'}, which is outside of the revision" in said
+    assert bench("near.spv", "--size", 4, *FAST, "--against-rev", "HEAD").exit_code in (0, 3, 4)
+    assert not [*Path(".git").glob("worktrees/*")]
+
+
 def test_outside_of_a_repository() -> None:
     shutil.copy(MUL, "m.spv")
     assert "m.spv is in no git repository" in wrong("m.spv", "--against-rev", "HEAD")
