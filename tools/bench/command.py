@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ...terminal import printable
-from ..errors import needs_study_extra, usage_error
+from ..errors import needs_study_extra, usage, usage_error
 from ..options import (
     SANITIZE_HELP,
     TIMED_DEVICE_HELP,
@@ -112,6 +112,12 @@ _PROFILED: Final = 20
     is_flag=True,
     help="Of a program: time its dispatches too, and the host's shares, in calls of their own.",
 )
+@click.option(
+    "--capture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Instead of measuring: capture one sample with RenderDoc.",
+)
 @click.option("--cold", is_flag=True, help="Sweep the caches before each sample.")
 @click.option(
     "--measure",
@@ -193,6 +199,9 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
     if two_sided and "baseline" not in {each.name for each in given}:
         options["baseline"] = options["subtract_baseline"]
+    if options["capture"] is not None:
+        _capture(file, options, given, two_sided)
+        return
     with contextlib.ExitStack() as stack:
         described = side_study(file, options, given)
         if has_other:
@@ -233,6 +242,21 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         if options["save"] is not None:
             save_measured(folder, options["baselines"], options["save"], status, judged)
     ctx.exit(status)
+
+
+def _capture(file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], two_sided: bool) -> None:
+    from ...study.sampling.capture import RenderDoc, capture_sample
+    from ...study.sampling.runner import default_devices
+    from .side import side_study
+
+    if two_sided:
+        raise usage_error("--capture is of one version; leave the other one out")
+    renderdoc = RenderDoc()  # before Vulkan
+    with usage("--capture"):
+        described = replace(side_study(file, options, given), baseline=False)
+        device = options["device"] or default_devices()[0]
+        capture_sample(described, renderdoc, options["capture"], device, validation=options["validation"])
+    note(printable(f"captured: {options['capture']}"))
 
 
 def _check_sides(options: Mapping[str, Any], given: Sequence[click.Parameter], two_sided: bool) -> None:
