@@ -156,6 +156,9 @@ _PROFILED: Final = 20
 @baselines_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Keep the results there.")
 @click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write a report with plots.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path), metavar="FILE", help="Write the samples as a trace for ui.perfetto.dev."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @validation_option
 @loop_guard_option
@@ -195,6 +198,10 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         segment, statistic = gate.check()
         gate = replace(gate, measure=f"headline:{statistic}")
         options["measure"] = None if segment == "headline" else segment
+    if options["trace"] is not None:
+        from ...runtime.profiling.trace_writer import check_perfetto
+
+        check_perfetto()  # before a long run, not after it
     if options["subtract_baseline"] and not options["baseline"]:
         raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
     if two_sided and "baseline" not in {each.name for each in given}:
@@ -236,6 +243,11 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
                 from ...study.report.page import write_report
 
                 note(printable(f"report: {write_report(results, options['html'], profiles=profiles)}"))
+            if options["trace"] is not None:
+                from ...study.report.trace import write_trace
+
+                write_trace(results, options["trace"])
+                note(printable(f"trace: {options['trace']}"))
         judged = None
         if two_sided:
             status, judged = compared(folder, gate, status, with_results=True)

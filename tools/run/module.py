@@ -78,7 +78,7 @@ def run_module(options: ModuleRun) -> None:
     if options.modules.count(_STDIN) > 1:
         raise usage_error("only one module can be read from stdin (-)")
     if options.profile_trace is not None:
-        from ...runtime.profiling.trace import check_perfetto
+        from ...runtime.profiling.trace_writer import check_perfetto
 
         check_perfetto()  # before a long run, not after it
     start = time.perf_counter()

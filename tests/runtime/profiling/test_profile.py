@@ -355,6 +355,8 @@ def test_a_trace_lines_up(digits: pumice.Session, tmp_path: Path) -> None:
     trace = trace_pb2.Trace()
     trace.ParseFromString((tmp_path / "profile.pftrace").read_bytes())
     slices: list[tuple[str, str, int, int, dict[str, str]]] = []
+    starts: dict[int, tuple[str, int]] = {}
+    arrows: dict[int, int] = {}
     open_: dict[int, list[tuple[str, str, int, dict[str, str]]]] = {}
     for packet in trace.packet:
         if not packet.HasField("track_event"):
@@ -364,6 +366,8 @@ def test_a_trace_lines_up(digits: pumice.Session, tmp_path: Path) -> None:
         if event.type == event.TYPE_SLICE_BEGIN:
             arguments = {one.name: one.string_value or str(one.int_value) for one in event.debug_annotations}
             stack.append((event.categories[0], event.name, packet.timestamp, arguments))
+            starts |= dict.fromkeys(event.flow_ids, (event.name, packet.timestamp))
+            arrows |= dict.fromkeys(event.terminating_flow_ids, packet.timestamp)
         else:
             category, name, begin, arguments = stack.pop()
             assert begin <= packet.timestamp
@@ -377,6 +381,10 @@ def test_a_trace_lines_up(digits: pumice.Session, tmp_path: Path) -> None:
         assert calls[arguments["call"]][0] - slack <= begin <= end <= calls[arguments["call"]][1] + slack
         assert arguments["source"].startswith("<stdin>:") and arguments["stage"] == "COMPUTE_SHADER"
     assert {"hal", "wait"} <= {one[0] for one in slices}
+    assert starts.keys() == arrows.keys() and len(arrows) == len(ran)
+    deviation = max(int(one[4]["deviation_ns"]) for one in ran) + 1
+    for flow, (name, submitted) in starts.items():
+        assert name.startswith("hal.device.queue.") and submitted <= arrows[flow] + deviation
 
 
 # -- clocks --------------------------------------------------------------------------------------------

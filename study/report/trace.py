@@ -1,0 +1,80 @@
+"""The samples of a study as a Perfetto trace.
+
+Each run has a track for a device's samples on the host, with their segments, and one for what ran on the device; an
+arrow leads from the submission to it. ``wait`` is the host's, from the submit call's return until it is awake.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+from ...files import write_whole
+from ...runtime.profiling.trace_writer import TraceWriter
+from ..definition.sample import Sample
+from ..results.records import SampleFlag
+from ..results.results import Results
+
+_PHASES = ("first", "warmup", "sample")
+
+
+def write_trace(results: Results, path: str | os.PathLike[str]) -> None:
+    """Writes all samples as a trace for ui.perfetto.dev, on the clock of the machine that measured them.
+
+    Raises:
+        UnavailableError: the ``perfetto`` package is not installed.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: as ``write_report``.
+    """
+    data = samples_trace(results)
+    write_whole(path, lambda file: file.write(data))
+
+
+def samples_trace(results: Results) -> bytes:
+    """The trace; see ``write_trace``."""
+    trace = TraceWriter()
+    process = trace.track(f"pumice study {results.name}")
+    found: dict[tuple[str, int], list[tuple[Sample, str, str, SampleFlag]]] = {}
+    for one in results.points:
+        for phase in _PHASES:
+            runs, flags = (one.integers(name, phase).tolist() for name in ("run", "flags"))
+            for sample, run, flag in zip(one.samples(phase), runs, flags, strict=True):
+                place = found.setdefault((one.point.device, run), [])
+                place.append((sample, one.point.label, phase, SampleFlag(flag)))
+    for (device, run), samples in found.items():
+        host = trace.track(f"run {run}: samples on {device}", process)
+        queue = trace.track(f"run {run}: {device}", process)
+        for sample, label, phase, flag in sorted(samples, key=lambda each: each[0].started):
+            _write_sample(trace, host, queue, sample, label, phase, flag)
+    return trace.serialize()
+
+
+def _write_sample(
+    trace: TraceWriter, host: int, queue: int, sample: Sample, label: str, phase: str, flag: SampleFlag
+) -> None:
+    end = sample.started + sample.total
+    arguments: dict[str, object] = {"dispatches": sample.dispatches, "barrier": sample.barrier}
+    if flag:
+        arguments["flags"] = ", ".join(str(each.name).lower() for each in flag)
+    trace.slice(host, label, sample.started, end, phase, arguments)
+    flow = [trace.flow()] if math.isfinite(sample.execute) and math.isfinite(sample.submit) else []
+    now = float(sample.started)
+    for name in ("create", "update", "record", "submit", "call"):
+        duration = getattr(sample, name)
+        if math.isfinite(duration):
+            trace.slice(host, name, now, min(now + duration, end), "segment", flows=flow if name == "submit" else ())
+            now += duration
+    read = sample.read if math.isfinite(sample.read) else 0.0
+    if now < end - read and not math.isfinite(sample.call):
+        trace.slice(host, "wait", now, end - read, "segment")
+    if flow:
+        begin = now + _known(sample.queue) - _known(sample.overlap)
+        deviation = {"deviation_ns": sample.deviation, "stage": sample.stage}
+        trace.slice(queue, label, begin, begin + sample.execute, "execute", {**arguments, **deviation}, ended=flow)
+        if max(now, begin + sample.execute) < end - read and math.isfinite(sample.wake):
+            trace.slice(host, "wake", max(now, begin + sample.execute), end - read, "segment")
+    if read:
+        trace.slice(host, "read", end - read, end, "segment")
+
+
+def _known(duration: float) -> float:
+    return duration if math.isfinite(duration) else 0.0
