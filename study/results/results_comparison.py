@@ -21,6 +21,7 @@ import numpy as np
 from ...notebook import figure_text, html_table
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
+from ..definition.process import Process
 from ..statistics.bootstrap import Interval
 from ..statistics.comparison import Comparison, Verdict, check_limits, compare
 from ..statistics.paired import INSTANCES, ROUNDS, compare_pairs, fewest_pairs
@@ -202,13 +203,14 @@ def compare_sides(
             points.append(PointComparison(key, old, new, None if why_not else _in_turns(old, new, wanted), why_not))
     only = [one.point.label for one in mine if one.against is None]
     other = results.study.get("against")
-    # Their sources differ, as they are meant to.
-    text = (
-        _differing(other.get("targets"), results.study.get("targets"), without="source")
-        if isinstance(other, Mapping)
-        else ""
-    )
-    notes = [f"the sides differ in targets: {text}"] if text else []
+    notes = [*dict.fromkeys(one.text for one in results.notes if one.kind == "sides")]
+    if isinstance(other, Mapping):
+        own = dataclasses.asdict(Process())
+        for what, default in (("targets", None), ("process", own)):
+            # Their sources differ, as they are meant to.
+            first, second = (side.get(what, default) for side in (other, results.study))
+            if text := _differing(first, second, without="source"):
+                notes.append(f"the sides differ in {what}: {text}")
     return ResultsComparison(points, [], only, by_device, notes, wanted.segment, wanted.statistic)
 
 

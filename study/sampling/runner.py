@@ -215,6 +215,9 @@ def sample_points(
             ]
             for side in sides:
                 sink.add_note(side.describe(points[0].device), kind="info")
+            new, *old = (side.device(points[0].device) for side in sides)
+            if old and old[0] != new:
+                sink.add_note(f"the sides differ in device: {old[0]} on the old side, {new} on the new", kind="sides")
 
             def open_side(point: Point, sink: Sink) -> Side:
                 return sides[point.is_against].open(point, sink)

@@ -63,11 +63,14 @@ class SideProcess(Closing):
         facts = self._child.environment
         variables = "".join(f", {name}={value}" for name, value in self._process.variables.items())
         where = f" of {self._process.python}" if self._process.python else ""
-        device = self.call("describe", {"uri": uri})
         return (
             f"{self._name} is measured in a process of its own: pumice {facts['pumice']}{where}, {facts['python']}"
-            f"{variables}; {uri} is {device} there"
+            f"{variables}; {uri} is {self.device(uri)} there"
         )
+
+    def device(self, uri: str) -> str:
+        """The name and the driver of what the process finds by a device's URI."""
+        return str(self.call("describe", {"uri": uri}))
 
     def open(self, point: Point, sink: Sink) -> ApartSide:
         """A point of this side, which adds its measurements to the sink."""

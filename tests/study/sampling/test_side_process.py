@@ -25,9 +25,11 @@ from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import study_as_dict, study_from_dict
 from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.results.results_comparison import compare_sides
 from pumice.study.sampling import child_process, side_process
 from pumice.study.sampling.child_process import ChildProcess
 from pumice.study.sampling.runner import run_study
+from pumice.study.sampling.side_process import SideProcess
 from pumice.tools.cli import main
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="signals and scripts as POSIX has them")
@@ -103,6 +105,20 @@ def test_both_sides_take_turns_in_two_processes(tmp_path: Path) -> None:
         assert results.as_study().against.process == study.against.process  # type: ignore[union-attr]
         # Each side was opened afresh several times, in its process.
         assert new.integers("block", "first").size == old.integers("block", "first").size >= 2
+
+
+@vulkan
+def test_a_verdict_says_that_the_sides_have_other_devices_and_environments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with another driver's manifest on one side."""
+    monkeypatch.setattr(SideProcess, "device", lambda self, uri: f"what {self._name} finds")
+    run_study(make(variables={"PUMICE_CACHE": "off"}), tmp_path)
+    with Results.open(tmp_path) as results:
+        assert list(compare_sides(results).notes) == [
+            "the sides differ in device: what the old side finds on the old side, what the new side finds on the new",
+            'the sides differ in process: variables.PUMICE_CACHE "off" and -',
+        ]
 
 
 @vulkan
