@@ -23,6 +23,7 @@ from pumice.study.statistics.comparison import Comparison, Verdict, compare
 from pumice.tools.cli import main
 from pumice.tools.study.baselines import save_measured
 from pumice.tools.study.ci_outputs import markdown, workflow_commands, write_junit
+from pumice.tools.study.gate import Gate
 from pumice.tools.study.judgement import Judgement, Outcome, judge
 
 UNKNOWN = Interval(float("nan"), float("nan"))
@@ -228,6 +229,17 @@ def test_more_annotations_than_github_shows() -> None:
     found = [read_command(line) for line in workflow_commands(judged(*(point(SLOWER, f"p{n}") for n in range(30))))]
     assert len(found) == 11
     assert found[8][1]["title"] == "SLOWER: p8" and found[9][1]["title"] == "21 more" and "p29" in found[9][2]
+
+
+def test_points_that_one_side_lacks_are_said_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    one = point(SAME)
+    old = PointResult(dataclasses.replace(one.a.point, is_against=True), one.a.repeats, lambda _: ())
+    for each, said in (
+        (one, "only in the second: n=2"),
+        (dataclasses.replace(one, a=old), "only on the new side: n=2"),
+    ):
+        Gate().finish(ResultsComparison([each], [], ["n=2"], False, []))
+        assert said in capsys.readouterr().err
 
 
 # -- the commands ------------------------------------------------------------------------------------
