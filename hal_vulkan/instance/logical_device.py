@@ -190,6 +190,8 @@ class LogicalDevice(AnyDevice):
         asked = []  # features that tools ask for, which every device with their extension has
         if plan.pipeline_statistics:
             asked.append(new("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR", pipelineExecutableInfo=1))
+        if plan.performance_counters:
+            asked.append(new("VkPhysicalDevicePerformanceQueryFeaturesKHR", performanceCounterQueryPools=1))
         chained = chain(info, *asked, features.head)
         handle = ffi.new("VkDevice *")
         check(

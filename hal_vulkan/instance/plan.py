@@ -34,6 +34,9 @@ _SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | Queue
 PIPELINE_STATISTICS: Final = "VK_KHR_pipeline_executable_properties"
 """The extension of ``PlanOptions.pipeline_statistics``; its one feature comes with it."""
 
+PERFORMANCE_QUERY: Final = "VK_KHR_performance_query"
+"""The extension of ``PlanOptions.performance_counters``; the feature that is enabled comes with it."""
+
 # Features that others need; each comes before them in its structure.
 _NEEDS: Final = {
     "variablePointers": "variablePointersStorageBuffer",
@@ -64,6 +67,7 @@ class PlanOptions:
         wait: how the host waits; see ``waiting``.
         pipeline_statistics: have the driver keep what it knows of each pipeline: registers, spills, code size. Off by
             default, as drivers may compile otherwise for it.
+        performance_counters: allow queries of the device's performance counters.
     """
 
     robust_buffer_access: bool = False
@@ -78,6 +82,7 @@ class PlanOptions:
     sanitize: bool | None = None
     wait: WaitMode | None = None
     pipeline_statistics: bool = False
+    performance_counters: bool = False
 
     def __post_init__(self) -> None:
         for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize"):
@@ -118,6 +123,7 @@ class DevicePlan:
         sanitize: shaders report accesses that go wrong.
         wait: how the host waits.
         pipeline_statistics: pipelines keep the driver's statistics.
+        performance_counters: the device's counters can be queried.
         why: one sentence a choice.
     """
 
@@ -143,6 +149,7 @@ class DevicePlan:
     sanitize: bool
     wait: WaitMode
     pipeline_statistics: bool
+    performance_counters: bool
     why: tuple[str, ...]
 
 
@@ -187,6 +194,10 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         _require(profile, PIPELINE_STATISTICS, "pipeline_statistics")
         enable(PIPELINE_STATISTICS)
         why.append("pipelines keep the driver's statistics, as asked")
+    if options.performance_counters:
+        _require(profile, PERFORMANCE_QUERY, "performance_counters")
+        enable(PERFORMANCE_QUERY)
+        why.append("performance counters can be queried, as asked")
     if enable("VK_KHR_portability_subset"):
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
@@ -215,6 +226,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         sanitize=bool(options.sanitize),
         wait=options.wait or "adaptive",
         pipeline_statistics=options.pipeline_statistics,
+        performance_counters=options.performance_counters,
         extensions=tuple(sorted(extensions)),
         why=tuple(why),
     )

@@ -30,11 +30,17 @@ class PreparedSubmission:
     """A submission whose native structures are made once, for ``queue``."""
 
     def __init__(
-        self, queue: Queue, command_buffers: Sequence[CommandBuffer], *, clock: Callable[[], int] = time.monotonic_ns
+        self,
+        queue: Queue,
+        command_buffers: Sequence[CommandBuffer],
+        *,
+        clock: Callable[[], int] = time.monotonic_ns,
+        counter_pass: int | None = None,
     ) -> None:
         """Takes command buffers that are reusable and without slots; they may be recorded anew between submissions.
 
-        ``clock`` gives the host's time in nanoseconds. InvalidArgumentError: command buffers that do not fit.
+        ``clock`` gives the host's time in nanoseconds, ``counter_pass`` is the pass of their performance query.
+        InvalidArgumentError: command buffers that do not fit.
         """
         for commands in command_buffers:
             queue._check_commands(commands)
@@ -47,7 +53,7 @@ class PreparedSubmission:
         self._clock = clock
         self._command_buffers = tuple(command_buffers)
         count = len(command_buffers)
-        self._native = SubmitStructures(max(1, count))
+        self._native = SubmitStructures(max(1, count), counter_pass)
         self._native.set_shape((count, 0, 1))
         self._native.signal_handles[0] = queue.timeline
         self._wait = WaitInfo(queue.timeline)

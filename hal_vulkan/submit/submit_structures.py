@@ -6,7 +6,7 @@ from typing import Final
 
 from ..commands.recording import Recording
 from ..sync.semaphore import TimelineSemaphore
-from ..vulkan.functions import CData, ffi, new, words_of
+from ..vulkan.functions import CData, chain, ffi, new, words_of
 
 _STAGE_ALL_COMMANDS: Final = 0x10000
 
@@ -19,7 +19,7 @@ class SubmitStructures:
         last_recording, last_signal: what the arrays hold from a submission of one command buffer and one signal.
     """
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, counter_pass: int | None = None) -> None:
         self.capacity = capacity
         self.command_handles = ffi.new("VkCommandBuffer[]", capacity)
         self.wait_handles = ffi.new("VkSemaphore[]", capacity)
@@ -34,6 +34,8 @@ class SubmitStructures:
             pSignalSemaphoreValues=signal_values,
             pWaitSemaphoreValues=self.wait_values,
         )
+        if counter_pass is not None:
+            chain(self._timeline, new("VkPerformanceQuerySubmitInfoKHR", counterPassIndex=counter_pass))
         self.info: CData = new(
             "VkSubmitInfo",
             pNext=ffi.cast("void *", self._timeline),

@@ -6,7 +6,7 @@ Sources: ``nvmlDeviceGetTotalEnergyConsumption`` of NVML's API reference; Docume
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +73,7 @@ class EnergyObserver:
     """An ``Observer`` of the energy of samples, which run one after the other for a second."""
 
     kind: Final = "energy"
-    pipeline_statistics: Final = False
+    asked: Final[Mapping[str, bool]] = {}
 
     def __init__(self) -> None:
         self.notes: Sequence[str] = ()

@@ -29,14 +29,14 @@ class Observer(Protocol):
 
     Attributes:
         kind: of its observations.
-        pipeline_statistics: whether devices are opened with this option.
+        asked: options of devices, see ``PlanOptions``.
     """
 
     @property
     def kind(self) -> str: ...
 
     @property
-    def pipeline_statistics(self) -> bool: ...
+    def asked(self) -> Mapping[str, bool]: ...
 
     @property
     def notes(self) -> Sequence[str]:
@@ -82,7 +82,7 @@ def observe(
     with (
         Store.open(path) as store,
         TakenFiles(study) as taken,
-        DevicePool(validation=validation, pipeline_statistics=observer.pipeline_statistics) as pool,
+        DevicePool(validation=validation, asked=observer.asked) as pool,
     ):
         store.begin_run({**run_facts(study), "observes": observer.kind})
         for text in observer.notes:

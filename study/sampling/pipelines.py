@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...hal_vulkan import DeviceProfile
@@ -18,7 +18,7 @@ class PipelineObserver:
     """An ``Observer`` of the driver's statistics of pipelines."""
 
     kind: Final = "pipeline"
-    pipeline_statistics: Final = True
+    asked: Final[Mapping[str, bool]] = {"pipeline_statistics": True}
     notes: Final = ()
 
     def check(self, profile: DeviceProfile) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...hal.clock import elapsed_ticks
 from ...hal_vulkan import Buffer, CommandBuffer
+from ...hal_vulkan.commands.performance_query import Counter, PerformanceQuery, counters_named, profiling_lock
 from ...hal_vulkan.commands.pipeline import BoundSets
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray
@@ -197,12 +198,33 @@ class KernelWorkload(Workload):
                 self._commands.append(hal.create_command_buffer(timing=timing, name=self._name))
             self._submissions.append(PreparedSubmission(queue, self._commands[-per:]))
 
-    def _record(self, commands: CommandBuffer) -> None:
+    def count(self, names: Sequence[str]) -> list[tuple[Counter, float]]:
+        """Counters of the dispatches of one command buffer, after ``first``; it is submitted once for each pass.
+
+        Raises:
+            NotFoundError, UnimplementedError, UnavailableError: see ``counters_named`` and ``profiling_lock``.
+        """
+        hal, queue = self.device.vulkan, self._queues[0]
+        counters = counters_named(hal, names)
+        with (
+            profiling_lock(hal),
+            closing(PerformanceQuery(hal, counters)) as query,
+            closing(hal.create_command_buffer(name=self._name)) as commands,
+        ):
+            self._record(commands, query)
+            for index in range(query.passes):
+                PreparedSubmission(queue, [commands], counter_pass=index).run(self._context.timeout)
+            queue.retire()
+            return query.read()
+
+    def _record(self, commands: CommandBuffer, query: PerformanceQuery | None = None) -> None:
         dispatch, indirect = self._dispatch, self._indirect
         assert dispatch is not None
         pipeline, buffers, groups, push = dispatch
         rotation = self._rotation
         commands.begin()
+        if query is not None:
+            query.begin(commands)
         barrier = self._settings["barrier"] == "between"
         # Bound once, as programs do: binding for each dispatch would be part of a dispatch's marginal cost.
         with closing(pipeline.bind(buffers)) as bound:
@@ -217,6 +239,8 @@ class KernelWorkload(Workload):
                     commands.dispatch(pipeline, bindings, groups, push)
                 else:
                     commands.dispatch_indirect(pipeline, bindings, indirect, 0, push)
+        if query is not None:
+            query.end(commands)
         commands.end()
 
     @property

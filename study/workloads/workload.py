@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
@@ -26,21 +26,21 @@ from .thread_delays import ThreadDelays
 
 class DevicePool(Closing):
     """The devices of a run, each opened once for each combination of options. Pipelines are not cached on disk, so that
-    the first call of a kernel shows its whole cost. With ``pipeline_statistics`` all devices have that option.
+    the first call of a kernel shows its whole cost. All devices have the options ``asked`` for.
     ``delays`` are of this process' threads. One thread at a time.
     """
 
-    def __init__(self, *, validation: bool | None = None, pipeline_statistics: bool = False) -> None:
+    def __init__(self, *, validation: bool | None = None, asked: Mapping[str, bool] | None = None) -> None:
         self.validation: Final = validation
-        self._pipeline_statistics = pipeline_statistics
+        self._asked = dict(asked or {})
         self.delays: Final = ThreadDelays()
         self._devices: dict[tuple[str, PlanOptions], Device] = {}
 
     def open(self, uri: str, options: PlanOptions | None = None) -> Device:
         """The device of a URI and options; the one opened before if it is usable."""
         wanted = options or PlanOptions()
-        if self._pipeline_statistics:
-            wanted = replace(wanted, pipeline_statistics=True)
+        if self._asked:
+            wanted = replace(wanted, **self._asked)  # type: ignore[arg-type]  # switches
         key = (uri, wanted)
         found = self._devices.get(key)
         if found is not None and (found.is_closed or found.hal.lost is not None):

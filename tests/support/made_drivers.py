@@ -14,10 +14,10 @@ import pytest
 from pumice.hal_vulkan.commands import pipeline
 from pumice.hal_vulkan.commands.pipeline_statistics import CAPTURE_STATISTICS
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.hal_vulkan.instance.plan import PIPELINE_STATISTICS
-from pumice.hal_vulkan.vulkan.functions import DeviceFunctions, ffi, new, text
+from pumice.hal_vulkan.instance.plan import PERFORMANCE_QUERY, PIPELINE_STATISTICS
+from pumice.hal_vulkan.vulkan.functions import DeviceFunctions, InstanceFunctions, ffi, handle_value, new, text
 
-__all__ = ["Statistics", "offer_extensions", "offer_properties", "offer_statistics"]
+__all__ = ["Statistics", "offer_counters", "offer_extensions", "offer_properties", "offer_statistics"]
 
 Statistics = Sequence[tuple[str, str, float | int | bool]]
 """A statistic's name, its format (``b32``, ``i64``, ``u64``, ``f64``) and its value."""
@@ -128,3 +128,97 @@ def offer_statistics(
     ):
         monkeypatch.setattr(DeviceFunctions, name, staticmethod(function), raising=False)
     return enabled
+
+
+def offer_counters(
+    monkeypatch: pytest.MonkeyPatch,
+    driver: Driver,
+    counters: Sequence[tuple[str, int, str, float]],
+    *,
+    passes: int = 1,
+    locked: int = 0,
+) -> list[str]:
+    """Has every device offer counters: name, scope, storage (``int32`` ... ``float64``), and what is counted.
+
+    Returns what is done, in order. ``locked`` is what acquiring the profiling lock returns.
+    """
+    offer_extensions(monkeypatch, driver, {PERFORMANCE_QUERY: "VkPhysicalDevicePerformanceQueryFeaturesKHR"})
+    storages = ("int32", "int64", "uint32", "uint64", "float32", "float64")
+    done: list[str] = []
+    pools: dict[int, list[int]] = {}
+    in_chain = new("VkPerformanceQuerySubmitInfoKHR").sType
+
+    def real(device: Any, name: str) -> Any:
+        return ffi.cast(f"PFN_{name}", driver.functions.vkGetDeviceProcAddr(device, name.encode()))
+
+    def enumerate_counters(_: Any, family: int, count: Any, found: Any, texts: Any) -> int:
+        for index, (name, scope, storage, _value) in enumerate(counters if found != ffi.NULL else ()):
+            found[index].scope, found[index].storage, found[index].unit = scope, storages.index(storage), 3
+            texts[index].name, texts[index].category = name.encode(), b"memory"
+            texts[index].description = f"the {name}".encode()
+        count[0] = len(counters)
+        return 0
+
+    def count_passes(_: Any, info: Any, count: Any) -> None:
+        count[0] = passes
+
+    def acquire(_: Any, info: Any) -> int:
+        if not locked:
+            done.append("lock")
+        return locked
+
+    def create_pool(device: Any, info: Any, allocator: Any, handle: Any) -> int:
+        create = real(device, "vkCreateQueryPool")
+        if info.queryType != 1_000_116_000:
+            return int(create(device, info, allocator, handle))
+        kind = ffi.cast("VkQueryPoolPerformanceCreateInfoKHR *", info.pNext)
+        assert kind.sType == new("VkQueryPoolPerformanceCreateInfoKHR").sType
+        result = create(device, new("VkQueryPoolCreateInfo", queryType=2, queryCount=1), allocator, handle)
+        pools[handle_value(handle[0])] = [kind.pCounterIndices[i] for i in range(kind.counterIndexCount)]
+        return int(result)
+
+    def submit(queue: Any, count: int, info: Any, fence: Any) -> int:
+        at = ffi.cast("VkBaseOutStructure *", info)
+        while at.pNext != ffi.NULL:
+            if at.pNext.sType == in_chain:
+                found = ffi.cast("VkPerformanceQuerySubmitInfoKHR *", at.pNext)
+                done.append(f"pass {found.counterPassIndex}")
+                at.pNext = at.pNext.pNext
+            else:
+                at = at.pNext
+        return int(real(devices[-1], "vkQueueSubmit")(queue, count, info, fence))
+
+    def results(device: Any, pool: Any, first: int, count: int, size: int, data: Any, stride: int, flags: int) -> int:
+        if handle_value(pool) not in pools:
+            read = real(device, "vkGetQueryPoolResults")
+            return int(read(device, pool, first, count, size, data, stride, flags))
+        done.append("read")
+        for place, index in enumerate(pools[handle_value(pool)]):
+            setattr(data[place], counters[index][2], counters[index][3])
+        return 0
+
+    devices: list[Any] = []
+    creating = driver.functions.vkCreateDevice
+
+    def create_device(physical: Any, info: Any, allocator: Any, handle: Any) -> int:
+        result = creating(physical, info, allocator, handle)
+        devices.append(handle[0])
+        return int(result)
+
+    monkeypatch.setattr(driver.functions, "vkCreateDevice", create_device)
+    for name, function in (
+        ("vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR", enumerate_counters),
+        ("vkGetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHR", count_passes),
+    ):
+        monkeypatch.setattr(InstanceFunctions, name, staticmethod(function), raising=False)
+    for name, function in (
+        ("vkAcquireProfilingLockKHR", acquire),
+        ("vkReleaseProfilingLockKHR", lambda _: done.append("release")),
+        ("vkCreateQueryPool", create_pool),
+        ("vkCmdBeginQuery", lambda *_: done.append("begin")),
+        ("vkCmdEndQuery", lambda *_: done.append("end")),
+        ("vkQueueSubmit", submit),
+        ("vkGetQueryPoolResults", results),
+    ):
+        monkeypatch.setattr(DeviceFunctions, name, staticmethod(function), raising=False)
+    return done

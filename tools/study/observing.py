@@ -16,15 +16,20 @@ if TYPE_CHECKING:
     from ...study.definition.study import Study
     from ...study.sampling.observing import Observer
 
-OBSERVING_OPTIONS: Final = ("statistics", "energy")
+OBSERVING_OPTIONS: Final = ("statistics", "energy", "counters")
 """The names of the options."""
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def observing_options(command: _Command) -> _Command:
-    """``--statistics`` and ``--energy``; see ``observers``."""
+    """``--statistics``, ``--energy`` and ``--counters``; see ``observers``."""
     for option in (
+        click.option(
+            "--counters",
+            metavar="NAME,...",
+            help="Performance counters of the device over a command buffer's dispatches, by the driver's names.",
+        ),
         click.option(
             "--energy",
             is_flag=True,
@@ -49,6 +54,7 @@ def observers(
     scheduler: str | None = None,
 ) -> list[Observer]:
     """What ``OBSERVING_OPTIONS`` ask for. UnavailableError: a device has no such figures."""
+    from ...study.sampling.counters import CounterObserver
     from ...study.sampling.energy import EnergyObserver
     from ...study.sampling.observing import check_observers
     from ...study.sampling.pipelines import PipelineObserver
@@ -59,6 +65,11 @@ def observers(
         wanted.append(PipelineObserver())
     if options["energy"]:
         wanted.append(EnergyObserver())
+    if options["counters"] is not None:
+        counters = [name.strip() for name in options["counters"].split(",")]
+        if not all(counters):
+            raise usage_error(f"--counters: expected names between commas, got {printable(options['counters'])}")
+        wanted.append(CounterObserver(counters))
     sides = [study] if study.against is None else [study, study.against]
     if wanted and (scheduler is not None or any(side.process is not None for side in sides)):
         names = " and ".join(f"--{name}" for name in OBSERVING_OPTIONS if options[name])

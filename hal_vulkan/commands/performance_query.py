@@ -1,0 +1,146 @@
+"""Counters of the device by performance queries. Source: VK_KHR_performance_query.
+
+Calling sequence: ``profiling_lock`` → within it ``PerformanceQuery`` → ``begin`` and ``end`` around the commands of one
+command buffer → that submitted once for each of ``passes`` → ``read`` → ``close``. One thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ...closing import Closing
+from ...records import dataclass
+from ...status import NotFoundError, UnavailableError, UnimplementedError
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import CData, ffi, new, text
+from .command_buffer import CommandBuffer
+
+_QUERY_TYPE: Final = 1_000_116_000  # VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR
+_STORAGES: Final = ("int32", "int64", "uint32", "uint64", "float32", "float64")
+_UNITS: Final = ("", "%", "ns", "B", "B/s", "K", "W", "V", "A", "Hz", "cycles")
+_SCOPE_COMMAND: Final = 2
+_LOCK_NS: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counter:
+    """A counter of a device; ``index`` is its place among those of the queue family, ``storage`` a member's name."""
+
+    index: int
+    name: str
+    category: str
+    description: str
+    unit: str
+    storage: str
+    is_of_commands: bool
+
+
+def device_counters(device: LogicalDevice) -> list[Counter]:
+    """The counters of the queue family that dispatches go to."""
+    query = device.driver.functions.vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR
+    family = device.plan.compute_family
+    count = ffi.new("uint32_t *")
+    device.check(query(device.physical_device, family, count, ffi.NULL, ffi.NULL), "counting performance counters")
+    found = ffi.new("VkPerformanceCounterKHR[]", count[0])
+    texts = ffi.new("VkPerformanceCounterDescriptionKHR[]", count[0])
+    for counter, described in zip(found, texts, strict=True):
+        counter.sType = new("VkPerformanceCounterKHR").sType
+        described.sType = new("VkPerformanceCounterDescriptionKHR").sType
+    device.check(query(device.physical_device, family, count, found, texts), "listing performance counters")
+    return [
+        Counter(
+            index,
+            text(texts[index].name),
+            text(texts[index].category),
+            text(texts[index].description),
+            _UNITS[found[index].unit] if found[index].unit < len(_UNITS) else "",
+            _STORAGES[found[index].storage],
+            found[index].scope == _SCOPE_COMMAND,
+        )
+        for index in range(count[0])
+    ]
+
+
+def counters_named(device: LogicalDevice, names: Sequence[str]) -> list[Counter]:
+    """Counters by name. NotFoundError: no such, with those that there are; UnimplementedError: not of commands."""
+    known = {one.name: one for one in device_counters(device)}
+    for name in names:
+        if name not in known:
+            raise NotFoundError(f"{device.name} has no counter {name!r}; it has {', '.join(known) or 'none'}")
+        if not known[name].is_of_commands:
+            raise UnimplementedError(f"{device.name}: the counter {name!r} is of command buffers or render passes")
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+@contextlib.contextmanager
+def profiling_lock(device: LogicalDevice) -> Iterator[None]:
+    """Holds the profiling lock of a device. UnavailableError: another process holds it."""
+    info = new("VkAcquireProfilingLockInfoKHR", timeout=_LOCK_NS)
+    result = device.fn.vkAcquireProfilingLockKHR(device.handle, info)
+    if result:
+        raise UnavailableError(
+            f"{device.name}: the profiling lock was not to be had within a second (result {result}): another program "
+            "profiles, or this user may not"
+        )
+    try:
+        yield
+    finally:
+        device.fn.vkReleaseProfilingLockKHR(device.handle)
+
+
+class PerformanceQuery(Closing):
+    """One query of counters of a device, while the profiling lock is held; ``passes`` are the submissions it takes."""
+
+    def __init__(self, device: LogicalDevice, counters: Sequence[Counter]) -> None:
+        self._device = device
+        self._counters = tuple(counters)
+        indices = ffi.new("uint32_t[]", [one.index for one in counters])
+        family = device.plan.compute_family
+        kind = new(
+            "VkQueryPoolPerformanceCreateInfoKHR",
+            queueFamilyIndex=family,
+            counterIndexCount=len(counters),
+            pCounterIndices=indices,
+        )
+        passes = ffi.new("uint32_t *")
+        count = device.driver.functions.vkGetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHR
+        count(device.physical_device, kind, passes)
+        self.passes: Final = int(passes[0])
+        info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE, queryCount=1)
+        info.pNext = ffi.cast("void *", kind)
+        self._pool = device.create("query pool", info)
+        self._open = True
+        device.fn.vkResetQueryPool(device.handle, self._pool, 0, 1)
+
+    def begin(self, commands: CommandBuffer) -> None:
+        """Counts the commands that are recorded from here on."""
+        self._device.fn.vkCmdBeginQuery(_native(commands), self._pool, 0, 0)
+
+    def end(self, commands: CommandBuffer) -> None:
+        """Counts no further commands."""
+        self._device.fn.vkCmdEndQuery(_native(commands), self._pool, 0)
+
+    def read(self) -> list[tuple[Counter, float]]:
+        """The counters' values, once all passes are done."""
+        device, count = self._device, len(self._counters)
+        values = ffi.new("VkPerformanceCounterResultKHR[]", count)
+        size = ffi.sizeof("VkPerformanceCounterResultKHR") * count
+        result = device.fn.vkGetQueryPoolResults(device.handle, self._pool, 0, 1, size, values, size, 0)
+        device.check(result, "reading performance counters")
+        return [(one, getattr(value, one.storage)) for one, value in zip(self._counters, values, strict=True)]
+
+    def close(self) -> None:
+        """Destroys the query once no queue uses it; idempotent."""
+        if self._open:
+            self._open = False
+            pool = self._pool
+            self._device.defer(lambda: self._device.destroy("query pool", pool))
+
+
+def _native(commands: CommandBuffer) -> CData:
+    """The VkCommandBuffer that is being recorded."""
+    recording = commands._recording
+    assert recording is not None, "not a command buffer that records at once"
+    return recording.native.handle
