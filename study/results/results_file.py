@@ -37,7 +37,7 @@ from .schema import schema_statements, upgrade_statements
 
 _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
-_LOCK_FILE: Final = "results.lock"
+LOCK_FILE: Final = "results.lock"
 
 LIMITS: Final = ("time_limit", "max_samples", "noise_limit", "relative_error", "resolution")
 """Settings of sampling that a run may have otherwise than the study was begun with."""
@@ -52,7 +52,7 @@ class WriterLock:
     """
 
     def __init__(self, folder: Path, holder: Callable[[], str]) -> None:
-        path = folder / _LOCK_FILE
+        path = folder / LOCK_FILE
         with database_errors(path, "locking a study's folder"):
             connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:

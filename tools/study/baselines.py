@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -65,9 +66,10 @@ def save_measured(results: Path, baselines: Path, name: str, status: int, judged
 
 def save_baseline(results: Path, baselines: Path, name: str) -> Path:
     """Copies the results in a folder to a baseline, whose folder is returned. One of that name is replaced when the
-    copy is on the disk. Errors as ``files.write_whole``.
+    copy is on the disk. Errors as ``files.write_whole``, and FailedPreconditionError if a run is writing to it.
     """
     from ...study.results.database import Reader, database_errors, results_path
+    from ...study.results.results_file import LOCK_FILE, WriterLock
 
     folder = baselines / name
     target = results_path(folder)
@@ -80,7 +82,13 @@ def save_baseline(results: Path, baselines: Path, name: str) -> Path:
                 reader.connection.execute("VACUUM INTO ?", (str(part),))
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
-            part.replace(target)
+            with contextlib.ExitStack() as stack:
+                if (folder / LOCK_FILE).is_file():  # has been measured into
+                    stack.enter_context(contextlib.closing(WriterLock(folder, str)))
+                # The log that a killed run has left is of the file that was: with the new one it would be damage.
+                for ending in ("-wal", "-shm", "-journal"):
+                    target.with_name(target.name + ending).unlink(missing_ok=True)
+                part.replace(target)
         finally:
             reader.close()
             part.unlink(missing_ok=True)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
+import shutil
+import sqlite3
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 from support.stored_results import made_results, made_version
 
+from pumice.status import FailedPreconditionError
 from pumice.study.definition.point import Point
 from pumice.study.results.point_result import PointResult
 from pumice.study.results.records import PointStatus
+from pumice.study.results.results import Results
 from pumice.study.results.results_comparison import PointComparison, ResultsComparison
+from pumice.study.results.results_file import WriterLock
 from pumice.study.statistics.bootstrap import Interval
 from pumice.study.statistics.comparison import Comparison, Verdict, compare
 from pumice.tools.cli import main
-from pumice.tools.study.baselines import save_measured
+from pumice.tools.study.baselines import save_baseline, save_measured
 from pumice.tools.study.ci_outputs import markdown, workflow_commands, write_junit
 from pumice.tools.study.gate import Gate
 from pumice.tools.study.judgement import Judgement, Outcome, judge
@@ -113,6 +120,25 @@ def test_what_is_slower_is_no_baseline_whatever_fails(
     found = judged(point(SAME), point(comparison), fail_on=fail_on)
     save_measured(folder, tmp_path / "kept", "main", found.status, found)
     assert (tmp_path / "kept" / "main" / "results.sqlite").is_file() == is_saved
+
+
+def test_a_baseline_replaces_results_whose_run_was_killed(tmp_path: Path) -> None:
+    """Its log stays beside it, and is not of the new file."""
+    before, after, kept = made_results(tmp_path / "a", [1000]), made_results(tmp_path / "b", [5000]), tmp_path / "kept"
+    with contextlib.closing(sqlite3.connect(before / "results.sqlite")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        with connection:
+            connection.execute("CREATE TABLE other (value)")
+        shutil.copytree(before, kept / "main")
+    assert (kept / "main" / "results.sqlite-wal").is_file()
+    with (
+        contextlib.closing(WriterLock(kept / "main", str)),
+        pytest.raises(FailedPreconditionError, match="another run"),
+    ):
+        save_baseline(after, kept, "main")
+    save_baseline(after, kept, "main")
+    with Results.open(kept / "main") as found, Results.open(after) as wanted:
+        np.testing.assert_array_equal(found.points[0].values(), wanted.points[0].values())
 
 
 def test_points_that_were_skipped_on_both_sides_do_not_count() -> None:
