@@ -4,6 +4,7 @@ of runs.
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,6 +21,8 @@ from pumice.study.results.sink import Sink
 
 _WHEN = "2026-01-01T00:00:00+00:00"
 _SAMPLES = ("point", "number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
+# Results of one path are taken for the same ones.
+_NUMBERS = itertools.count()
 _STAMPS = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
 
 
@@ -64,7 +67,7 @@ class MemoryResults(Sink):
         for (table, names), rows in self._rows.items():
             place = names.index("run")
             _insert(database, table, names, [row for row in rows if run in (None, row[place])])
-        return Results(_Reader(database), Path("memory"))  # type: ignore[arg-type]
+        return Results(_Reader(database), Path(f"memory {next(_NUMBERS)}"))  # type: ignore[arg-type]
 
 
 class _Reader:

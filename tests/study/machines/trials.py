@@ -21,8 +21,8 @@ Verdicts = Mapping[tuple[str, str], str]
 """The verdict by way and target; the ways are ``interleaved``, or ``single`` and ``runs``."""
 
 _PAIRED = Sampling(warmup_count=2, warmup_time=0.0)
-# As many samples for all, so that the stop rule's bootstrap runs once; 40 blocks.
-_SEPARATE = Sampling(warmup_count=2, warmup_time=0.0, min_samples=200, max_samples=200, block=5)
+# As many samples for all, so that the stop rule's bootstrap runs once.
+_SEPARATE = Sampling(warmup_count=2, warmup_time=0.0, min_samples=200, max_samples=200)
 
 
 def interleaved(model: Model, seed: int) -> Verdicts:
