@@ -42,11 +42,13 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
         IncompatibleError: of a newer version of the format.
     """
     file = Path(path)
-    if builtin is not None and not file.is_file() and file.suffix != ".toml" and file.name == str(path):
+    is_name = file.name == str(path) or file.is_dir()
+    if builtin is not None and not file.is_file() and file.suffix != ".toml" and is_name:
         names = sorted(each.stem for each in builtin.glob("*.toml"))
         if str(path) not in names:
+            folder = "; the folder of that name has no results.sqlite" if file.is_dir() else ""
             raise NotFoundError(
-                f"no file and no built-in study is named {shown(str(path))}{did_you_mean(str(path), names)}; "
+                f"no file and no built-in study is named {shown(str(path))}{did_you_mean(str(path), names)}{folder}; "
                 f"built-in studies are {', '.join(names) or 'none'}"
             )
         file = builtin / f"{path}.toml"

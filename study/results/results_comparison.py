@@ -31,6 +31,7 @@ from .comparability import Recorded, notes, recorded, reference_ratio, why_not_c
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag, kept
+from .revision import revision_of
 from .rows import DURATIONS
 from .stored_results import StoredResults
 
@@ -204,6 +205,7 @@ def compare_sides(
     only = [one.point.label for one in mine if one.against is None]
     other = results.study.get("against")
     notes = [*dict.fromkeys(one.text for one in results.notes if one.kind == "sides")]
+    notes += _one_each("commit", *(_commits(results, name) for name in ("against_revision", "revision")))
     if isinstance(other, Mapping):
         own = dataclasses.asdict(Process())
         for what, default in (("targets", None), ("process", own)):
@@ -387,19 +389,31 @@ def _counts(a: PointResult, b: PointResult, names: tuple[str, str]) -> str:
 
 
 def _differences(a: StoredResults, b: StoredResults) -> list[str]:
-    found = []
+    found: list[str] = []
     for what, left, right in (
         ("device", {one.name for one in a.devices}, {one.name for one in b.devices}),
         ("driver", {one.driver for one in a.devices}, {one.driver for one in b.devices}),
         ("pumice", {one.pumice for one in a.runs}, {one.pumice for one in b.runs}),
         ("host", {one.host for one in a.runs}, {one.host for one in b.runs}),
+        ("commit", _commits(a, "revision"), _commits(b, "revision")),
     ):
-        if left != right:
-            found.append(f"{what}: {', '.join(sorted(left)) or '-'} and {', '.join(sorted(right)) or '-'}")
+        found += _one_each(what, left, right)
     for key in ("sampling", "targets"):
         if text := _differing(a.study.get(key), b.study.get(key)):
             found.append(f"the studies differ in {key}: {text}")
     return found
+
+
+def _one_each(what: str, left: set[str], right: set[str]) -> list[str]:
+    """``["host: a and b"]``; empty where both have the same."""
+    sides = [", ".join(sorted(one)) or "-" for one in (left, right)]
+    return [f"{what}: {' and '.join(sides)}"] if left != right else []
+
+
+def _commits(results: StoredResults, name: str) -> set[str]:
+    """What the runs recorded of the commit of a side: ``"revision"`` or ``"against_revision"``."""
+    found = [revision_of(run.environment.get(name)) for run in results.runs]
+    return {one.name for one in found if one is not None}
 
 
 def _differing(a: object, b: object, *, without: str = "") -> str:

@@ -155,9 +155,9 @@ def compare_pairs(
     if blur > resolution / 2:
         advice = "batch more dispatches, the clock's tick is too coarse"
     elif told < ROUNDS:
-        advice = "take more rounds"
+        advice = "measure longer, for more rounds (time_limit)"
     else:
-        advice = "take more pairs and rounds"
+        advice = "measure longer (time_limit)"
     return say(Verdict.UNCLEAR, f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}")
 
 

@@ -276,6 +276,8 @@ def _check_sides(options: Mapping[str, Any], given: Sequence[click.Parameter], t
         raise usage_error("--against and --against-rev are each the other version; give one of them")
     if options["build"] is not None and options["against_rev"] is None:
         raise usage_error("--build is for --against-rev REV")
+    if options["out"] is None and (options["continue_noisy"] or options["more_time"] is not None):
+        raise usage_error("--continue and --more-time go on with results that are kept: give their folder, --out DIR")
     for parameter in given:
         if not two_sided and parameter.name in Gate.__annotations__ and parameter.name not in ("measure", "as_json"):
             raise usage_error(f"{parameter.opts[0]} is for verdicts; say what to compare with: --against OLD")

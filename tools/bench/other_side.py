@@ -79,12 +79,11 @@ def _program(
     text = options["against"]
     named, values, theirs = (Path(text), dict(options), []) if is_program(text) else _parse(text, sides, options)
     old = named or file
-    if not old.exists():
+    if not old.exists() or (old.is_dir() and old != file):
         folder = options["baselines"]
         known = ", ".join(baseline_names(folder)) or "none"
         raise usage_error(
-            f"--against {shown(text)}: there is no file {old}, and no folder with results and no baseline of that name "
-            f"(in {folder}: {known})"
+            f"--against {shown(text)}: {old} is no file, no folder with results and no baseline (in {folder}: {known})"
         )
     has = {each.name for each in theirs}
     if named is not None:

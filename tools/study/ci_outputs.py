@@ -39,10 +39,7 @@ def markdown(judged: Judgement) -> str:
     points = sorted(judged.points, key=lambda one: order.index(one.outcome))
     rows = []
     for one in points:
-        compared = one.point.comparison
-        ratio = f"{compared.ratio:.3f}" if compared else "-"
-        interval = f"{compared.interval.low:.3f} .. {compared.interval.high:.3f}" if compared else "-"
-        rows.append((_MARKS[one.outcome], _cell(one.label), one.verdict, ratio, interval))
+        rows.append((_MARKS[one.outcome], _cell(one.label), one.verdict, one.ratio, one.interval))
     table = tabulate(
         rows, headers=("", "point", "verdict", "ratio", "interval"), tablefmt="github", disable_numparse=True
     )

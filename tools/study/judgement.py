@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +46,23 @@ class JudgedPoint:
     verdict: str
     reason: str
 
+    @property
+    def left_out(self) -> tuple[int, ...]:
+        """How many samples of each side are not compared; empty without a comparison."""
+        one, compared = self.point, self.point.comparison
+        return (one.a.count - compared.count_a, one.b.count - compared.count_b) if compared else ()
+
+    @property
+    def ratio(self) -> str:
+        """``"1.050"``, or ``"-"`` where it is not known."""
+        return _number(self.point.comparison.ratio) if self.point.comparison else "-"
+
+    @property
+    def interval(self) -> str:
+        """``"1.040 .. 1.060"``, or ``"-"`` where it is not known, as of runs that cannot be compared."""
+        ends = [_number(end) for end in self.point.comparison.interval] if self.point.comparison else ["-"]
+        return "-" if "-" in ends else " .. ".join(ends)
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
@@ -78,6 +96,10 @@ class Judgement:
         counts = [f"{count} {outcome}" for outcome in Outcome if (count := self.count(outcome))]
         tolerated = f"; slow-downs up to {100 * self.tolerate:.4g} % are tolerated" if self.tolerate else ""
         return f"{self.verdict}: {', '.join(counts) or 'nothing to compare'}{tolerated}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if math.isfinite(value) else "-"
 
 
 def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:

@@ -192,7 +192,7 @@ _HOW: Final = {"paired": "in turns", "runs": "by runs", "samples": "by samples"}
 
 
 def print_comparison(judged: Judgement) -> None:
-    """Prints a row for each point, the reasons of those that are unclear, what was left out, and the summary."""
+    """Prints a row for each point, the reasons of those that are unclear, notes, and the summary."""
     found = judged.comparison
     rows = []
     for one in judged.points:
@@ -203,15 +203,16 @@ def print_comparison(judged: Judgement) -> None:
             (
                 one.label,
                 one.verdict,
-                f"{compared.ratio:.3f}" if compared else "-",
-                f"{compared.interval.low:.3f} .. {compared.interval.high:.3f}" if compared else "-",
+                one.ratio,
+                one.interval,
                 _HOW[compared.how] if compared else "-",
                 f"{compared.effect:+.2f}" if compared else "-",
                 f"{compared.count_a} and {compared.count_b}" if compared else "-",
+                " and ".join(map(str, one.left_out)) or "-",
                 f"too noisy: {' and '.join(noisy)}" if noisy else "",
             )
         )
-    columns = ("point", "verdict", "ratio", "interval", "compared", "effect (Cliff's delta)", "samples", "")
+    columns = ("point", "verdict", "ratio", "interval", "compared", "effect", "samples", "left out", "")
     print_table(columns, rows)
     for one in judged.points:
         if one.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED):
@@ -265,7 +266,7 @@ def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None
                 "explanation": compared.explanation,
                 "how": compared.how,
                 "notes": list(compared.notes),
-                "left_out": [one.a.count - compared.count_a, one.b.count - compared.count_b],
+                "left_out": list(judged_point.left_out),
             }
         points.append(point)
     only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}

@@ -225,7 +225,7 @@ def test_few_rounds_leave_room_for_instances() -> None:
     # Two instances that differ are both in the interval.
     apart = compare_pairs(old, new * np.repeat([1.0, 1.2], 100), np.repeat([0, 1], 100))
     assert apart.verdict is Verdict.UNCLEAR and apart.interval.low < 1 and apart.interval.high > 1.2
-    assert "take more rounds" in apart.explanation
+    assert "for more rounds (time_limit)" in apart.explanation
     clear = compare_pairs(old, 1.08 * new, np.zeros(200))
     assert clear.verdict is Verdict.SLOWER
 

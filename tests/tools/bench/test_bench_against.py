@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,7 @@ from pumice import shaders
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.study.results.results import Results
+from pumice.study.results.results_comparison import compare_sides
 from pumice.tools.cli import main
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver", "here")]
@@ -186,13 +188,16 @@ def test_profiles_are_of_both_sides() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--against", "gone.comp --size 4"], "there is no file gone.comp, and no folder with results and no baseline"),
+        (["--against", "gone.comp --size 4"], "gone.comp is no file, no folder with results and no baseline"),
         (["--against", "'"], "expected words as in a shell: No closing quotation"),
         (["--against", "--cold"], "No such option '--cold'"),
         (["--against", "--batch many"], "Invalid value for '--batch'"),
         (["--against", "--function f"], "--function is of modules"),
         (["--against", "a.comp b.comp"], "unexpected extra argument"),
         (["--against", "", "--against-rev", "HEAD"], "give one of them"),
+        (["--against", "."], ". is no file, no folder with results and no baseline"),
+        (["--continue"], "give their folder, --out DIR"),
+        (["--against", "", "--more-time", "1"], "give their folder, --out DIR"),
         (["--build", "make"], "--build is for --against-rev"),
         (["--fail-on", "slower"], "--fail-on is for verdicts; say what to compare with"),
         (["--save", "../up"], "expected a name of letters, digits"),
@@ -283,6 +288,8 @@ def test_a_revision_has_its_own_source_includes_and_inputs(kernel: Path) -> None
         found = differing(kernel, *words, "--against-rev", "HEAD", "--build", "touch built")
     assert found == {"source": ("k.comp", str(kernel)), "include_dirs": (["inc"], [str(Path("inc").absolute())])}
     with Results.open("r") as results:
+        said = compare_sides(results).notes
+        assert re.fullmatch(r"commit: ([0-9a-f]{9}) and \1\+", said[0])
         kept = {one.name: one.content for one in results.files}
         old, new = (results.runs[0].environment[name] for name in ("against_revision", "revision"))
     assert isinstance(old, dict) and isinstance(new, dict)

@@ -135,6 +135,7 @@ def test_a_study_that_ships_is_found_by_its_name() -> None:
     ("words", "message"),
     [
         (["run", "new.toml", "--against", "gone"], "no file and no built-in study is named 'gone'"),
+        (["run", "new.toml", "--against", "."], "the folder of that name has no results.sqlite"),
         (["run", "new.toml", "--tolerate", "0.05"], "--tolerate is for verdicts; say what to compare with"),
         (["run", "new.toml", "--against", "submit-cost"], "no point has a counterpart"),
         (["ab", "gone.toml", "new.toml"], "no such file"),
