@@ -454,6 +454,27 @@ def _fma(count: int, local_size: int, iterations: int, factor: float) -> Case:
     )
 
 
+def _load(count: int, groups: int, local_size: int, rounds: int) -> Case:
+    elements = np.linspace(-3, 5, 4 * count, dtype=np.float32).reshape(count, 4)
+
+    def reference(buffers: Sequence[Array]) -> dict[int, Array]:
+        chains = buffers[0].astype(np.float64) + np.arange(4)[:, None, None]
+        for _ in range(2 * rounds):
+            chains = chains * 0.5 + 1.0
+        return {0: chains.mean(axis=0).astype(np.float32)}
+
+    return Case(
+        f"load of {count} by {groups} groups of {local_size}, {rounds} rounds",
+        "timing/load",
+        (elements,),
+        (Pass((groups, 1, 1), struct.pack("<I", rounds)),),
+        reference,
+        (0,),
+        spec={0: local_size},
+        rtol=1e-5,
+    )
+
+
 CASES: list[Case] = [
     _sweep(1, 1),
     _sweep(1000, 3),
@@ -461,6 +482,8 @@ CASES: list[Case] = [
     _copy_kernel(100, 90, 1, 32),
     _fma(64, 64, 0, 1.0),
     _fma(100, 32, 17, 0.75),
+    _load(64, 1, 64, 0),
+    _load(1000, 3, 32, 2),
     mul(4, 1),
     mul(1000, 16),
     mul_shortest(100),

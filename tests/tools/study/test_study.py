@@ -327,7 +327,7 @@ def test_studies_that_are_none(old: str, new: str, message: str, toml: Path) -> 
 def test_names_of_no_study(tmp_path: Path) -> None:
     assert "did you mean 'batch-depth'" in failed(2, "run", "batch-dept")
     assert "no such file" in failed(2, "run", tmp_path / "nosuch.toml")
-    assert "Is a directory" in failed(1, "show", tmp_path)
+    assert "has no results.sqlite" in failed(2, "show", tmp_path)
     (tmp_path / "x.toml").write_bytes(b"\xff\xfe")
     assert "UTF-8" in failed(2, "show", tmp_path / "x.toml")
 
