@@ -103,13 +103,19 @@ def _number(value: float) -> str:
 
 
 def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
-    """The outcome of each point, and the exit status; that of no point that counts is unclear."""
+    """The outcome of each point, and the exit status; that of no point that counts is unclear. A point that failed on
+    the new side alone passes no gate.
+    """
+    from ...study.results.records import PointStatus
+
     points = [_judge(one, found.by_device, tolerate) for one in found.points]
     outcomes = {one.outcome for one in points} - {Outcome.SKIPPED}
+    failed = PointStatus.FAILED
+    broken = any(one.point.b.status is failed and one.point.a.status is not failed for one in points)
     status = 0
     if Outcome.SLOWER in outcomes and fail_on != "never":
         status = SLOWER
-    elif fail_on == "unclear" and (Outcome.UNCLEAR in outcomes or not outcomes):
+    elif fail_on != "never" and (broken or (fail_on == "unclear" and (Outcome.UNCLEAR in outcomes or not outcomes))):
         status = UNCLEAR
     return Judgement(found, points, fail_on, tolerate, status)
 

@@ -7,6 +7,7 @@ from a generator of its own: two machines of one seed have the same history what
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -107,7 +108,7 @@ class HeavyTails(Effect):
 
 
 @dataclass
-class Pieces(Effect):
+class Pieces(Effect, abc.ABC):
     """Base: a level that stays for a while and is then drawn again, independently.
 
     Attributes:
@@ -139,8 +140,8 @@ class Pieces(Effect):
             self.level = self.draw()
         return self.level
 
-    def draw(self) -> float:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def draw(self) -> float: ...
 
 
 @dataclass

@@ -95,6 +95,13 @@ def test_a_tolerated_slow_down(comparison: Comparison | None, tolerate: float, o
         assert "take more samples" in one.reason or comparison is None
 
 
+@pytest.mark.parametrize(("a", "b", "status"), [("done", "failed", 3), ("failed", "failed", 0), ("failed", "done", 0)])
+def test_a_point_that_fails_on_the_new_side_alone_passes_no_gate(a: str, b: str, status: int) -> None:
+    failed = point(None, statuses=(PointStatus(a), PointStatus(b)))
+    assert judged(point(SAME), failed, fail_on="slower").status == status
+    assert judged(point(SAME), failed, fail_on="never").status == 0
+
+
 @pytest.mark.parametrize(
     ("comparisons", "statuses"),
     [
