@@ -2,6 +2,7 @@
 
 python tests/study/machines/rates.py
 python tests/study/machines/rates.py --pairs 100 --models states bursts --trials interleaved
+python tests/study/machines/rates.py --trials separate --slower 1.2
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from machine_models import MODELS, model
 from scipy import stats
@@ -74,38 +76,45 @@ class Rates:
         return f"{count / self.pairs:.1%} [{low:.1%}, {high:.1%}]"
 
 
-HEADER = (
-    "| model | way | pairs | equal: different | equal: SAME "
-    "| 5 %: found | 5 %: UNCLEAR | 5 %: SAME | 5 %: wrong sign |\n"
-    "| -- | -- | --: | --: | --: | --: | --: | --: | --: |"
-)
+SLOWER_BY = 1.05
+"""The planted slow-down."""
 
 
-def _chunk(name: str, trial: str, seeds: range) -> Counter[tuple[str, str, str]]:
+def header(slower: float) -> str:
+    """The head of the table, for a slow-down."""
+    by = f"{100 * (slower - 1):.4g} %"
+    names = ("found", "UNCLEAR", "SAME", "wrong sign")
+    columns = ("model", "way", "pairs", "equal: different", "equal: SAME", *(f"{by}: {name}" for name in names))
+    return f"| {' | '.join(columns)} |\n| -- | -- |{' --: |' * 7}"
+
+
+def _chunk(name: str, trial: str, slower: float, seeds: range) -> Counter[tuple[str, str, str]]:
     counts: Counter[tuple[str, str, str]] = Counter()
     for seed in seeds:
-        for (way, target), verdict in TRIALS[trial](model(name), seed).items():
+        for (way, target), verdict in TRIALS[trial](model(name), seed, slower).items():
             counts[way, target, verdict] += 1
     return counts
 
 
-def rates(name: str, trial: str, seeds: range, pool: ProcessPoolExecutor | None = None) -> list[Rates]:
+def rates(
+    name: str, trial: str, seeds: range, slower: float = SLOWER_BY, pool: ProcessPoolExecutor | None = None
+) -> list[Rates]:
     """The rates of a model over trials with these seeds, one for each way of comparing that the trial has."""
     parts = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
     run = map if pool is None else pool.map
     found: dict[str, Rates] = {}
-    for counts in run(_chunk, [name] * len(parts), [trial] * len(parts), parts):
+    for counts in run(partial(_chunk, name, trial, slower), parts):
         for (way, target, verdict), count in counts.items():
             found.setdefault(way, Rates(name, way)).verdicts[target, verdict] += count
     return list(found.values())
 
 
-def table(names: Sequence[str], trials: Sequence[str], pairs: int, processes: int) -> Iterator[Rates]:
+def table(models: Sequence[str], trials: Sequence[str], pairs: int, slower: float, processes: int) -> Iterator[Rates]:
     """The rates of models, each as soon as it is known."""
     with ProcessPoolExecutor(processes) as pool:
-        for name in names:
+        for name in models:
             for trial in trials:
-                yield from rates(name, trial, range(pairs), pool)
+                yield from rates(name, trial, range(pairs), slower, pool)
 
 
 def main() -> int:
@@ -114,11 +123,12 @@ def main() -> int:
     parser.add_argument("--models", nargs="+", choices=known, default=known, metavar="MODEL")
     parser.add_argument("--trials", nargs="+", choices=list(TRIALS), default=list(TRIALS))
     parser.add_argument("--pairs", type=int, default=1000, help="of equal versions, and as many with a slow-down")
+    parser.add_argument("--slower", type=float, default=SLOWER_BY, metavar="RATIO", help="the planted slow-down (1.05)")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     began = time.monotonic()
-    print(HEADER)
-    for each in table(arguments.models, arguments.trials, arguments.pairs, arguments.processes):
+    print(header(arguments.slower))
+    for each in table(**vars(arguments)):
         print(each.row(), flush=True)
     print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
     return 0

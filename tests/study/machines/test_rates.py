@@ -17,8 +17,8 @@ from scipy import stats
 from support.soak import SOAK, rounds
 from trials import TRIALS
 
-# The long forms take a quarter of an hour on two cores; `rates.py` has as many trials as one asks for.
-COUNTS = {"interleaved": rounds(1, 250), "separate": rounds(2, 100)}
+# The long forms take an hour on one core; `rates.py` has as many trials as one asks for.
+COUNTS = {"interleaved": rounds(1, 500), "separate": rounds(2, 500)}
 HARDEST = ("instances", "states seen in part", "wake-ups", "shared machine")
 GROUPS = [(model.name,) for model in MODELS] if SOAK else [HARDEST]
 # A model's long form takes minutes.

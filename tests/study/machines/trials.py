@@ -14,8 +14,6 @@ from pumice.study.definition.settings import Sampling
 from pumice.study.results.results_comparison import ResultsComparison, compare_results, compare_sides
 
 RUNS = 5
-SLOWED = 1.05
-"""The planted slow-down."""
 
 Verdicts = Mapping[tuple[str, str], str]
 """The verdict by way and target; the ways are ``interleaved``, or ``single`` and ``runs``."""
@@ -25,19 +23,19 @@ _PAIRED = Sampling(warmup_count=2, warmup_time=0.0)
 _SEPARATE = Sampling(warmup_count=2, warmup_time=0.0, min_samples=200, max_samples=200)
 
 
-def interleaved(model: Model, seed: int) -> Verdicts:
+def interleaved(model: Model, seed: int, slower: float) -> Verdicts:
     """Both versions in one run, in turns."""
-    run = _run(model, seed, 1)
+    run = _run(model, seed, 1, slower)
     with virtual_time(run):
         results = measure(run, study(_PAIRED, paired=True))
     return _verdicts("interleaved", compare_sides(results.read()))
 
 
-def separate(model: Model, seed: int) -> Verdicts:
+def separate(model: Model, seed: int, slower: float) -> Verdicts:
     """Five runs of the old version in a row, then five of the new one, ten seconds to an hour later; and the last of
     the old against the first of the new.
     """
-    run = _run(model, seed, 2)
+    run = _run(model, seed, 2, slower)
     random = np.random.default_rng([seed, 3])
     sides = []
     with virtual_time(run):
@@ -54,12 +52,13 @@ def separate(model: Model, seed: int) -> Verdicts:
     return {**_verdicts("single", single), **_verdicts("runs", runs)}
 
 
-TRIALS: Mapping[str, Callable[[Model, int], Verdicts]] = {"interleaved": interleaved, "separate": separate}
+TRIALS: Mapping[str, Callable[[Model, int, float], Verdicts]] = {"interleaved": interleaved, "separate": separate}
+"""Ways of trying a model: by a seed, and the time of the slower version over that of the other one."""
 
 
-def _run(model: Model, seed: int, purpose: int) -> VirtualRun:
+def _run(model: Model, seed: int, purpose: int, slower: float) -> VirtualRun:
     # Other machines for each model, or all would differ by their effects alone.
-    return VirtualRun(model.machine([zlib.crc32(model.name.encode()), seed, purpose]), model.work, SLOWED)
+    return VirtualRun(model.machine([zlib.crc32(model.name.encode()), seed, purpose]), model.work, slower)
 
 
 def _verdicts(way: str, compared: ResultsComparison) -> Verdicts:

@@ -39,7 +39,7 @@ EQUAL, SLOWER = "equal", "slower"
 class VirtualRun:
     """Runs studies on one machine at a time; ``machine`` and the work of both sides may be changed between runs."""
 
-    def __init__(self, machine: Machine, work: float, slower: float = 1.05) -> None:
+    def __init__(self, machine: Machine, work: float, slower: float) -> None:
         self.machine = machine
         self.work = work
         self.slower = slower
