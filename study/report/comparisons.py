@@ -10,7 +10,8 @@ from typing import Final
 from ...records import dataclass
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
-from ..results.results_comparison import compare_points, compare_results
+from ..results.point_comparison import compare_points
+from ..results.results_comparison import compare_results
 from ..results.stored_results import StoredResults
 from ..statistics.comparison import Comparison, Verdict
 from .chart import Chart, error_bars, label, name_rows, new_figure, point_label, value_text

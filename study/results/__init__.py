@@ -3,5 +3,6 @@
 Imports: ``study.definition``, ``study.statistics`` and ``status``.
 
 Read: sink, store, results_file, database, schema, rows, stored_results, point_result, analysis, comparability,
-paired_blocks, results_comparison, best, revision, history, tables, results, export.
+paired_blocks, point_comparison, study_differences, results_comparison, best, revision, history, tables, results,
+export.
 """

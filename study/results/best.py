@@ -11,8 +11,8 @@ from ...status import InvalidArgumentError, shown
 from ..definition.messages import did_you_mean
 from ..definition.point import AxisValue
 from .analysis import PointAnalysis, StudyAnalysis
+from .point_comparison import compare_points
 from .point_result import PointResult
-from .results_comparison import compare_points
 
 RATES: Final = ("GFLOP/s", "GB/s")
 """Figures that compare points of different work, the first that points have."""

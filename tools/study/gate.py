@@ -62,14 +62,15 @@ class Gate:
         """The segment and the statistic that are compared; wrong usage for other options of the comparison, and for
         files that there is no folder for: before minutes of measuring.
         """
-        from ...study.results.results_comparison import check_comparison
+        from ...study.results.point_comparison import criteria_of
 
         for option, path in (("--markdown", self.markdown), ("--junit", self.junit)):
             if path is not None and not path.absolute().parent.is_dir():
                 raise usage_error(f"{option}: there is no folder {path.parent}")
 
         with usage():
-            return check_comparison(**self.limits)
+            criteria = criteria_of(**self.limits)
+        return criteria.segment, criteria.statistic
 
     def finish(self, found: ResultsComparison, within: Mapping[str, object] | None = None) -> Judgement:
         """Prints the comparison, writes the files that were asked for, and returns what it made of the comparison.

@@ -14,14 +14,10 @@ from scipy import stats
 from pumice.status import FailedPreconditionError, InvalidArgumentError
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
+from pumice.study.results.point_comparison import compare_points
 from pumice.study.results.records import SampleFlag
 from pumice.study.results.results import Results
-from pumice.study.results.results_comparison import (
-    ResultsComparison,
-    compare_points,
-    compare_results,
-    compare_sides,
-)
+from pumice.study.results.results_comparison import ResultsComparison, compare_results, compare_sides
 from pumice.study.results.store import Store
 from pumice.study.statistics.comparison import Comparison, Verdict
 
