@@ -246,6 +246,7 @@ def report(
     from ...study.results.results_comparison import compare_results, compare_sides
 
     gate = Gate(**options)
+    gate.check()
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(Results.open(folder))
         if gate.is_wanted and earlier is None and not any(one.against for one in results.points):
@@ -293,6 +294,7 @@ def compare(ctx: click.Context, /, first: Path, second: Path, **options: Any) ->
     from ...study.results.results_comparison import compare_results
 
     gate = Gate(**options)
+    gate.check()
     with Results.open(first) as a, Results.open(second) as b:
         with usage():
             found = compare_results(a, b, **gate.limits)

@@ -176,6 +176,29 @@ MANY = (
 )
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "no-such-a", "no-such-b"),
+        ("report", "no-such-a", "--compare-with", "no-such-b", "--fail-on", "slower"),
+    ],
+    ids=lambda words: words[0],
+)
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--confidence", 2, "confidence"),
+        ("--measure", "p98", "p98"),
+        ("--junit", "no-such-c/x.xml", "no folder no-such-c"),
+    ],
+)
+def test_wrong_options_are_told_before_results_are_read(
+    words: tuple[str, ...], option: str, value: object, said: str
+) -> None:
+    result = study(*words, option, value)
+    assert result.exit_code == 2 and said in result.stderr, result.stderr
+
+
 def test_the_summary_is_markdown_whatever_the_names() -> None:
     """Read by a parser of GitHub's Markdown."""
     text = markdown(judged(*MANY))
