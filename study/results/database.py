@@ -25,7 +25,7 @@ from ...status import (
     shorten,
 )
 from ..definition.study import FORMAT_VERSION
-from .schema import APPLICATION_ID, SCHEMA_VERSION, reading_statements
+from .schema import APPLICATION_ID, COLUMNS, SCHEMA_VERSION, reading_statements
 
 RESULTS_FILE: Final = "results.sqlite"
 """Name of the file in a study's folder."""
@@ -126,9 +126,9 @@ def is_blank(connection: sqlite3.Connection) -> bool:
     return not objects and not _pragma(connection, "application_id")
 
 
-def is_of_this_version(connection: sqlite3.Connection) -> bool:
-    """Whether the tables are of the current version, and not of an earlier one."""
-    return _pragma(connection, "user_version") == SCHEMA_VERSION
+def columns_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The columns of the database's tables, each with its table: files of earlier versions lack some."""
+    return connection.execute(COLUMNS).fetchall()
 
 
 def check_results(connection: sqlite3.Connection, path: Path) -> None:
@@ -224,9 +224,8 @@ class Reader:
             try:
                 connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                 check_results(connection, self.path)
-                if not is_of_this_version(connection):
-                    for statement in reading_statements():
-                        connection.execute(statement)
+                for statement in reading_statements(columns_of(connection)):
+                    connection.execute(statement)
             except BaseException:
                 connection.close()
                 raise

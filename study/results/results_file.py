@@ -27,10 +27,10 @@ from .database import (
     Reader,
     check_results,
     check_whole,
+    columns_of,
     connect_writer,
     database_errors,
     is_blank,
-    is_of_this_version,
 )
 from .rows import POINT_COLUMNS, Value, differences, point_row, to_json
 from .schema import schema_statements, upgrade_statements
@@ -117,9 +117,8 @@ def reopen_results(
         _use_log(connection)
         # A refused study leaves the file as it was: closing the connection rolls back.
         connection.execute("BEGIN IMMEDIATE")
-        if not is_of_this_version(connection):
-            for statement in upgrade_statements():
-                connection.execute(statement)
+        for statement in upgrade_statements(columns_of(connection)):
+            connection.execute(statement)
         _check_same(connection, path, study, points)
         connection.execute("COMMIT")
     return connection, lock

@@ -170,10 +170,10 @@ TABLES: Final = {
         details TEXT NOT NULL
     """,
 }
-"""The columns of each table, as in the version that it is of; ``_ADDED`` has those that came later."""
+"""The columns of each table, as it was first; ``_ADDED`` has those that came later."""
 
 _NEW_TABLES: Final = ("machine_states", "files", "observations")
-"""Tables that version 1 lacks."""
+"""Tables that earlier files lack, all or the latest of them."""
 
 _ADDED: Final[Mapping[str, Mapping[str, str]]] = {
     "points": {"against": "INTEGER REFERENCES points (point)", "is_against": "INTEGER NOT NULL DEFAULT 0"},
@@ -185,7 +185,7 @@ _ADDED: Final[Mapping[str, Mapping[str, str]]] = {
         "load": "TEXT NOT NULL DEFAULT ''",
     },
 }
-"""Columns that version 1 lacks, by table."""
+"""Columns that earlier files lack, by table."""
 
 _POINT_STATUS: Final = """
     CREATE VIEW point_status AS
@@ -205,33 +205,56 @@ STATUSES: Final = """
 """A query for the latest status of each point in each repeat that it has one in."""
 
 
+COLUMNS: Final = """
+    SELECT tables.name, columns.name
+    FROM main.sqlite_master AS tables, pragma_table_info(tables.name, 'main') AS columns
+    WHERE tables.type = 'table'
+"""
+"""A query for the columns of a file, each with its table."""
+
+
 def schema_statements() -> list[str]:
     """The SQL statements that create an empty results file, in one transaction: one of version 1, upgraded."""
-    statements = _table_statements([table for table in TABLES if table not in _NEW_TABLES])
+    first = [table for table in TABLES if table not in _NEW_TABLES]
+    statements = _table_statements(first)
     statements.append("CREATE INDEX statuses_of_point ON statuses (point, id)")
     statements.append(_POINT_STATUS)
     statements.append(f"PRAGMA application_id = {APPLICATION_ID}")
-    return [*statements, *upgrade_statements()]
+    return [*statements, *upgrade_statements([(table, "") for table in first])]
 
 
-def upgrade_statements() -> list[str]:
-    """The SQL statements that turn a results file of version 1 into one of this version, in one transaction."""
-    statements = _table_statements(_NEW_TABLES)
-    for table, columns in _ADDED.items():
-        statements += [f"ALTER TABLE {table} ADD COLUMN {name} {kind}" for name, kind in columns.items()]
-    statements.append(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    return statements
-
-
-def reading_statements() -> list[str]:
-    """The SQL statements that let a connection read a file of version 1 as one of this version, without changing it:
-    temporary views, which SQLite finds before the tables of the same name.
+def upgrade_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
+    """The SQL statements that add to a results file what it lacks, in one transaction; it has ``columns``, as the query
+    ``COLUMNS`` finds them.
     """
-    statements = [f"CREATE TEMP TABLE {table} ({TABLES[table]})" for table in _NEW_TABLES]
-    for table, columns in _ADDED.items():
-        defaults = (f"{kind.partition('DEFAULT ')[2] or 'NULL'} AS {name}" for name, kind in columns.items())
+    tables, added = _lacking(columns)
+    statements = _table_statements(tables)
+    for table, missing in added.items():
+        statements += [f"ALTER TABLE {table} ADD COLUMN {name} {kind}" for name, kind in missing.items()]
+    return [*statements, f"PRAGMA user_version = {SCHEMA_VERSION}"] if statements else []
+
+
+def reading_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
+    """The SQL statements that let a connection read a file as if it had what it lacks, without changing it: empty
+    temporary tables, and temporary views, which SQLite finds before the tables of the same name.
+    """
+    tables, added = _lacking(columns)
+    statements = [f"CREATE TEMP TABLE {table} ({TABLES[table]})" for table in tables]
+    for table, missing in added.items():
+        defaults = (f"{kind.partition('DEFAULT ')[2] or 'NULL'} AS {name}" for name, kind in missing.items())
         statements.append(f"CREATE TEMP VIEW {table} AS SELECT *, {', '.join(defaults)} FROM main.{table}")
     return statements
+
+
+def _lacking(columns: Sequence[tuple[str, str]]) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """The tables that a file with some columns lacks, and the columns that it lacks of tables that it has."""
+    has = {table for table, _ in columns}
+    added = {
+        table: {name: kind for name, kind in later.items() if (table, name) not in columns}
+        for table, later in _ADDED.items()
+        if table in has
+    }
+    return [table for table in _NEW_TABLES if table not in has], {table: each for table, each in added.items() if each}
 
 
 def _table_statements(tables: Sequence[str]) -> list[str]:

@@ -616,6 +616,22 @@ def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: St
     assert len(rows) > 10 and all(any(line.startswith(row[:-2]) for line in kept) for row in rows)
 
 
+def test_a_file_of_this_version_from_before_its_latest_table(tmp_path: Path, store: Store) -> None:
+    store.add_samples(0, 0, "sample", samples(2))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute("DROP TABLE observations")
+    before = dump(tmp_path / RESULTS_FILE)
+    with Results.open(tmp_path) as results:
+        assert results.observations == () and results.points[0].count == 2
+    assert dump(tmp_path / RESULTS_FILE) == before
+    with Store.open(tmp_path) as upgraded:
+        upgraded.begin_run({})
+        upgraded.add_observations(0, [Observation("energy", "device", "joules", 1.5, "J")])
+    with Results.open(tmp_path) as results:
+        assert [one.value for one in results.observations] == [1.5]
+
+
 @pytest.mark.parametrize(("measure", "column"), [("total", "call"), ("submit", "submit")])
 def test_the_call_of_a_module_has_a_segment_of_its_own(tmp_path: Path, measure: str, column: str) -> None:
     """Version 1 has it as ``submit``; a headline keeps its name."""
