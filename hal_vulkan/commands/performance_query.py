@@ -13,8 +13,10 @@ from typing import Final
 from ...closing import Closing
 from ...records import dataclass
 from ...status import NotFoundError, UnavailableError, UnimplementedError
+from ..instance.driver import Driver
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new, text
+from ..vulkan.results import check
 from .command_buffer import CommandBuffer
 
 _QUERY_TYPE: Final = 1_000_116_000  # VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR
@@ -37,18 +39,18 @@ class Counter:
     is_of_commands: bool
 
 
-def device_counters(device: LogicalDevice) -> list[Counter]:
-    """The counters of the queue family that dispatches go to."""
-    query = device.driver.functions.vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR
-    family = device.plan.compute_family
+def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
+    """The counters of a queue family of a device, which need not be open."""
+    query = driver.functions.vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR
+    physical = driver.physical_devices[index]
     count = ffi.new("uint32_t *")
-    device.check(query(device.physical_device, family, count, ffi.NULL, ffi.NULL), "counting performance counters")
+    check(query(physical, family, count, ffi.NULL, ffi.NULL), "counting performance counters")
     found = ffi.new("VkPerformanceCounterKHR[]", count[0])
     texts = ffi.new("VkPerformanceCounterDescriptionKHR[]", count[0])
     for counter, described in zip(found, texts, strict=True):
         counter.sType = new("VkPerformanceCounterKHR").sType
         described.sType = new("VkPerformanceCounterDescriptionKHR").sType
-    device.check(query(device.physical_device, family, count, found, texts), "listing performance counters")
+    check(query(physical, family, count, found, texts), "listing performance counters")
     return [
         Counter(
             index,
@@ -63,14 +65,15 @@ def device_counters(device: LogicalDevice) -> list[Counter]:
     ]
 
 
-def counters_named(device: LogicalDevice, names: Sequence[str]) -> list[Counter]:
+def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]) -> list[Counter]:
     """Counters by name. NotFoundError: no such, with those that there are; UnimplementedError: not of commands."""
-    known = {one.name: one for one in device_counters(device)}
+    known = {one.name: one for one in device_counters(driver, index, family)}
+    device = driver.profiles[index].name
     for name in names:
         if name not in known:
-            raise NotFoundError(f"{device.name} has no counter {name!r}; it has {', '.join(known) or 'none'}")
+            raise NotFoundError(f"{device} has no counter {name!r}; it has {', '.join(known) or 'none'}")
         if not known[name].is_of_commands:
-            raise UnimplementedError(f"{device.name}: the counter {name!r} is of command buffers or render passes")
+            raise UnimplementedError(f"{device}: the counter {name!r} is of command buffers or render passes")
     return [known[name] for name in dict.fromkeys(names)]
 
 

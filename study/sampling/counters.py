@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...hal_vulkan import DeviceProfile
-from ...hal_vulkan.instance.plan import PERFORMANCE_QUERY
+from ...hal_vulkan import Driver, PlanOptions
+from ...hal_vulkan.commands.performance_query import counters_named
+from ...hal_vulkan.instance.plan import PERFORMANCE_QUERY, plan_device
 from ...status import UnavailableError, UnimplementedError
 from ..results.records import Observation
 from ..workloads.kernel import KernelWorkload
@@ -23,13 +24,16 @@ class CounterObserver:
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
 
-    def check(self, profile: DeviceProfile) -> None:
-        """See ``Observer``."""
+    def check(self, driver: Driver, index: int) -> None:
+        """See ``Observer``; NotFoundError and UnimplementedError: see ``counters_named``."""
+        profile = driver.profiles[index]
         if PERFORMANCE_QUERY not in profile.extensions:
             raise UnavailableError(
                 f"{profile.name} has no performance counters: its driver {profile.driver_name} lacks "
                 f"{PERFORMANCE_QUERY}. Take another device, or leave --counters out"
             )
+        plan = plan_device(profile, PlanOptions(**self.asked))  # type: ignore[arg-type]  # switches
+        counters_named(driver, index, plan.compute_family, self._names)
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
         """The counters of the dispatches of one command buffer."""

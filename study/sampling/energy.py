@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...hal_vulkan import DeviceProfile
+from ...hal_vulkan import DeviceProfile, Driver
 from ...records import dataclass
 from ...status import UnavailableError
 from ..results.records import Observation
@@ -79,8 +79,9 @@ class EnergyObserver:
         self.notes: Sequence[str] = ()
         self._meters: dict[str, list[Meter]] = {}
 
-    def check(self, profile: DeviceProfile) -> None:
+    def check(self, driver: Driver, index: int) -> None:
         """See ``Observer``."""
+        profile = driver.profiles[index]
         meters, lacking = energy_meters(profile)
         if not meters:
             raise UnavailableError(

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ...hal_vulkan import DeviceProfile, shared_driver
+from ...hal_vulkan import Driver, shared_driver
 from ...status import PumiceError
 from ..definition.point import Point
 from ..definition.study import Study
@@ -43,8 +43,10 @@ class Observer(Protocol):
         """What is missing on this machine, after ``check``."""
         ...
 
-    def check(self, profile: DeviceProfile) -> None:
-        """UnavailableError: the device, or the machine, has no such figures."""
+    def check(self, driver: Driver, index: int) -> None:
+        """Errors before anything is measured, of the device of an index. UnavailableError: it, or the machine, has no
+        such figures.
+        """
         ...
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
@@ -53,11 +55,11 @@ class Observer(Protocol):
 
 
 def check_observers(observers: Sequence[Observer], devices: Sequence[str], validation: bool | None = None) -> None:
-    """Raises UnavailableError for what a device has not, before anything is measured."""
+    """Raises what ``Observer.check`` raises of any of the devices."""
     driver = shared_driver(validation=validation)
     for uri in devices:
         for observer in observers:
-            observer.check(driver.profiles[driver.select(uri or None)])
+            observer.check(driver, driver.select(uri or None))
 
 
 def observe(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...hal_vulkan import DeviceProfile
+from ...hal_vulkan import Driver
 from ...hal_vulkan.commands.pipeline_statistics import occupancy
 from ...hal_vulkan.instance.plan import PIPELINE_STATISTICS
 from ...status import UnavailableError
@@ -21,8 +21,9 @@ class PipelineObserver:
     asked: Final[Mapping[str, bool]] = {"pipeline_statistics": True}
     notes: Final = ()
 
-    def check(self, profile: DeviceProfile) -> None:
+    def check(self, driver: Driver, index: int) -> None:
         """See ``Observer``."""
+        profile = driver.profiles[index]
         if PIPELINE_STATISTICS not in profile.extensions:
             raise UnavailableError(
                 f"{profile.name} has no statistics of pipelines: its driver {profile.driver_name} lacks "

@@ -205,7 +205,7 @@ class KernelWorkload(Workload):
             NotFoundError, UnimplementedError, UnavailableError: see ``counters_named`` and ``profiling_lock``.
         """
         hal, queue = self.device.vulkan, self._queues[0]
-        counters = counters_named(hal, names)
+        counters = counters_named(hal.driver, hal.index, hal.plan.compute_family, names)
         with (
             profiling_lock(hal),
             closing(PerformanceQuery(hal, counters)) as query,

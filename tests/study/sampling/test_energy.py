@@ -32,6 +32,11 @@ def profile(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     return replace(driver.profiles[0], vendor_id=0x10005)
 
 
+def only(profile: DeviceProfile) -> tuple[Driver, int]:
+    """A driver with one device, and its index."""
+    return cast(Driver, types.SimpleNamespace(profiles=[profile])), 0
+
+
 def test_packages_are_read_and_their_parts_are_not(profile: DeviceProfile) -> None:
     meters, lacking = energy_meters(profile)
     assert [(one.name, one.read(), one.wraps) for one in meters] == [
@@ -53,7 +58,7 @@ def test_a_counter_for_root_alone_is_told_with_what_to_do(
 
     monkeypatch.setattr(Path, "read_text", refuse)
     with pytest.raises(UnavailableError, match=r"for root alone: run as root, or `sudo chmod a\+r .*energy_uj`"):
-        EnergyObserver().check(profile)
+        EnergyObserver().check(*only(profile))
     made = types.ModuleType("pynvml")
     vars(made).update(
         nvmlInit=lambda: None,
@@ -63,8 +68,8 @@ def test_a_counter_for_root_alone_is_told_with_what_to_do(
     monkeypatch.setitem(sys.modules, "pynvml", made)
     nvidia = replace(profile, vendor_id=0x10DE)
     observer = EnergyObserver()
-    observer.check(nvidia)
-    observer.check(nvidia)
+    observer.check(*only(nvidia))
+    observer.check(*only(nvidia))
     assert len(observer.notes) == 1 and "root alone" in observer.notes[0]
     assert [(one.name, one.read()) for one in energy_meters(nvidia)[0]] == [("device (NVML)", 2.5)]
 
@@ -72,7 +77,7 @@ def test_a_counter_for_root_alone_is_told_with_what_to_do(
 def test_a_machine_without_counters_is_told(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(energy, "_POWERCAP", tmp_path)
     with pytest.raises(UnavailableError, match=r"cannot be read: RAPL: .* has no such zones.*Leave --energy out"):
-        EnergyObserver().check(replace(driver.profiles[0], vendor_id=0x10005))
+        EnergyObserver().check(*only(replace(driver.profiles[0], vendor_id=0x10005)))
 
 
 def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +96,7 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
     ]
     monkeypatch.setattr(energy, "energy_meters", lambda profile: (meters, []))
     observer = EnergyObserver()
-    observer.check(profile)
+    observer.check(*only(profile))
     found = observer.observe(cast(Workload, workload))
     assert [(one.subject, one.name, one.unit) for one in found] == [
         ("one", "energy of a sample", "J"),
@@ -103,6 +108,6 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
     assert "± 0.001 J" in str(found[0].details["description"])
     # A counter that stands still tells nothing.
     monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("none", itertools.repeat(3.0).__next__)], []))
-    observer.check(profile)
+    observer.check(*only(profile))
     with pytest.raises(UnavailableError, match=r"no counter of energy moved in 1\.0 s"):
         observer.observe(cast(Workload, workload))
