@@ -5,7 +5,8 @@ A state covers the span since the one before. Its shares are of the span's proce
 - ``steal``: what a hypervisor gave to others; ``others``: what processes used other than this one and those that it has
   for sides (``ChildProcess``);
 - ``pressure``: the share of the span in which some task of the system waited for a core (Linux' PSI);
-- ``run_delay``: of the time in which this process' threads wanted a core, the share that they waited for one;
+- ``run_delay``: of the time in which the threads that measure wanted a core, the share that they waited for one: those
+  of this process, or of the processes that it has for sides;
 - ``wake_ns``, ``wake_p90_ns``: from releasing a semaphore until the thread that waits for it runs.
 
 What a platform or a container does not tell is ``None``. Sources: proc(5); Documentation/accounting/psi.rst and
@@ -73,7 +74,7 @@ class _Waker(Closing):
 
 class _Counters(NamedTuple):
     """Counters that grow: host time, processor times of the machine, microseconds of pressure, seconds of processor
-    time of own processes by id, and times of own threads.
+    time of own processes by id, and times of the threads that measure.
     """
 
     now: int
@@ -88,7 +89,7 @@ class MachineState(Closing):
 
     def __init__(self) -> None:
         self._waker = _Waker()
-        self._delays = ThreadDelays()
+        self._delays = ThreadDelays(_measuring)
         self._before = self._counters()
 
     def read(self) -> dict[str, float | None]:
@@ -147,6 +148,11 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
         waited, ran = times
         shares["run_delay"] = waited / (waited + ran) if waited + ran > 0 else 0.0
     return shares
+
+
+def _measuring() -> tuple[int, ...]:
+    """The ids of the processes that measure: one that has processes for sides only waits for them."""
+    return tuple(ChildProcess.running) or (os.getpid(),)
 
 
 def _own_times() -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""How long the threads of this process, a driver's workers among them, have waited for a core.
+"""How long the threads of processes, a driver's workers among them, have waited for a core.
 
 Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/task/<tid>/schedstat``. Other systems do not
 tell.
@@ -8,39 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from ...closing import Closing
 
-_TASKS: Final = Path("/proc/self/task")
+_PROC: Final = Path("/proc")
 
 ThreadTimes = Mapping[str, tuple[int, int]]
 """Nanoseconds of waiting for a core and of running, by thread."""
 
 
 class ThreadDelays(Closing):
-    """How long threads of this process have waited for a core and run.
+    """How long threads of processes have waited for a core and run; of this one, or of those whose ids ``processes``
+    returns.
 
     A reading is of the threads that ``refresh`` found. One thread at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, processes: Callable[[], Iterable[int | str]] = lambda: ("self",)) -> None:
+        self._processes = processes
         self._files: dict[str, int] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Finds the current threads."""
-        try:
-            names = {task.name for task in _TASKS.iterdir()}
-        except OSError:
-            return
-        for gone in self._files.keys() - names:
+        """Finds the current processes and threads."""
+        tasks: dict[str, Path] = {}
+        for process in self._processes():
+            with contextlib.suppress(OSError):  # ended, or the system has no such files
+                tasks |= {task.name: task for task in (_PROC / str(process) / "task").iterdir()}
+        for gone in self._files.keys() - tasks.keys():
             os.close(self._files.pop(gone))
-        for name in names - self._files.keys():
+        for name in tasks.keys() - self._files.keys():
             with contextlib.suppress(OSError):  # ended, or the kernel does not count
-                self._files[name] = os.open(_TASKS / name / "schedstat", os.O_RDONLY)
+                self._files[name] = os.open(tasks[name] / "schedstat", os.O_RDONLY)
 
     def read(self) -> ThreadTimes:
         """Nanoseconds of waiting and running by thread; empty where the system does not tell."""

@@ -187,6 +187,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from ..study.tables import print_bench
     from .other_side import with_other_side
     from .side import side_study
+    from .study import without_twins
 
     given = list(given_options(ctx))
     has_other = options["against"] is not None or options["against_rev"] is not None
@@ -211,6 +212,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         return
     with contextlib.ExitStack() as stack:
         described = side_study(file, options, given)
+        if two_sided:
+            described = without_twins(described)
         if has_other:
             described = stack.enter_context(with_other_side(described, file, options, given, bench.params))
         described = with_processes(described, options, options["resolution"])

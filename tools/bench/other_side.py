@@ -39,18 +39,17 @@ def with_other_side(
     """The study of the new side, against that of the command line; within it, the files of both are there.
 
     Args:
-        new: of the file and the options.
+        new: of the file and the options, without twins.
         file, options, given: the new side's; its options by name, and those of them that the command line has.
         parameters: all that the command has.
     """
-    new = without_twins(new)
     if options["against_rev"] is not None:
         with revision(file, options["against_rev"], options["build"]) as at:
             yield _against(new, _at_revision(at, file, options, given, new.name), options)
         return
     found = None if is_program(options["against"]) else results_at(options["against"], options["baselines"])
     if found is not None:
-        old = without_twins(read_results(found))
+        old = read_results(found)
     else:
         old = _program(file, options, given, side_options(parameters), new.name)
     yield _against(new, old, options)

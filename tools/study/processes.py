@@ -47,7 +47,7 @@ def wants_processes(options: Mapping[str, Any]) -> bool:
 
 def with_processes(described: Study, options: Mapping[str, Any], resolution: float) -> Study:
     """The study with its sides in the processes that the options ask for. Without another version the other side is the
-    same, and differs in its process alone; ``resolution`` is that of verdicts.
+    same in another installation or environment; ``resolution`` is that of verdicts.
     """
     from ...study.definition.process import Process
 
@@ -60,6 +60,11 @@ def with_processes(described: Study, options: Mapping[str, Any], resolution: flo
     if not wants_processes(options):
         return described
     if described.against is None:
+        if not options["against_python"] and not variables:
+            raise usage_error(
+                "--apart measures two versions in processes of their own, and there is one: name the other with "
+                "--against OLD, which may be the same again"
+            )
         described = against(described, described, resolution)
     assert described.against is not None
     with usage():

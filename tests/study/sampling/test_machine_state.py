@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.waiting import until
 
 from pumice.study.sampling import machine_state
 from pumice.study.sampling.child_process import ChildProcess
@@ -35,7 +36,7 @@ def test_a_state_has_shares_of_its_span_and_the_first_has_none() -> None:
 def test_what_is_not_told_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As in a container without /proc/pressure, or on another system."""
     monkeypatch.setattr(machine_state, "_PRESSURE", tmp_path / "none")
-    monkeypatch.setattr(thread_delays, "_TASKS", tmp_path / "none")
+    monkeypatch.setattr(thread_delays, "_PROC", tmp_path / "none")
     with MachineState() as state:
         time.sleep(0.12)
         found = state.read()
@@ -62,6 +63,24 @@ def test_the_time_of_own_children_is_not_that_of_others(monkeypatch: pytest.Monk
         for now, used_by_all, idle, own in ((0, 0.0, 0.0, before), (10**9, used, used, after))
     ]
     assert (_shares(*counters)["others"] or 0) < 0.05
+
+
+@LINUX
+def test_waiting_for_a_core_is_that_of_the_processes_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes for sides, as this one only waits for them; else this one."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        try:
+            with monkeypatch.context() as apart:
+                apart.setattr(ChildProcess, "running", {child.pid})
+                with MachineState() as state:
+                    before = state._delays.read()
+                    until(lambda: sum(psutil.Process(child.pid).cpu_times()[:2]) > 0.1)
+                    times = since(before, state._delays.read())
+        finally:
+            child.kill()
+    assert before.keys() == {str(child.pid)} and times is not None and times[1] > 50_000_000
+    with MachineState() as state:
+        assert str(threading.get_native_id()) in state._delays.read()
 
 
 def test_a_child_is_known_while_it_runs() -> None:

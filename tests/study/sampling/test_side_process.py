@@ -194,7 +194,7 @@ PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
 def test_processes_end_with_the_command(tmp_path: Path, how: signal.Signals) -> None:
     kernel = tmp_path / "k.comp"
     kernel.write_text(KERNEL)
-    words = ["bench", str(kernel), "--groups", "1", "--apart", "--out", str(tmp_path / "r")]
+    words = ["bench", str(kernel), "--groups", "1", "--apart", "--against", "", "--out", str(tmp_path / "r")]
     words += ["--set", "time_limit=60", "--set", "max_samples=1000000", "--set", "resolution=1e-6"]
     with subprocess.Popen([sys.executable, "-c", PROGRAM, *words], stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -322,6 +322,7 @@ def test_options(tmp_path: Path) -> None:
     with Results.open(tmp_path / "r") as results:
         study = results.as_study()
         assert study.processes == (Process(), Process("", {"PUMICE_CACHE": ""}))
+        assert len(results.points) == 2  # without the twin that has no timestamps
         assert all(one.count and (one.point.against is not None or one.point.is_against) for one in results.points)
     refused = CliRunner().invoke(main, [*words, "--against-env", "X"])
     assert refused.exit_code == 2 and "expected NAME=VALUE" in refused.stderr

@@ -198,6 +198,7 @@ def test_profiles_are_of_both_sides() -> None:
         (["--against", "."], ". is no file, no folder with results and no baseline"),
         (["--continue"], "give their folder, --out DIR"),
         (["--against", "", "--more-time", "1"], "give their folder, --out DIR"),
+        (["--apart"], "--apart measures two versions in processes of their own, and there is one"),
         (["--build", "make"], "--build is for --against-rev"),
         (["--fail-on", "slower"], "--fail-on is for verdicts; say what to compare with"),
         (["--save", "../up"], "expected a name of letters, digits"),
