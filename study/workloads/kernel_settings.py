@@ -23,7 +23,9 @@ from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError
 from .workload import WorkloadContext
 
-_BUILTIN: Final = "builtin:"
+BUILTIN: Final = "builtin:"
+"""Begins the ``source`` of kernels that come with pumice."""
+
 _MAX_QUEUES: Final = 64
 # The segments that the host can sleep in, and the setting that gives samples the segment.
 _NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
@@ -34,13 +36,13 @@ _NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
 }
 
 
-def kernel_code(settings: Mapping[str, Any], context: WorkloadContext, minor: int) -> tuple[bytes, str]:
-    """SPIR-V and a name for the ``source`` of a target."""
+def kernel_code(settings: Mapping[str, Any], folder: Path, minor: int) -> tuple[bytes, str]:
+    """SPIR-V and a name for the ``source`` of a target of a study in a folder, compiled for Vulkan 1.minor."""
     source = str(settings["source"])
-    if source.startswith(_BUILTIN):
-        name = source.removeprefix(_BUILTIN)
+    if source.startswith(BUILTIN):
+        name = source.removeprefix(BUILTIN)
         return shaders.spirv(name), name.rpartition("/")[2]
-    return load_shader(context.folder / source, source_options(settings, context.folder), minor=minor)
+    return load_shader(folder / source, source_options(settings, folder), minor=minor)
 
 
 def kernel_source(settings: Mapping[str, Any], context: WorkloadContext) -> str:
@@ -48,7 +50,7 @@ def kernel_source(settings: Mapping[str, Any], context: WorkloadContext) -> str:
     source = str(settings["source"])
     return (
         ""
-        if source.startswith(_BUILTIN)
+        if source.startswith(BUILTIN)
         else source_text(context.folder / source, source_options(settings, context.folder))
     )
 

@@ -1,8 +1,9 @@
 """The files that points name, taken once: kept in results, sent to workers, and measured from copies.
 
 Copies have relative names in one folder: those in the study's folder keep theirs, others go to ``outside``, those of
-the other side of a study to ``against``. Sources are compiled, to ``compiled``: what is measured changes with neither
-the files, the included ones, nor the compiler, and only this machine needs the compiler.
+the other side of a study to ``against``. Sources are compiled, to ``compiled``, where kernels that come with pumice are
+copied to as well: what is measured changes with neither the files, the included ones, the compiler nor pumice, and only
+this machine needs the compiler.
 """
 
 from __future__ import annotations
@@ -14,16 +15,14 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 from ...files import reading_errors
-from ...runtime.kernels.shader_source import load_shader
 from ...spirv.sources.language import language_of
 from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ..definition.kept_file import AGAINST, KeptFile, KeptFiles
 from ..definition.point import Point
 from ..definition.study import Study
-from .kernel_settings import source_options
+from .kernel_settings import BUILTIN, kernel_code
 
-_BUILTIN: Final = "builtin:"
-_COMPILED_AWAY: Final = ("defines", "language", "include_dirs")
+_COMPILED_AWAY: Final = ("source", "defines", "language", "include_dirs")
 _OF_KERNELS: Final = ("kernel", "pipeline")
 _OWN_FOLDERS: Final = (("outside",), ("compiled",), ("against",))
 _MAX_MINOR: Final = 3  # that sources are compiled for, of Vulkan 1
@@ -69,9 +68,9 @@ class StudyFiles:
 
         source = settings.get("source")
         compiled = {}
-        if kind in _OF_KERNELS and isinstance(source, str) and _is_source(source, settings):
+        if kind in _OF_KERNELS and isinstance(source, str) and _is_compiled(source, settings):
             compiled["source"] = taken(*self._compile(point, source, minor))
-            for name in ("source", *_COMPILED_AWAY):
+            for name in _COMPILED_AWAY:
                 settings.pop(name, None)
         kept = self._kept(point)
         refuse = self._sent or (kept is not None and bool(kept.origin))
@@ -125,10 +124,9 @@ class StudyFiles:
             file = next((kept.files[name] for name in names if name in kept.files), None)
             if file is None or file.content is None:
                 raise _not_kept(key, kept)
-            content, stem = file.content, PurePath(source).stem
+            content, stem = file.content, PurePath(source.removeprefix(BUILTIN)).stem
         else:
-            folder = self._study.folder_of(point)
-            content, stem = load_shader(folder / source, source_options(settings, folder), minor=minor)
+            content, stem = kernel_code(settings, self._study.folder_of(point), minor)
             file = KeptFile.of(key, content, "kernel")
         found = f"{_prefix(point)}compiled/{len(self._taken)}/{stem}.spv"
         self.contents[found] = content
@@ -165,6 +163,8 @@ def _not_kept(name: str, kept: KeptFiles) -> NotFoundError:
 
 def _compiled_name(source: str, settings: Mapping[str, object], minor: int) -> str:
     """A source with what its SPIR-V depends on, as on a command line."""
+    if source.startswith(BUILTIN):
+        return source
     words = [source]
     defines, folders = settings.get("defines"), settings.get("include_dirs")
     if isinstance(defines, Mapping):
@@ -177,9 +177,9 @@ def _compiled_name(source: str, settings: Mapping[str, object], minor: int) -> s
     return shlex.join([*words, f"--target-env=vulkan1.{minor}"])
 
 
-def _is_source(name: str, settings: Mapping[str, object]) -> bool:
-    told = settings.get("language") is not None and not name.startswith(_BUILTIN)
-    return told or language_of(PurePath(name)) is not None
+def _is_compiled(name: str, settings: Mapping[str, object]) -> bool:
+    """Whether the kernel is no file of SPIR-V, but a source or one that comes with pumice."""
+    return name.startswith(BUILTIN) or settings.get("language") is not None or language_of(PurePath(name)) is not None
 
 
 def map_files(
@@ -192,7 +192,7 @@ def map_files(
     """
     mapped = dict(settings)
     source = mapped.get("source")
-    if isinstance(source, str) and not (kind in _OF_KERNELS and source.startswith(_BUILTIN)):
+    if isinstance(source, str) and not (kind in _OF_KERNELS and source.startswith(BUILTIN)):
         mapped["source"] = change(source, "kernel" if kind in _OF_KERNELS else "module")
     parameters = mapped.get("parameters")
     if isinstance(parameters, Mapping):

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pumice import shaders
 from pumice.status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from pumice.study.definition import kept_file
 from pumice.study.definition.kept_file import KeptFile, KeptFiles
@@ -77,8 +78,6 @@ def test_sources_are_compiled_with_all_that_they_name(tmp_path: Path) -> None:
         pytest.skip(f"no compiler of GLSL: {error.message}")
     assert taken == {"batch": 2, "source": "compiled/0/k.spv"}
     assert files.contents["compiled/0/k.spv"][:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
-    builtin = {"source": "builtin:mul", "language": "glsl"}
-    assert files.take(Point(0, "k", "d", settings=builtin), 2).settings == builtin
 
 
 def test_what_is_no_file_stays(tmp_path: Path) -> None:
@@ -124,6 +123,20 @@ def test_results_keep_the_module_that_sources_become(tmp_path: Path) -> None:
         again.take(Point(0, "k", "d", settings={"source": "k.comp", "defines": {"N": 2}}), 3)
     with pytest.raises(NotFoundError, match="do not keep k.comp -DN=1 --target-env=vulkan1.2"):
         of_study(tmp_path, kept=kept).take(point, 2)
+
+
+def test_results_keep_kernels_that_come_with_pumice(tmp_path: Path) -> None:
+    """Another version may have another kernel of the name."""
+    point = Point(0, "k", "d", settings={"source": "builtin:timing/copy", "language": "glsl"})
+    files = of_study(tmp_path, sent=False)
+    assert files.take(point, 3).settings == {"source": "compiled/0/copy.spv"}
+    assert files.used_by(0) == (KeptFile.of("builtin:timing/copy", shaders.spirv("timing/copy"), "kernel"),)
+    before = KeptFile.of("builtin:timing/copy", b"of then", "kernel")
+    again = of_study(tmp_path, sent=False, kept=KeptFiles({before.name: before}, "the results in r"))
+    assert again.take(point, 3).settings == {"source": "compiled/0/copy.spv"}
+    assert again.contents == {"compiled/0/copy.spv": b"of then"} and again.used_by(0) == (before,)
+    with pytest.raises(NotFoundError, match=r"the results in r do not keep builtin:mul"):
+        again.take(Point(1, "k", "d", settings={"source": "builtin:mul"}), 3)
 
 
 def test_files_that_are_too_large_are_measured_where_they_are_if_they_are_the_same(
