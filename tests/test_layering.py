@@ -126,6 +126,16 @@ def undeclared_imports(modules: Modules, declared: Iterable[str]) -> list[str]:
     ]
 
 
+def slow_imports(modules: Modules) -> list[str]:
+    """Imports of ``scipy.stats``, which takes longer to load than all of pumice; SciPy loads it when it is used."""
+    return [
+        f"{module.at(node.lineno)}: write import scipy, and scipy.stats.name where it is used"
+        for module in modules.values()
+        for node, _ in module.import_nodes
+        if isinstance(node, ast.Import | ast.ImportFrom) and re.search(r"scipy(\.| import )stats\b", ast.unparse(node))
+    ]
+
+
 def compiler_reaches_native(modules: Modules) -> list[str]:
     """Chains of imports from the compiler to the Vulkan library: it takes formats of the HAL, never a device."""
     complaints = []
@@ -251,6 +261,7 @@ RULES: Mapping[str, Callable[[Modules], list[str]]] = {
     "absolute_imports": absolute_imports,
     "wrong_bindings": wrong_bindings,
     "undeclared_imports": lambda modules: undeclared_imports(modules, declared_dependencies()),
+    "slow_imports": slow_imports,
     "compiler_reaches_native": compiler_reaches_native,
     "wrong_exports": wrong_exports,
     "root_definitions": root_definitions,
@@ -359,6 +370,9 @@ def test_an_unused_arrow_is_found(tmp_path: Path) -> None:
         ("wrong_bindings", "tools/cli.py", "import iree.compiler", "imports iree.compiler"),
         ("wrong_bindings", "hal_vulkan/vulkan/functions.py", "import iree", "imports iree"),
         ("undeclared_imports", "vm/execution/frame.py", "import torch.nn", "torch.nn is not declared"),
+        ("slow_imports", "vm/x.py", "from scipy import stats", "write import scipy"),
+        ("slow_imports", "vm/x.py", "def f():\n    from scipy.stats import sem", "write import scipy"),
+        ("slow_imports", "vm/x.py", "import scipy.stats", "write import scipy"),
         (
             "compiler_reaches_native",
             "spirv/format.py",

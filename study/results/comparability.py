@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...records import dataclass
 from ..statistics.bootstrap import Interval
@@ -207,7 +207,7 @@ def _ratio(first: Sequence[float], second: Sequence[float], confidence: float, *
     if np.ptp(first) == np.ptp(second) == 0:
         low = high = second[0] - first[0]
     else:
-        low, high = stats.ttest_ind(second, first, equal_var=False).confidence_interval(confidence)
+        low, high = scipy.stats.ttest_ind(second, first, equal_var=False).confidence_interval(confidence)
     middle = float(np.mean(second) - np.mean(first))
     return ReferenceRatio(math.exp(middle), Interval(math.exp(max(low, -100)), math.exp(min(high, 100))), own)
 

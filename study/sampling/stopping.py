@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from ...records import dataclass
 from ...status import InvalidArgumentError
@@ -138,10 +138,10 @@ class StopRule:
         if lengths.size < 3:
             return False
         shapes = np.stack([np.bincount(bins[:length], minlength=edges.size + 1) for length in lengths])
-        entropies = stats.entropy(shapes, base=2, axis=1)
-        line = stats.linregress(np.log2(lengths), entropies)
-        scatter = np.std(entropies - (line.intercept + line.slope * np.log2(lengths)))
-        return bool(abs(line.slope) <= _FLAT and scatter <= _SCATTER)
+        entropies = special.entr(shapes / lengths[:, np.newaxis]).sum(axis=1) / math.log(2)
+        slope, intercept = np.polyfit(np.log2(lengths), entropies, 1)
+        scatter = np.std(entropies - (intercept + slope * np.log2(lengths)))
+        return bool(abs(slope) <= _FLAT and scatter <= _SCATTER)
 
 
 def _bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,7 +1,8 @@
 """The bootstrap of a median or mean.
 
-Resampling is SciPy's (``scipy.stats.bootstrap``), intervals are percentiles of the resampled statistic: the corrections
-of BCa assume a smooth function of the samples, which a median is not, and percentiles apply to ratios unchanged.
+Intervals are percentiles of the resampled statistic: the corrections of BCa assume a smooth function of the samples,
+which a median is not, and percentiles apply to ratios unchanged. ``scipy.stats``, whose figures these are, takes longer
+to load than all else that measures; where it is needed, it is loaded when first used.
 
 Samples of a point are taken in blocks, between which other points are sampled. Samples of one block share the state of
 the machine (clock, temperature, neighbours), so they tell less than as many independent ones. Therefore:
@@ -28,11 +29,11 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from ...records import dataclass
 from ...status import InvalidArgumentError
-from .samples import table_of_blocks
+from .samples import standard_error, table_of_blocks
 
 BLOCKS: Final = 10
 """The fewest blocks from which their variation can be estimated."""
@@ -99,9 +100,10 @@ def bootstrap(
     count = 1 if labels is None else int(labels.max()) + 1
 
     def resample(data: NDArray[Any], statistic: Callable[..., Any], what: Literal["samples", "blocks"]) -> Bootstrap:
-        options = {"vectorized": True, "n_resamples": resamples, "batch": batch, "method": "percentile", "rng": rng}
-        result = stats.bootstrap((data,), statistic, **options)
-        return Bootstrap(estimate, result.bootstrap_distribution, float(result.standard_error), what)
+        sizes = [min(batch, resamples - begin) for begin in range(0, resamples, batch)]
+        drawn = [statistic(data[rng.integers(0, data.size, (size, data.size))], axis=-1) for size in sizes]
+        distribution = np.concatenate(drawn)
+        return Bootstrap(estimate, distribution, float(np.std(distribution, ddof=1)), what)
 
     if labels is not None and count >= 2 * BLOCKS:
         table = table_of_blocks(numbers, labels)
@@ -123,14 +125,12 @@ def bootstrap(
             drawn = ordered[below] + rng.random(resamples) * (ordered[below + 1] - ordered[below])
         elif numbers.min() > 0:
             # Two blocks give a Cauchy distribution, whose tails overflow.
-            moved = np.clip(
-                stats.sem(np.log(of_each)) * stats.t.rvs(count - 1, size=resamples, random_state=rng), -99, 99
-            )
+            moved = np.clip(standard_error(np.log(of_each)) * rng.standard_t(count - 1, resamples), -99, 99)
             drawn = np.clip(estimate * np.exp(moved), numbers.min(), numbers.max())
         else:
-            moved = float(stats.sem(of_each)) * stats.t.rvs(count - 1, size=resamples, random_state=rng)
+            moved = standard_error(of_each) * rng.standard_t(count - 1, resamples)
             drawn = np.clip(estimate + moved, numbers.min(), numbers.max())
-        return Bootstrap(estimate, drawn, float(stats.sem(of_each)), "few blocks")
+        return Bootstrap(estimate, drawn, standard_error(of_each), "few blocks")
     return resample(numbers, compute, "samples")
 
 
@@ -153,7 +153,7 @@ def relative_error(
     kept = labels[::stride]
     medians = np.array([np.median(thinned[kept == block]) for block in np.unique(kept)])
     if differ:
-        between = Bootstrap(float(np.median(medians)), medians, float(stats.sem(medians)), "few blocks").relative_error
+        between = Bootstrap(float(np.median(medians)), medians, standard_error(medians), "few blocks").relative_error
     else:
         between = bootstrap(medians, resamples=_ERROR_RESAMPLES, seed=seed).relative_error
     return float(np.fmax(error, between))
@@ -168,8 +168,13 @@ def blocks_differ(values: ArrayLike, blocks: ArrayLike, *, level: float = DRIFT_
 def _differ(numbers: NDArray[np.float64], labels: NDArray[np.int64], level: float) -> bool:
     if np.ptp(numbers) == 0:
         return False
-    result = stats.kruskal(*(numbers[labels == block] for block in range(int(labels.max()) + 1)))
-    return bool(result.pvalue < level)
+    count = numbers.size
+    places, ties = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
+    ranks = (np.cumsum(ties) - (ties - 1) / 2)[places]
+    sums, sizes = np.bincount(labels, ranks), np.bincount(labels)
+    statistic = 12 / (count * (count + 1)) * (sums**2 / sizes).sum() - 3 * (count + 1)
+    statistic /= 1 - (ties**3.0 - ties).sum() / (count**3 - count)
+    return bool(special.chdtrc(sizes.size - 1, statistic) < level)
 
 
 def _checked(values: ArrayLike, blocks: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:

@@ -25,8 +25,8 @@ from collections.abc import Hashable, Sequence
 from typing import Final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from ...records import dataclass
 from ...status import InvalidArgumentError
@@ -168,7 +168,7 @@ class _Network:
                 found.append(abs(step) / half)
         if not found:
             return 1.0
-        expected = _MEDIAN_NORMAL / float(stats.t.isf((1 - place_confidence(self._count)) / 2, _FREEDOM))
+        expected = _MEDIAN_NORMAL / float(scipy.special.stdtrit(_FREEDOM, (1 + place_confidence(self._count)) / 2))
         return max(1.0, float(np.median(found)) / expected)
 
 
@@ -198,7 +198,7 @@ def changes_in_times(
         part = logs[begin:end]
         if part.size < 4 or np.ptp(part) == 0:
             continue
-        ranks = stats.rankdata(part)
+        ranks = scipy.stats.rankdata(part)
         place = begin + 1 + int(np.argmax(_contrasts(ranks)))
         # A stretch has its share of false marks.
         if _p_value(ranks, seed) > FALSE_MARKS * part.size / logs.size:
@@ -228,7 +228,7 @@ def _p_value(ranks: _Numbers, seed: int) -> float:
     def largest(values: _Numbers, axis: int) -> _Numbers:
         return np.asarray(np.max(_contrasts(np.moveaxis(values, axis, -1)), axis=-1))
 
-    test = stats.permutation_test(
+    test = scipy.stats.permutation_test(
         (ranks,),
         largest,
         permutation_type="pairings",

@@ -33,8 +33,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from ...notebook import figure_text, html_table
 from ...records import dataclass
@@ -215,11 +215,11 @@ def _ratio(first: Samples, second: Samples, confidence: float, seed: int) -> tup
 def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
     """Cliff's delta of the samples, and the p-value."""
     # P(second > first) + P(second = first) / 2, from -1 to 1.
-    test = stats.mannwhitneyu(second.numbers, first.numbers)
+    test = scipy.stats.mannwhitneyu(second.numbers, first.numbers)
     effect = 2 * float(test.statistic) / (first.numbers.size * second.numbers.size) - 1
     blocks = [block_medians(second), block_medians(first)]
     if min(each.size for each in blocks) >= BLOCKS:
-        test = stats.mannwhitneyu(*blocks)
+        test = scipy.stats.mannwhitneyu(*blocks)
     return effect, float(test.pvalue)
 
 

@@ -33,12 +33,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from ...status import InvalidArgumentError
 from .bootstrap import Interval
 from .comparison import Comparison, Verdict, check_limits, percent, verdict_of
-from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur
+from .samples import STATISTICS, fewest_samples, spread_in_ticks, standard_error, tick_blur
 
 ROUNDS: Final = 5
 """The fewest rounds from which their variation can be estimated."""
@@ -226,8 +226,8 @@ def _matched(first: _Numbers, second: _Numbers) -> _Numbers:
 def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _Figure:
     medians = told = _medians(logs, rounds)
     longer, shorter = int(np.count_nonzero(logs > 0)), int(np.count_nonzero(logs < 0))
-    p_value = float(stats.binomtest(longer, longer + shorter).pvalue) if longer + shorter else 1.0
-    ends = [*stats.quantile_test(logs, p=0.5).confidence_interval(confidence)]
+    p_value = min(1.0, 2 * float(special.bdtr(min(longer, shorter), longer + shorter, 0.5)))
+    ends = _ends_of_median(logs, confidence)
     middle, allowance = float(np.median(logs)), 0.0
     if told.size < ROUNDS:
         ends += told.tolist()
@@ -238,12 +238,20 @@ def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _
     else:
         middle = float(np.mean(medians))
     if medians.size >= ROUNDS:
-        center, error = float(np.mean(medians)), float(stats.sem(medians))
-        reach = error * float(stats.t.isf((1 - confidence) / 4, medians.size - 1))
+        center, error = float(np.mean(medians)), standard_error(medians)
+        reach = error * float(special.stdtrit(medians.size - 1, 1 - (1 - confidence) / 4))
         ends += [center - reach, center + reach]
         if error:
-            p_value = max(p_value, 2 * float(stats.t.sf(abs(center) / error, medians.size - 1)))
+            p_value = max(p_value, 2 * float(special.stdtr(medians.size - 1, -abs(center) / error)))
     return _Figure(middle, min(ends) - allowance, max(ends) + allowance, p_value, told.size)
+
+
+def _ends_of_median(logs: _Numbers, confidence: float) -> list[float]:
+    """The interval of the median of the sign test: between ordered values, NaN where those are too few."""
+    below = special.bdtr(np.arange(logs.size + 1), logs.size, 0.5)
+    place = int(np.searchsorted(below, (1 - confidence) / 2))
+    ordered = np.sort(logs)
+    return [float(ordered[place - 1]), float(ordered[-place])] if place else [math.nan, math.nan]
 
 
 def _medians(logs: _Numbers, rounds: NDArray[np.generic]) -> _Numbers:

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from ...status import InvalidArgumentError
 from .bootstrap import Interval
@@ -195,5 +195,5 @@ def _figure(pairs: _Numbers, confidence: float) -> _Figure:
     if not error:
         return _Figure(middle, 0.0, 0.0 if middle else 1.0)
     freedom = parts.sum() ** 2 / (parts**2 / (sizes - 1)).sum() if sizes.min() > 1 else sizes.max() - 1
-    reach = error * float(stats.t.isf((1 - confidence) / 2, freedom))
-    return _Figure(middle, reach, 2 * float(stats.t.sf(abs(middle) / error, freedom)))
+    reach = error * float(special.stdtrit(freedom, (1 + confidence) / 2))
+    return _Figure(middle, reach, 2 * float(special.stdtr(freedom, -abs(middle) / error)))

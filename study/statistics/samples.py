@@ -6,12 +6,12 @@ that take them as exact underestimate the error.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from ...status import InvalidArgumentError
 
@@ -63,6 +63,11 @@ def block_medians(samples: Samples) -> NDArray[np.float64]:
     return np.array([np.median(samples.numbers[samples.blocks == block]) for block in distinct])
 
 
+def standard_error(values: NDArray[np.float64]) -> float:
+    """Of the mean of at least two values."""
+    return float(np.std(values, ddof=1)) / math.sqrt(values.size)
+
+
 def table_of_blocks(numbers: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """One row a block, padded with NaN; blocks are numbered from 0."""
     order = np.argsort(labels, kind="stable")
@@ -98,7 +103,8 @@ def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """
     sides = [side[~np.isnan(side)] for side in (first, second)]
     tick = tick_of(np.concatenate(sides))
-    coarse = [side for side in sides if float(stats.mode(side).count) > _WITHIN_TICK * side.size]
+    most_equal = [int(np.unique(side, return_counts=True)[1].max(initial=0)) for side in sides]
+    coarse = [side for side, count in zip(sides, most_equal, strict=True) if count > _WITHIN_TICK * side.size]
     return sum(tick / 2 / float(np.median(side)) for side in coarse)
 
 

@@ -36,6 +36,19 @@ def test_figures_are_those_of_numpy_and_scipy() -> None:
     assert summary.outliers.total == 1000 and summary.outliers.high_severe > 10
 
 
+def test_bootstrap_and_the_test_of_blocks_are_those_of_scipy() -> None:
+    values = np.round(_samples(90), -2)  # with ties
+    drawn = bootstrap(values, seed=3)
+    options = {"vectorized": True, "n_resamples": 1000, "method": "percentile"}
+    oracle = stats.bootstrap((values,), np.median, **options, rng=np.random.default_rng(3))
+    np.testing.assert_array_equal(drawn.distribution, oracle.bootstrap_distribution)
+    assert drawn.standard_error == pytest.approx(oracle.standard_error)
+    labels = np.repeat(np.arange(3), [20, 30, 40])
+    level = stats.kruskal(*(values[labels == block] for block in range(3))).pvalue
+    assert blocks_differ(values, labels, level=level * (1 + 1e-9))
+    assert not blocks_differ(values, labels, level=level * (1 - 1e-9))
+
+
 def test_the_error_of_the_median_is_that_of_maritz_and_jarrett() -> None:
     # Their estimate is what the bootstrap tends to with ever more resamples.
     values = _samples(301)
