@@ -38,3 +38,7 @@ class Process:
                     location="variables",
                 )
         object.__setattr__(self, "variables", dict(self.variables))
+
+    def __str__(self) -> str:
+        by = f", by {self.python}" if self.python else ""
+        return f"in a process of its own{by}" + "".join(f", {name}={value}" for name, value in self.variables.items())

@@ -152,7 +152,9 @@ def warnings(analysis: StudyAnalysis) -> list[str]:
             f"The clocks of {device} and of the host are not calibrated: queue and wake are known within bounds "
             "only, those of deviation."
         )
-    for device in dict.fromkeys(one.device for one in clock_qualities(analysis) if one.relation is None):
+    sampled = {(run, one.point.device) for one in analysis.measured for run in np.unique(one.result.runs).tolist()}
+    untimed = [one for one in clock_qualities(analysis) if one.relation is None and (one.run, one.device) in sampled]
+    for device in dict.fromkeys(one.device for one in untimed):
         found.append(f"{device} has no timestamps: the time between submit and awake is not divided.")
     if not any(one.ended for one in analysis.results.runs) and analysis.results.runs:
         found.append("No run of this study has ended yet: the report shows a moment of it.")

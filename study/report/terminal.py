@@ -115,15 +115,18 @@ def terminal_report(
 
 
 def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
-    """A summary of each point, with a row less the median of the empty kernel on request; many are tabulated."""
+    """A summary of each point, with a row less the median of the empty kernel on request; many are tabulated. Pairs
+    without samples have a verdict alone, which says why.
+    """
     analysis = StudyAnalysis(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]
     parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     if len(shown) > _MANY:
         return [*parts, *_table_and_stacks(analysis, shown), *_fits(analysis), *_problems(analysis)]
-    for one in shown:
-        parts += [*_point(analysis, one, subtract_baseline), ""]
-    return [*parts[:-1], *_fits(analysis)]
+    paired = {index for one in shown if one.point.against is not None for index in (one.point.index, one.point.against)}
+    for place, one in enumerate(each for each in shown if each.total or each.point.index not in paired):
+        parts += [*([""] if place else []), *_point(analysis, one, subtract_baseline)]
+    return [*parts, *_fits(analysis)]
 
 
 def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool = False) -> list[RenderableType]:

@@ -204,7 +204,7 @@ class PairRun(Turns):
             opening = self._again_ns / (self._round - 1) / 1e9
             if opening > self._sampling.time_limit / _MIN_ROUNDS:
                 text += f"; opening takes {opening:.2g} s: time_limit = {_MIN_ROUNDS * opening:.2g} allows more rounds"
-        return f"{text}; {self.disturbances}" if self.disturbances else text
+        return text
 
     @property
     def at(self) -> Point:

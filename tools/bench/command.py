@@ -227,7 +227,14 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         stack.enter_context(clocks_as_asked(options["lock_clocks"], described, devices, options["validation"]))
         resumption = {name: options[name] for name in RESUMPTION_OPTIONS}
         status = measure(
-            described, folder, devices, options["validation"], quiet=options["quiet"], kept=kept, **resumption
+            described,
+            folder,
+            devices,
+            options["validation"],
+            quiet=options["quiet"],
+            kept=kept,
+            reasons=options["as_json"],  # tables say them
+            **resumption,
         )
         take_observations(observed, described, folder, options["validation"])
         with Results.open(folder) as results:
@@ -255,7 +262,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         if two_sided:
             status, judged = compared(folder, gate, status, with_results=True)
         if options["save"] is not None:
-            save_measured(folder, options["baselines"], options["save"], status, judged)
+            save_measured(folder, options["baselines"], options["save"], status, judged, kept=kept)
     ctx.exit(status)
 
 

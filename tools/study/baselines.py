@@ -53,15 +53,27 @@ def find_baseline(baselines: Path, name: str) -> Path | None:
     return path if _NAME.fullmatch(name) and (path / "results.sqlite").is_file() else None
 
 
-def save_measured(results: Path, baselines: Path, name: str, status: int, judged: Judgement | None) -> None:
+def save_measured(
+    results: Path, baselines: Path, name: str, status: int, judged: Judgement | None, *, kept: bool = True
+) -> None:
     """Saves results unless the exit status says that a point failed, or the gate that one is slower, whatever it fails
-    on.
+    on. ``kept``: the user has named their folder.
     """
+    from ...study.results.records import PointStatus
+    from ...study.results.results import Results
+
     slower = judged is not None and judged.count(Outcome.SLOWER) > 0
     if status == _FAILED or slower:
         note(f"not saved as {name}: {'a point failed' if status == _FAILED else 'a point is slower'}")
         return
     note(printable(f"saved as {name}: {save_baseline(results, baselines, name)}"))
+    with Results.open(results) as saved:
+        points = [one.point for one in saved.points if one.status is PointStatus.NOISY]
+    noisy = ", ".join(point.label for point in points if not point.is_against)
+    if noisy:
+        how = "the same command with --continue --more-time S" if kept else "--set time_limit=S"
+        again = f"its times tell little, though --against {name} measures its programs again"
+        note(printable(f"{name} is too noisy at {noisy}: {again}. To measure longer: {how}"))
 
 
 def save_baseline(results: Path, baselines: Path, name: str) -> Path:

@@ -79,12 +79,13 @@ def measure(
     quiet: bool,
     scheduler: str | None = None,
     kept: bool = True,
+    reasons: bool = True,
     runs: int | None = None,
     continue_noisy: bool = False,
     more_time: float | None = None,
 ) -> int:
     """Runs a study and prints the outcome; returns the exit status. ``kept``: the user has named the folder of the
-    results. ``runs``, ``continue_noisy`` and ``more_time``: see ``Resumption``.
+    results. ``reasons``: see ``StudyProgress``. ``runs``, ``continue_noisy`` and ``more_time``: see ``Resumption``.
     """
     from ...study.definition.expansion import expand
     from ...study.results.results import Results
@@ -95,7 +96,7 @@ def measure(
         expand(described, devices or described.devices or default_devices())
     where = f"{printable(str(folder))}: " if kept else ""
     how = {"runs": runs, "continue_noisy": continue_noisy, "more_time": more_time}
-    with StudyProgress(where, quiet=quiet) as progress:
+    with StudyProgress(where, quiet=quiet, reasons=reasons) as progress:
         common: Any = {"devices": devices, "progress": progress, "validation": validation, **how}
         try:
             if scheduler is not None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ...status import shorten
+from ...terminal import printable
 from ..errors import usage, usage_error
+from ..streams import note
 from .against import against
 
 if TYPE_CHECKING:
@@ -46,8 +48,9 @@ def wants_processes(options: Mapping[str, Any]) -> bool:
 
 
 def with_processes(described: Study, options: Mapping[str, Any], resolution: float) -> Study:
-    """The study with its sides in the processes that the options ask for. Without another version the other side is the
-    same in another installation or environment; ``resolution`` is that of verdicts.
+    """The study with its sides in the processes that the options ask for, else those that results were measured in,
+    which is said. Without another version the other side is the same in another installation or environment;
+    ``resolution`` is that of verdicts.
     """
     from ...study.definition.process import Process
 
@@ -57,17 +60,23 @@ def with_processes(described: Study, options: Mapping[str, Any], resolution: flo
         if not equals or not name:
             raise usage_error(f"--against-env {shorten(text)}: expected NAME=VALUE")
         variables[name] = value
-    if not wants_processes(options):
-        return described
-    if described.against is None:
-        if not options["against_python"] and not variables:
-            raise usage_error(
-                "--apart measures two versions in processes of their own, and there is one: name the other with "
-                "--against OLD, which may be the same again"
-            )
-        described = against(described, described, resolution)
-    assert described.against is not None
-    with usage():
-        new = described.process or Process()
-        old = Process(options["against_python"] or "", variables)
-        return replace(described, process=new, against=replace(described.against, process=old))
+    asked = None
+    if wants_processes(options):
+        with usage():
+            asked = Process(options["against_python"] or "", variables)
+        alone = asked == Process()
+        if described.against is None:
+            if alone:
+                raise usage_error(
+                    "--apart measures two versions in processes of their own, and there is one: name the other with "
+                    "--against OLD, which may be the same again"
+                )
+            described = against(described, described, resolution)
+        other = described.against
+        assert other is not None
+        old = (other.process if alone else None) or asked
+        described = replace(described, process=described.process or Process(), against=replace(other, process=old))
+    for side, name in ((described.against, "old"), (described, "new")):
+        if side is not None and side.kept is not None and side.kept.origin and side.process not in (None, asked):
+            note(printable(f"the {name} side is measured as {side.kept.origin} were, {side.process}"))
+    return described

@@ -18,15 +18,17 @@ from ..streams import note
 
 class StudyProgress(Closing):
     """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. The two points of
-    a pair, which end together, count and show as one. ``where`` begins what is said of the folder.
+    a pair, which end together, count and show as one. ``where`` begins what is said of the folder; ``reasons``: whether
+    it says why points ended.
     """
 
-    def __init__(self, where: str = "", *, quiet: bool = False) -> None:
+    def __init__(self, where: str = "", *, quiet: bool = False, reasons: bool = True) -> None:
         self._where = where
         self._total = 0
         self._repeats = 1
         self._run = ""
         self._quiet = quiet
+        self._reasons = reasons
         self._fractions: dict[int, float] = {}
         self._finished = 0
         self._bar: Progress | None = None
@@ -86,7 +88,9 @@ class StudyProgress(Closing):
             return
         self._fractions.pop(point.index, None)
         self._finished += 1
-        text = f"[{self._finished}/{self._total}] {status:7} {self._run}{point.label}: {reason}"
+        text = f"[{self._finished}/{self._total}] {status:7} {self._run}{point.label}"
+        if self._reasons:
+            text += f": {reason}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._finished + sum(self._fractions.values()))
             if status is not PointStatus.DONE:

@@ -206,7 +206,7 @@ def print_comparison(judged: Judgement) -> None:
                 one.ratio,
                 one.interval,
                 _HOW[compared.how] if compared else "-",
-                f"{compared.effect:+.2f}" if compared else "-",
+                f"{compared.effect:+.2f}" if compared and math.isfinite(compared.effect) else "-",
                 f"{compared.count_a} and {compared.count_b}" if compared else "-",
                 " and ".join(map(str, one.left_out)) or "-",
                 f"too noisy: {' and '.join(noisy)}" if noisy else "",

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from pumice import shaders
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
+from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
 from pumice.study.results.results_comparison import compare_sides
 from pumice.tools.cli import main
@@ -211,11 +212,20 @@ def test_what_is_no_other_side(words: list[str], message: str) -> None:
 
 
 def test_a_pair_is_one_point_whose_noise_is_said_once() -> None:
-    result = bench(MUL, "--size", 4, "--against", "", *FAST, "--fail-on", "never")
-    assert result.exit_code == 0 and result.stderr.count("[1/1] noisy   mul: max") == 1, result.stderr
-    assert "0 points done, 1 too noisy, 0 failed" in result.stderr and "(old)" not in result.stderr
+    words = (MUL, "--size", 4, "--against", "", *FAST, "--fail-on", "never")
+    result = bench(*words)
+    assert result.exit_code == 0 and result.stderr.startswith("[1/1] noisy   mul\n0 points done, 1 too noisy, 0 failed")
+    assert "(old)" not in result.stderr
     assert result.stdout.count("pairs of blocks in") == 1
-    assert result.stdout.count("too noisy") == 1
+    assert result.stdout.count("too noisy") == 1 and "nan" not in result.stdout
+    assert "[1/1] noisy   mul: max samples" in bench(*words, "--json").stderr
+
+
+def test_why_a_pair_failed_is_said_once() -> None:
+    result = bench(MUL, "--size", 4, "--against", "--groups 1,1,99999999", *FAST, "--fail-on", "never")
+    assert result.exit_code == 1, result.stderr
+    assert (result.stdout + result.stderr).count("RESOURCE_EXHAUSTED") == 1
+    assert "no timestamps" not in result.stdout  # as nothing was measured
 
 
 # -- results and baselines ---------------------------------------------------------------------------
@@ -266,6 +276,16 @@ def test_a_baseline_is_replaced_by_a_whole_one_alone(kernel: Path) -> None:
     bench(MUL, *words)
     assert Path(".pumice/baselines/main/results.sqlite").read_bytes() != before
     assert [path.name for path in Path(".pumice/baselines/main").iterdir()] == ["results.sqlite"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_baseline_that_is_too_noisy_is_said_to_be(kept: bool) -> None:
+    words = ("--size", 4, *FAST, "--set", "noise_limit=1e-9", "--timestamps", "none", "--no-baseline", "--save", "main")
+    result = bench(MUL, *words, *(["--out", "r"] if kept else []))
+    assert result.exit_code == 3 and "main is too noisy at mul: its times tell little" in result.stderr
+    assert ("--continue --more-time S" if kept else "--set time_limit=S") in result.stderr
+    with Results.open(".pumice/baselines/main") as results:
+        assert results.points[0].status is PointStatus.NOISY
 
 
 # -- revisions ---------------------------------------------------------------------------------------
