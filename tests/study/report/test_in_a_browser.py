@@ -10,6 +10,7 @@ from support.browser import CHROMIUM, Browser
 from support.made_studies import STUDY, figures_of, fill_all, made
 from support.stored_results import made_version
 
+from pumice.study.report import distributions
 from pumice.study.report.history_page import write_history
 from pumice.study.report.page import write_report
 from pumice.study.results.history import read_history
@@ -57,8 +58,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report with plots of every kind, of the many histograms the first."""
     folder = tmp_path_factory.mktemp("results")
-    with made(folder, WIDE_STUDY, fill_all) as results:
+    with pytest.MonkeyPatch.context() as patch, made(folder, WIDE_STUDY, fill_all) as results:
+        patch.setattr(distributions, "_MAX_HISTOGRAMS", 2)
         return write_report(results, folder / "report.html")
 
 
@@ -89,22 +92,17 @@ def test_histories_are_drawn_and_fit(browser: Browser, history_page: Path, width
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
-def test_plots_are_drawn_and_fit(browser: Browser, page: Path, width: int, dark: bool) -> None:
-    browser.open(page, width=width, dark=dark)
+@pytest.mark.parametrize(("widths", "dark"), [((1280, 400, 800, 1280), False), ((400,), True)])
+def test_plots_are_drawn_and_shrink_and_grow_with_the_window(
+    browser: Browser, page: Path, widths: tuple[int, ...], dark: bool
+) -> None:
+    browser.open(page, width=widths[0], dark=dark)
     assert browser.evaluate(DRAWN) == len(figures_of(page.read_text(encoding="utf-8")))
-    assert browser.evaluate(SIDEWAYS) == 0 and browser.evaluate(TOO_WIDE) == []
-    assert browser.evaluate(OVERPRINTED) == []
-    assert browser.complaints == []
-
-
-@pytest.mark.slow
-def test_plots_shrink_and_grow_with_the_window(browser: Browser, page: Path) -> None:
-    browser.open(page, width=1280)
-    wide = browser.evaluate(WIDTHS)
-    for width in (400, 800, 1280):
+    first = browser.evaluate(WIDTHS)
+    for width in widths:
         browser.resize(width)
         browser.wait_until(f"{WIDTHS}.every(([outer, inner]) => Math.abs(outer - inner) < 2)")
         assert browser.evaluate(SIDEWAYS) == 0 and browser.evaluate(TOO_WIDE) == []
         assert browser.evaluate(OVERPRINTED) == [], width
-    assert browser.evaluate(WIDTHS) == wide
+    assert browser.evaluate(WIDTHS) == first
+    assert browser.complaints == []

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import compute, parquet
 
-from pumice.status import InvalidArgumentError, NotFoundError, PermissionDeniedError, ResourceExhaustedError
+from pumice.status import InvalidArgumentError, NotFoundError, PermissionDeniedError
 from pumice.study.definition.point import AxisValue, Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.export import EXPORTS, export_results, export_to
@@ -228,19 +228,23 @@ def test_wrong_kinds_and_paths_are_refused(results: Results, tmp_path: Path) -> 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="uses a limit of Linux")
-@pytest.mark.parametrize("kind", EXPORTS)
-def test_a_full_disk_leaves_no_half_file(results: Results, tmp_path: Path, kind: str) -> None:
+def test_a_full_disk_leaves_no_half_file(results: Results, tmp_path: Path) -> None:
     code = f"""
 import resource
 from pathlib import Path
-from pumice.study.results.export import export_results
+from pumice.status import ResourceExhaustedError
+from pumice.study.results.export import EXPORTS, export_results
 from pumice.study.results.results import Results
 with Results.open({str(results.path)!r}) as results:
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-    export_results(results, {kind!r}, {str(tmp_path / "x")!r}, raw=True)
+    for kind in EXPORTS:
+        try:
+            export_results(results, kind, Path({str(tmp_path)!r}) / kind, raw=True)
+        except ResourceExhaustedError as error:
+            print(kind, error)
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ResourceExhaustedError.__name__ in answer.stderr and "nothing of it was kept" in answer.stderr, answer.stderr
+    assert answer.stdout.count("nothing of it was kept") == len(EXPORTS), answer.stdout + answer.stderr
     assert list(tmp_path.iterdir()) == []
 
 
