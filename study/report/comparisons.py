@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from ...records import dataclass
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.machine_record import Part
 from ..results.point_comparison import compare_points
 from ..results.results_comparison import compare_results
 from ..results.stored_results import StoredResults
@@ -60,9 +61,11 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
     return found
 
 
-def compare_with_run(results: StoredResults, earlier: StoredResults) -> list[ComparedPoints]:
+def compare_with_run(
+    results: StoredResults, earlier: StoredResults, across: Collection[Part] = ()
+) -> list[ComparedPoints]:
     """Each point with the same point of an earlier run; see ``compare_results``."""
-    found = compare_results(earlier, results)
+    found = compare_results(earlier, results, across=across)
     return [
         ComparedPoints(point_label(one.b.point, device=found.by_device), "the earlier run", one.comparison)
         for one in found.points

@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from ...files import write_whole
 from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
+from ..results.machine_record import Part
 from ..results.results import Results
 from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
@@ -44,6 +45,7 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     compare_with: Results | None = None,
+    across: Collection[Part] = (),
     profiles: Mapping[int, Profile] | None = None,
 ) -> Path:
     """Writes the report of a study to one HTML file, atomically.
@@ -52,6 +54,7 @@ def write_report(
         results: of the study, which may still run.
         path: of the file, which is replaced if it exists.
         compare_with: an earlier run of the same study, whose points are compared with these.
+        across: what is compared of ``compare_with``; see ``compare_results``.
         profiles: of calls of programs, by the index of their point: each gets a flame view.
 
     Returns:
@@ -62,18 +65,26 @@ def write_report(
         FailedPreconditionError: the runs have no point in common.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
     """
-    text = render_report(results, compare_with=compare_with, profiles=profiles)
+    text = render_report(results, compare_with=compare_with, across=across, profiles=profiles)
     # Lone surrogates, as from a file's name, cannot be encoded.
     write_whole(path, lambda file: file.write(text.encode("utf-8", errors="replace")))
     return Path(path)
 
 
 def render_report(
-    results: Results, *, compare_with: Results | None = None, profiles: Mapping[int, Profile] | None = None
+    results: Results,
+    *,
+    compare_with: Results | None = None,
+    across: Collection[Part] = (),
+    profiles: Mapping[int, Profile] | None = None,
 ) -> str:
     """The report's HTML; see ``write_report``."""
     analysis = StudyAnalysis(results)
     study = analysis.study
+    compared = [(f"Across {study.compare}", compare_across(analysis))]
+    if compare_with is not None:
+        earlier = compare_with_run(results, compare_with, across)
+        compared.append((f"With the run of {compare_with.created}", earlier))
     table = point_table(analysis)
     sides = compared_sides(analysis)
     return render_page(
@@ -85,7 +96,7 @@ def render_report(
         verdict="; ".join(filter(None, [sides.verdict if sides is not None else "", verdict(analysis)])),
         warnings=warnings(analysis),
         facts=facts(analysis),
-        sections=_sections(analysis, compare_with, profiles or {}, sides),
+        sections=_sections(analysis, [(title, rows) for title, rows in compared if rows], profiles or {}, sides),
         problems=problems(analysis),
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
@@ -97,15 +108,11 @@ def render_report(
 
 def _sections(
     analysis: StudyAnalysis,
-    compare_with: Results | None,
+    compared: Sequence[tuple[str, Sequence[ComparedPoints]]],
     profiles: Mapping[int, Profile],
     sides: ComparedSides | None,
 ) -> list[Section]:
     lines = fitted_lines(analysis)
-    compared = [(f"Across {analysis.study.compare}", compare_across(analysis))]
-    if compare_with is not None:
-        compared.append((f"With the run of {compare_with.created}", compare_with_run(analysis.results, compare_with)))
-    compared = [(title, rows) for title, rows in compared if rows]
     forests = [forest_chart(rows, title) for title, rows in compared]
     histograms, cut = histogram_charts(analysis)
     bars = (

@@ -10,24 +10,24 @@ Samples of one run do not tell what differs from run to run. These do:
 
 Figures are compared over the time in which the point was sampled. What was not recorded is not held against a side:
 ``notes`` say so.
+
+Another device, driver or host is a difference like any other, unless it is what is compared. Then a reference tells
+nothing, as it runs on what differs; nor do wake-ups and clocks. What other processes and other virtual machines took of
+the processor counts all the same.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy
 
-from ...records import dataclass
 from ..statistics.bootstrap import Interval
-from .point_result import PointResult
-from .records import ClockRecord, ReferenceRecord, StateRecord
-from .stored_results import StoredResults
+from .machine_record import Recorded, RunState, unlike
 
 _Array = npt.NDArray[np.float64]
 
@@ -42,8 +42,6 @@ _REFERENCE: Final = math.log(1.05)
 _VAGUE: Final = math.log(1.15)
 # In the texts of loads that all runs have.
 _BARE: Final = ", no arithmetic,"
-# A state is of the half second before it, and of what the point was in.
-_AROUND_NS: Final = 600_000_000
 
 
 class ReferenceRatio(NamedTuple):
@@ -54,109 +52,6 @@ class ReferenceRatio(NamedTuple):
     ratio: float
     interval: Interval
     own: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RunState:
-    """What one run recorded while it measured a point: nanoseconds of the references by load, states of the machine,
-    and MHz of the device.
-    """
-
-    own: Mapping[str, _Array]
-    compute: Mapping[str, _Array]
-    states: Sequence[StateRecord]
-    frequency_mhz: _Array
-    memory_mhz: _Array
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What the runs of one side recorded of the machine while they measured a point.
-
-    Attributes:
-        host, device, driver: their names; several, in order, if the runs differ.
-        software: whether the device is the host's processor.
-        measure: what the point measures.
-        headline_ns: its median.
-        runs: what each run recorded, those with samples of the point.
-    """
-
-    host: str
-    device: str
-    driver: str
-    software: bool
-    measure: str
-    headline_ns: float
-    runs: Sequence[RunState]
-
-
-def recorded(results: StoredResults, result: PointResult, runs: Collection[int] | None = None) -> Recorded:
-    """What the runs, by default all, recorded while they measured a point of these results."""
-    numbers, started = result.runs, result.integers("started_ns")
-    chosen = [run for run in np.unique(numbers).tolist() if runs is None or run in runs]
-    records = {one.number: one for one in results.runs}
-    devices = [one for one in results.devices if one.run in chosen and one.device == result.point.device]
-    values = result.values()[np.isin(numbers, chosen)]
-    found = []
-    references, states, clocks = _tables(results)
-    for run in chosen:
-        mine = started[numbers == run]
-        window = (int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS)
-        found.append(_of_run(run, window, result, references, states, clocks))
-    return Recorded(
-        host=_names(records[run].host for run in chosen),
-        device=_names(one.name for one in devices),
-        driver=_names(one.driver for one in devices),
-        software=any(one.facts.get("type") == "CPU" for one in devices),
-        measure=result.point.measure,
-        headline_ns=float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
-        runs=found,
-    )
-
-
-@functools.lru_cache(maxsize=2)
-def _tables(
-    results: StoredResults,
-) -> tuple[Sequence[ReferenceRecord], Sequence[StateRecord], Sequence[ClockRecord]]:
-    """Read once for all points."""
-    return results.references, results.states, results.clocks
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(sorted(set(names)))
-
-
-def _of_run(
-    run: int,
-    window: tuple[int, int],
-    result: PointResult,
-    references: Sequence[ReferenceRecord],
-    states: Sequence[StateRecord],
-    clocks: Sequence[ClockRecord],
-) -> RunState:
-    """What a run recorded within a window of its clock."""
-
-    def within(when: int) -> bool:
-        return window[0] <= when <= window[1]
-
-    own: dict[str, list[float]] = {}
-    compute: dict[str, list[float]] = {}
-    for one in references:
-        # Without a load (an earlier version's) it was chosen by the run's own speed.
-        if one.run != run or not one.load or not within(one.started_ns):
-            continue
-        if one.kind == "own" and one.point == result.point.index:
-            own.setdefault(one.load, []).append(one.duration_ns)
-        elif one.kind == "compute" and one.device == result.point.device:
-            compute.setdefault(one.load, []).append(one.duration_ns)
-    mine = [one for one in clocks if one.run == run and one.device == result.point.device and within(one.host_ns)]
-    return RunState(
-        {load: np.array(times) for load, times in own.items()},
-        {load: np.array(times) for load, times in compute.items()},
-        [one for one in states if one.run == run and within(one.host_ns)],
-        np.array([one.frequency_mhz for one in mine if one.frequency_mhz]),
-        np.array([one.memory_mhz for one in mine if one.memory_mhz]),
-    )
 
 
 # -- references -------------------------------------------------------------------------------------------------------
@@ -245,9 +140,12 @@ class _Share(NamedTuple):
     text: str
 
 
-_SHARES: Final = (
+# What other programs took, whatever the point runs on.
+_TAKEN: Final = (
     _Share("steal", 0.05, "{b} of the processor went to other virtual machines in the second runs, {a} in the first"),
     _Share("others", 0.15, "{b} of the processor went to other processes in the second runs, {a} in the first"),
+)
+_WAITED: Final = (
     _Share("run_delay", 0.15, "threads waited for a core {b} of their time in the second runs, {a} in the first"),
     _Share("pressure", 0.25, "tasks waited for a core in {b} of the time in the second runs, {a} in the first"),
 )
@@ -257,15 +155,21 @@ _CLOCK: Final = 1.1
 _DEVICE_CLOCK: Final = 1.03
 
 
+def _shares_differ(a: Recorded, b: Recorded, shares: Iterable[_Share]) -> list[str]:
+    """A text for each share that differs, if the host takes part in what the point measures."""
+    if a.measure == "execute" and not (a.software or b.software):
+        return []
+    found = []
+    for share in shares:
+        first, second = _state(a, share.name), _state(b, share.name)
+        if first is not None and second is not None and abs(second - first) > share.limit:
+            found.append(share.text.format(a=f"{first:.0%}", b=f"{second:.0%}"))
+    return found
+
+
 def _states_differ(a: Recorded, b: Recorded) -> list[str]:
     """A text for each difference that matters to the point, the plainest cause first."""
-    found: list[str] = []
-    by_host = a.software or a.measure != "execute"
-    if by_host:
-        for share in _SHARES:
-            values = _state(a, share.name), _state(b, share.name)
-            if None not in values and abs(values[1] - values[0]) > share.limit:  # type: ignore[operator]  # not None
-                found.append(share.text.format(a=f"{values[0]:.0%}", b=f"{values[1]:.0%}"))
+    found = _shares_differ(a, b, (*_TAKEN, *_WAITED))
     if a.measure not in ("execute", "create", "update", "record"):
         headline = min(a.headline_ns, b.headline_ns)
         for name, share_of, factor, text in _WAKES:
@@ -281,7 +185,7 @@ def _states_differ(a: Recorded, b: Recorded) -> list[str]:
         ("device's memory", lambda run: run.memory_mhz, _DEVICE_CLOCK),
     ):
         found += _clocks_differ(what, _clock(a, read), _clock(b, read), factor)
-    if by_host:
+    if a.software or a.measure != "execute":
         found += _clocks_differ("processor", _state(a, "cpu_mhz"), _state(b, "cpu_mhz"), _CLOCK)
     return found
 
@@ -305,26 +209,32 @@ def _micro(ns: float) -> str:
 
 
 def why_not_comparable(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> str:
-    """Why a difference between the sides may be the machine's: one sentence with figures; empty if nothing speaks
-    against comparing them.
+    """Why a difference between the sides may be of the machine's state: one sentence with figures; empty if nothing
+    speaks against comparing them. Of sides that are ``unlike`` only what other programs took tells.
     """
-    for what in ("host", "device", "driver"):
-        first, second = getattr(a, what), getattr(b, what)
-        if first != second:
-            return f"another {what}: {second or 'unknown'} in the second runs, {first or 'unknown'} in the first"
+    if unlike(a, b):
+        return "; ".join(_shares_differ(a, b, _TAKEN)[:1])
     reference = _reference_differs(a, b, confidence)
     causes = _states_differ(a, b)
     return "; ".join([*([reference] if reference else []), *causes[:1]])
 
 
 def notes(a: Recorded, b: Recorded) -> list[str]:
-    """What could not be compared because it was not recorded."""
+    """What could not be compared because it was not recorded, or because the sides are ``unlike``."""
+    found = []
     unknown = [
         name for name, side in (("first", a), ("second", b)) if not any(run.states or run.own for run in side.runs)
     ]
     if unknown:
-        return [f"the machine's state was not recorded in the {' and the '.join(unknown)} runs: it may have differed"]
-    found = reference_ratio(a, b)
-    if found is None:
-        return ["no reference was read on both sides (reference = false): the machine may have changed"]
-    return [] if found.own else ["the sides have no reference like this point's load in common: their loads differ"]
+        found = [f"the machine's state was not recorded in the {' and the '.join(unknown)} runs: it may have differed"]
+    if parts := unlike(a, b):
+        spans = ", and ".join(f"{len(side.runs)} runs{side.within}" for side in (a, b))
+        whose = " and ".join(f"the {part}'s" for part in parts)
+        found.append(f"the machine's state counts as {whose} as far as it lasted: {spans}")
+    elif not unknown:
+        reference = reference_ratio(a, b)
+        if reference is None:
+            found.append("no reference was read on both sides (reference = false): the machine may have changed")
+        elif not reference.own:
+            found.append("the sides have no reference like this point's load in common: their loads differ")
+    return found

@@ -24,8 +24,9 @@ from ..statistics.bootstrap import Interval
 from ..statistics.change_points import Change, changes_in_ratios, changes_in_times, place_confidence
 from ..statistics.comparison import Comparison
 from .analysis import StudyAnalysis
-from .comparability import Recorded, recorded, reference_ratio
+from .comparability import reference_ratio
 from .database import RESULTS_FILE
+from .machine_record import Recorded, recorded
 from .point_result import PointResult
 from .results import Results
 from .results_comparison import compare_sides

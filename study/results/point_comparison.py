@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,8 @@ from ..statistics.comparison import Comparison, Verdict, check_limits, compare
 from ..statistics.paired import INSTANCES, ROUNDS, compare_pairs, fewest_pairs
 from ..statistics.runs import RunSamples, compare_runs
 from ..statistics.samples import STATISTICS
-from .comparability import Recorded, notes, recorded, reference_ratio, why_not_comparable
+from .comparability import notes, reference_ratio, why_not_comparable
+from .machine_record import Part, Recorded, recorded, unlike
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag, kept
@@ -66,8 +67,8 @@ def criteria_of(measure: str, **limits: float) -> Criteria:
 
 def compare_points(results: StoredResults, old: PointResult, new: PointResult) -> Comparison:
     """Compares the headlines of two points of one study at the default limits, both with samples: by pairs of blocks
-    if their blocks took turns. Points of different devices cannot; nothing tells their machine's states apart from what
-    the devices differ by.
+    if their blocks took turns. Where they did not, points of two devices are compared by runs if there are several, and
+    else by samples: nothing tells the states of the machine apart from what the devices differ by.
     """
     criteria = criteria_of("headline", confidence=0.99, resolution=0.025, threshold=0.01)
     names = (old.point.label, new.point.label)
@@ -82,6 +83,8 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
         found = compare_runs(sides[0], sides[1], **criteria.limits)
     elif old.point.device == new.point.device:
         return compare_apart((results, old), (results, new), criteria)
+    elif min(np.unique(one.repeat).size for one in (old, new)) >= ROUNDS:
+        return compare_apart((results, old), (results, new), criteria, across=("device", "driver"))
     else:
         first, second = (one.values(criteria.segment) for one in (old, new))
         blocks_a, blocks_b = (one.blocks for one in (old, new))
@@ -123,30 +126,45 @@ def _compare_paired(pairs: PairedBlocks, criteria: Criteria) -> Comparison:
     return compare_pairs(pairs.old, pairs.new, labels, statistic=criteria.statistic, **criteria.limits)
 
 
-def compare_apart(
-    a: tuple[StoredResults, PointResult], b: tuple[StoredResults, PointResult], criteria: Criteria
-) -> Comparison:
-    """Compares two points of separate runs, each with the results that it is of, both with samples."""
+def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collection[Part] = ()) -> Comparison:
+    """Compares two points of separate runs, both with samples; ``across``: see ``compare_results``."""
     keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
     runs = [_runs(side[1], criteria.segment, keep) for side in (a, b)]
-    allowance, why = 0.0, ""
+    fewest = min(len(side) for side in runs)
+    allowance, why, way = 0.0, "", "measure both in turns (--against)"
+    parts: Mapping[Part, str] = {}
     # Results compared with themselves are of one state.
     if (a[0].path, a[1].point) != (b[0].path, b[1].point):
         states = recorded(*a), recorded(*b)
-        said += notes(*states)
-        allowance, why = _left_open(*states, confidence=criteria.limits["confidence"])
-    found = compare_runs(runs[0], runs[1], allowance=allowance, statistic=criteria.statistic, **criteria.limits)
+        parts = unlike(*states)
+        if not parts.keys() <= set(across):
+            why = "; ".join(parts.values())
+            options = " ".join(f"--across {part}" for part in parts)
+            way = f"if that is what is compared, {options} and --runs {ROUNDS} of each, else {way}"
+        elif parts and fewest < ROUNDS:
+            counts = f"{len(runs[0])} and {len(runs[1])} runs"
+            why = f"{counts}, where another {' and another '.join(parts)} takes {ROUNDS} of each"
+            way = f"--runs {ROUNDS}"
+        elif parts:
+            said += notes(*states)
+            why, way = why_not_comparable(*states), "measure again while nothing else runs"
+        else:
+            said += notes(*states)
+            allowance, why = _left_open(*states, confidence=criteria.limits["confidence"])
+    found = compare_runs(
+        *runs, allowance=allowance, in_turns=not parts, statistic=criteria.statistic, **criteria.limits
+    )
     noisy = [
         f"the {name} one was too noisy: {side[1].reason}"
         for name, side in (("first", a), ("second", b))
         if side[1].status is PointStatus.NOISY
     ]
-    if noisy and min(len(side) for side in runs) < 2:
+    if noisy and fewest < 2:
         why = why or "; ".join(noisy)
     elif noisy:
         said += [f"{text}, which the interval of runs includes" for text in noisy]
     if why:
-        why = f"{Verdict.UNCLEAR}: {why}: measure both in turns (--against)"
+        why = f"{Verdict.UNCLEAR}: {why}: {way}"
         unknown = Interval(math.nan, math.nan)
         found = dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=why)
     return dataclasses.replace(found, notes=(*found.notes, *said))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ...notebook import figure_text, html_table
 from ...records import dataclass
-from ...status import FailedPreconditionError
+from ...status import FailedPreconditionError, InvalidArgumentError, shown
 from ..statistics.comparison import Comparison, Verdict
+from .machine_record import PARTS, Part
 from .point_comparison import compare_apart, compare_in_turns, criteria_of, why_no_comparison
 from .point_result import PointResult
 from .stored_results import StoredResults
@@ -87,6 +88,7 @@ def compare_results(
     a: StoredResults,
     b: StoredResults,
     *,
+    across: Collection[Part] = (),
     measure: str = "headline",
     confidence: float = 0.99,
     resolution: float = 0.025,
@@ -97,6 +99,8 @@ def compare_results(
 
     Args:
         a, b: the first is what the second is compared with.
+        across: what is compared, of ``"device"``, ``"driver"`` and ``"host"``. Results that differ in another of them
+            are UNCLEAR, as no reference tells their machine's states apart; so are fewer than five runs of either.
         measure: a segment, ``"total"``, or ``"headline"`` for what each point measures; one of
             ``samples.STATISTICS`` instead of its median, such as ``"p99"``; or both, such as ``"wake:p99"``.
         confidence, resolution, threshold: see ``comparison.compare``.
@@ -106,6 +110,8 @@ def compare_results(
         InvalidArgumentError: a parameter out of range, or points that measure different things.
     """
     limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
+    if wrong := set(across) - set(PARTS):
+        raise InvalidArgumentError(f"results are compared across {', '.join(PARTS)}; got {shown(', '.join(wrong))}")
     if a.path == b.path and any(one.against for one in b.points):
         return compare_sides(b, measure=measure, **limits)
     criteria = criteria_of(measure, **limits)
@@ -122,7 +128,7 @@ def compare_results(
     for key in common:
         one, two = first[key], second[key]
         why_not = why_no_comparison(one, two, criteria.segment, ("first", "second"))
-        comparison = None if why_not else compare_apart((a, one), (b, two), criteria)
+        comparison = None if why_not else compare_apart((a, one), (b, two), criteria, across)
         points.append(PointComparison(key, one, two, comparison, why_not))
     return ResultsComparison(
         points,

@@ -62,6 +62,7 @@ def compare_runs(
     new: Sequence[RunSamples],
     *,
     allowance: float = 0.0,
+    in_turns: bool = True,
     confidence: float = 0.99,
     resolution: float = 0.025,
     threshold: float = 0.01,
@@ -72,6 +73,7 @@ def compare_runs(
     Args:
         old, new: the runs of each side, at least one with samples.
         allowance: how far, as a logarithm, the ratio is left open by what the runs' samples do not tell.
+        in_turns: whether an UNCLEAR verdict recommends to measure both in turns, which two machines cannot be.
         confidence: level of the interval, between 0 and 1.
         resolution, threshold: see ``comparison.compare``.
         statistic: one of ``samples.STATISTICS``.
@@ -140,8 +142,10 @@ def compare_runs(
     verdict = verdict_of(ratio, interval, resolution, threshold)
     if verdict is not Verdict.UNCLEAR:
         return say(verdict, found)
+    ways = ["measure both in turns (--against)"] if in_turns else []
+    ways += ["--runs 5"] if unit != "run" else [] if in_turns else ["add runs (--runs)"]
     why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %"
-    return say(Verdict.UNCLEAR, f"{why}: measure both in turns (--against)" + (" or --runs 5" if unit != "run" else ""))
+    return say(Verdict.UNCLEAR, f"{why}: {' or '.join(ways)}")
 
 
 def _units(sides: Sequence[Sequence[RunSamples]], values: Sequence[_Numbers]) -> tuple[str, list[list[_Numbers]]]:

@@ -15,7 +15,7 @@ from ..tables import heading
 from .against import against, read_side
 from .baselines import baseline_names, baselines_option, save_measured, save_option
 from .clocks import clocks_as_asked, clocks_option
-from .gate import Gate, gating_options
+from .gate import Gate, across_option, gating_options
 from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
 from .observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
@@ -24,6 +24,7 @@ from .resuming import RESUMPTION_OPTIONS, resumption_options
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
+    from ...study.results.machine_record import Part
 
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 
@@ -221,6 +222,7 @@ _QUICK: Final = {"time_limit": 0.3, "max_samples": 300, "warmup_time": 0.02}
     metavar="NAME",
     help="A best point for each target, device, or value of an axis; repeatable.",
 )
+@across_option
 @gating_options(fail_on="never", leave_out=["as_json"])
 @click.pass_context
 @needs_study_extra()
@@ -235,6 +237,7 @@ def report(
     sort: str | None,
     best: bool,
     per: tuple[str, ...],
+    across: tuple[Part, ...],
     **options: Any,
 ) -> None:
     """Show the results in DIR: on the terminal, or as a page with plots.
@@ -247,6 +250,8 @@ def report(
 
     gate = Gate(**options)
     gate.check()
+    if across and earlier is None:
+        raise usage_error("--across is for results of two machines; say which to compare with: --compare-with DIR_A")
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(Results.open(folder))
         if gate.is_wanted and earlier is None and not any(one.against for one in results.points):
@@ -257,7 +262,7 @@ def report(
         if html or out or show or before:
             from ...study.report.page import write_report
 
-            path = write_report(results, out or folder / "report.html", compare_with=before)
+            path = write_report(results, out or folder / "report.html", compare_with=before, across=across)
             put(str(path))
             if show:
                 click.launch(path.resolve().as_uri())
@@ -273,7 +278,7 @@ def report(
                 found = (
                     compare_sides(results, **gate.limits)
                     if before is None
-                    else compare_results(before, results, **gate.limits)
+                    else compare_results(before, results, across=across, **gate.limits)
                 )
             ctx.exit(gate.finish(found).status)
 
@@ -281,10 +286,11 @@ def report(
 @study.command("compare", short_help="Compare two results, point by point.")
 @click.argument("first", metavar="DIR_A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="DIR_B", type=click.Path(path_type=Path))
+@across_option
 @gating_options()
 @click.pass_context
 @needs_study_extra()
-def compare(ctx: click.Context, /, first: Path, second: Path, **options: Any) -> None:
+def compare(ctx: click.Context, /, first: Path, second: Path, across: tuple[Part, ...], **options: Any) -> None:
     """Print for each point of DIR_A and DIR_B whether DIR_B is the SAME, FASTER, SLOWER, or UNCLEAR.
 
     Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were
@@ -297,7 +303,7 @@ def compare(ctx: click.Context, /, first: Path, second: Path, **options: Any) ->
     gate.check()
     with Results.open(first) as a, Results.open(second) as b:
         with usage():
-            found = compare_results(a, b, **gate.limits)
+            found = compare_results(a, b, across=across, **gate.limits)
         ctx.exit(gate.finish(found).status)
 
 

@@ -181,3 +181,11 @@ def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ())
         return command
 
     return decorate
+
+
+across_option = click.option(
+    "--across",
+    multiple=True,
+    type=click.Choice(["device", "driver", "host"]),
+    help="What is compared: results that differ in it have no verdict otherwise. Takes five runs of each. Repeatable.",
+)

@@ -11,14 +11,8 @@ import pytest
 from support.made_studies import STUDY, made, taken
 
 from pumice.study.definition.point import Point
-from pumice.study.results.comparability import (
-    Recorded,
-    RunState,
-    notes,
-    recorded,
-    reference_ratio,
-    why_not_comparable,
-)
+from pumice.study.results.comparability import notes, reference_ratio, why_not_comparable
+from pumice.study.results.machine_record import Recorded, RunState, recorded, unlike
 from pumice.study.results.records import StateRecord
 from pumice.study.results.store import Store
 
@@ -127,8 +121,13 @@ def test_wake_ups_matter_to_short_points_that_wait() -> None:
 
 
 @pytest.mark.parametrize("what", ["host", "device", "driver"])
-def test_another_machine_is_said(what: str) -> None:
-    assert why_not_comparable(side(1), replace(side(2), **{what: "B"})).startswith(f"another {what}: B in the second")
+def test_of_another_machine_only_what_others_took_counts(what: str) -> None:
+    """The reference runs on what differs, and the point's own threads wait for it."""
+    quiet, busy, waiting = (replace(QUIET, **figures) for figures in ({}, {"others": 0.5}, {"run_delay": 0.5}))
+    for state, said in ((quiet, ""), (busy, "50% of the processor went to other processes"), (waiting, "")):
+        other = replace(side(2, speed=3.0, state=state), **{what: "B"})
+        assert unlike(side(1), other) == {what: f"another {what}: B in the second runs, {what} in the first"}
+        assert why_not_comparable(side(1), other).startswith(said) and (said or not why_not_comparable(side(1), other))
 
 
 def test_what_earlier_versions_did_not_record_is_not_held_against_them() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
+from support.made_runs import made_runs
 from support.stored_results import made_results, made_version
 
 from pumice.status import FailedPreconditionError
@@ -338,6 +339,23 @@ def test_a_report_gates(tmp_path: Path) -> None:
     assert study("report", a, "--compare-with", b, "--fail-on", "slower").exit_code == 0
     wrong = study("report", a, "--fail-on", "slower")
     assert wrong.exit_code == 2 and "--compare-with" in wrong.stderr
+
+
+def test_machines_are_compared_on_purpose_alone(tmp_path: Path) -> None:
+    described = {"version": 1, "name": "mul", "targets": [{"name": "mul", "kind": "kernel", "source": "builtin:mul"}]}
+    runs = {"speeds": (0.99, 1.0, 1.01, 1.0, 0.99), "study": described}
+    a, b = (
+        made_runs(tmp_path / name, {("d", 1): 1e4 * by}, device=name, **runs)  # type: ignore[arg-type]
+        for name, by in (("a", 1), ("b", 2))
+    )
+    assert study("compare", a, b).exit_code == 3
+    found = study("compare", a, b, "--across", "device")
+    assert found.exit_code == 4 and "the machine's state counts as the device's as far as it lasted" in found.stdout
+    words = ("report", b, "--across", "device", "--fail-on", "slower")
+    assert study(*words, "--compare-with", a, "--out", tmp_path / "x.html").exit_code == 4
+    assert "1 SLOWER" in (tmp_path / "x.html").read_text(encoding="utf-8")
+    alone = study(*words)
+    assert alone.exit_code == 2 and "--compare-with DIR_A" in alone.stderr
 
 
 @pytest.mark.slow
