@@ -23,6 +23,9 @@ _THRESHOLD: Final = 0.01
 _MAX_COMPARED: Final = 50
 _APART: Final = 3  # told apart in a row, after which the others are taken to be
 _STEP: Final = 1.01
+# What states of the machine leave open of points without an interval: equal ones, measured apart on a machine that
+# others load, were up to 6.2 times apart (docs/design/study.md).
+_STATES: Final = 6.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +149,10 @@ def _is_tie(
     if now is not None and abs(now - value) <= _THRESHOLD * abs(value):
         return True
     found = compare_points(analysis.results, best.result, other.result)
-    least = figure_of(other, by, found.interval.low / found.ratio) if found.ratio > 0 else None
-    # Without an interval nothing is known.
+    if not found.ratio > 0:
+        return True
+    low = found.interval.low / found.ratio
+    least = figure_of(other, by, 1 / _STATES if math.isnan(low) else low)
     return least is None or (least >= value if highest else least <= value)
 
 

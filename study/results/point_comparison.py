@@ -75,10 +75,11 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     said = _disturbed(old, new, names)
     pairs = pairs_of_neighbours(old, new, criteria.segment, None)
     count = len(pairs.runs)
-    took_turns = 2 * count >= max(len(np.unique(one.blocks)) for one in (old, new))
-    if took_turns and count >= fewest_pairs(criteria.limits["confidence"]):
+    fewer, more = sorted(len(np.unique(one.blocks)) for one in (old, new))
+    # Points end when they are known: the blocks that one has beyond the other's end are in no pair.
+    if 2 * count >= fewer and count >= fewest_pairs(criteria.limits["confidence"]):
         found = _compare_paired(pairs, criteria)
-    elif took_turns:
+    elif 2 * count >= more:
         sides = [_runs(one, criteria.segment, None) for one in (old, new)]
         found = compare_runs(sides[0], sides[1], **criteria.limits)
     elif old.point.device == new.point.device:

@@ -54,10 +54,12 @@ def add_run(
     lacking: Sequence[int] = (),
     flags: Mapping[int, Flags] | None = None,
     at: int = 0,
+    rounds: int = ROUNDS,
+    load: str = "like it",
 ) -> None:
     """Rounds of blocks in turns, by points with their medians, and a reference like each point's load."""
     now = at
-    for each in range(ROUNDS):
+    for each in range(rounds):
         first = each * (BLOCKS + 1)
         for index, (_, median) in points.items():
             opened.add_samples(index, first, "first", [Sample(started=now, total=9 * median)])
@@ -73,7 +75,7 @@ def add_run(
                 if reference is not None:
                     taken = 1e5 * reference * random.normal(1, 0.002)
                     opened.add_reference(
-                        point.device, started_ns=now, duration_ns=taken, kind="own", point=index, load="like it"
+                        point.device, started_ns=now, duration_ns=taken, kind="own", point=index, load=load
                     )
 
 

@@ -10,11 +10,14 @@ import numpy as np
 import pandas
 import pytest
 from click.testing import CliRunner
+from support.made_runs import add_run
 from support.made_studies import STUDY, made
 from support.stored_results import made_results
 
 from pumice.status import InvalidArgumentError, UnavailableError
 from pumice.study import Results, export_results
+from pumice.study.definition.point import Point
+from pumice.study.results.store import Store
 from pumice.tools.cli import main
 
 RATED = STUDY.replace('flops = "1024"', 'flops = "1024"\n"ns per element" = "1e9 * time / dispatches / 1024"')
@@ -34,6 +37,21 @@ def test_points_that_are_not_told_apart_from_the_best_are_said(tmp_path: Path) -
     assert best.point.point.index == lowest
     assert {one.point.index for one in best.ties} == {place for place, one in enumerate(medians) if 1e4 < one < 1.01e4}
     assert best.value == pytest.approx(1e4, rel=5e-3) and best.count == 5
+
+
+def test_points_that_were_measured_apart_are_no_ties_if_no_state_explains_it(tmp_path: Path) -> None:
+    """Their references have no load in common, so that their ratio has no interval."""
+    described = {"version": 1, "name": "mul", "targets": [{"name": "mul", "kind": "kernel", "source": "builtin:mul"}]}
+    placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(3)]
+    with Store.create(tmp_path, described, placed) as store:
+        store.begin_run({})
+        for place, (point, median) in enumerate(zip(placed, (1e4, 3e4, 1e6), strict=True)):
+            at = place * 10**12
+            add_run(store, {place: (point, median)}, np.random.default_rng(place), at=at, load=f"of {place}")
+        store.end_run()
+    with Results.open(tmp_path) as results:
+        (best,) = results.best("headline")
+    assert best.point.point.index == 0 and [one.point.index for one in best.ties] == [1]
 
 
 def test_a_figure_that_falls_as_times_grow_has_its_best_at_the_top(rated: Results) -> None:

@@ -46,6 +46,22 @@ def test_points_whose_blocks_took_turns_are_compared_by_pairs(tmp_path: Path) ->
     assert points(slowing).verdict is Verdict.SAME
 
 
+def test_a_point_that_ended_earlier_is_compared_by_the_turns_that_it_took(tmp_path: Path) -> None:
+    """The other one goes on alone on a slower machine; their references have no load in common."""
+    placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
+    random = np.random.default_rng(4)
+    with Store.create(tmp_path / "a", STUDY, placed) as opened:
+        opened.begin_run({})
+        add_run(opened, dict(enumerate(zip(placed, (1e4, 2e6), strict=True))), random, rounds=3, load="of both")
+        opened.end_run()
+        opened.begin_run({})
+        add_run(opened, {0: (placed[0], 1e4)}, random, speed=1.5, at=10**10, load="of one")
+        opened.end_run()
+    found = points(tmp_path / "a")
+    assert (found.verdict, found.how) == (Verdict.SLOWER, "paired") and "15 pairs" in found.explanation
+    assert found.interval.low < 200 < found.interval.high
+
+
 def test_points_that_were_measured_apart_are_compared_as_runs_are(tmp_path: Path) -> None:
     placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
     random = np.random.default_rng(1)
