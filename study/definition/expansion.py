@@ -45,6 +45,17 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
         return (*_with_baselines(study, _with_against(study, _points(study, uris), uris)),)
 
 
+def unpaired(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
+    """The points of the other side that ``expand`` leaves out, as they pair with none of the study."""
+    if study.against is None:
+        return ()
+    with located(study.where):
+        uris = _devices(study, devices)
+        mine = {(point.device, point.key) for point in _points(study, uris)}
+        with located("against"):
+            return tuple(point for point in _points(study.against, uris) if (point.device, point.key) not in mine)
+
+
 def _points(study: Study, uris: Sequence[str]) -> list[Point]:
     """The points of one side, without baselines."""
     targets = [(_Settings(study, i), target.axes_used(study)) for i, target in enumerate(study.targets)]

@@ -35,10 +35,13 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ComparedSides:
-    """The points of both sides with their comparisons, those that have none with the reason, and an error instead."""
+    """The points of both sides with their comparisons, those that have none with the reason; what is said of points
+    that one side lacks; and an error instead.
+    """
 
     points: Sequence[PointComparison]
     by_device: bool
+    unpaired: Sequence[str] = ()
     error: str = ""
 
     @property
@@ -51,11 +54,11 @@ class ComparedSides:
 
     @property
     def verdict(self) -> str:
-        """``2 SLOWER, 1 SAME against the other side``."""
+        """``2 SLOWER, 1 SAME against the other side; only on the old side: mul n=8``."""
         counts = Counter(str(one.comparison.verdict) if one.comparison else _NONE for one in self.points)
         order = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCLEAR, _NONE, Verdict.SAME)
         said = ", ".join(f"{counts[str(name)]} {name}" for name in order if counts[str(name)])
-        return self.error or f"{said} against {OTHER}"
+        return self.error or "; ".join([f"{said} against {OTHER}", *self.unpaired])
 
 
 def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
@@ -65,8 +68,8 @@ def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
     try:
         found = compare_sides(analysis.results)
     except PumiceError as error:
-        return ComparedSides((), False, error.message)
-    return ComparedSides(found.points, found.by_device)
+        return ComparedSides((), False, error=error.message)
+    return ComparedSides(found.points, found.by_device, found.unpaired)
 
 
 def pair_charts(sides: ComparedSides) -> tuple[list[Chart], str]:

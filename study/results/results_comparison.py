@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from ...notebook import figure_text, html_table
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
+from ..definition.expansion import unpaired
 from ..statistics.comparison import Comparison, Verdict
 from .machine_record import PARTS, Part
 from .point_comparison import compare_apart, compare_in_turns, criteria_of, why_no_comparison
 from .point_result import PointResult
 from .stored_results import StoredResults
 from .study_differences import result_differences, side_differences
+
+_MAX_LABELS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,18 @@ class ResultsComparison:
     measure: str = "headline"
     statistic: str = "median"
 
+    @property
+    def unpaired(self) -> list[str]:
+        """A sentence for each side that has points which the other one lacks."""
+        in_turns = any(one.a.point.is_against for one in self.points)
+        sides = ("on the old side", "on the new side") if in_turns else ("in the first", "in the second")
+        found = []
+        for side, labels in zip(sides, (self.only_a, self.only_b), strict=True):
+            if labels:
+                more = f", and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
+                found.append(f"only {side}: {', '.join(labels[:_MAX_LABELS])}{more}")
+        return found
+
     def _repr_html_(self) -> str:
         """A table for notebooks: a row a point."""
         rows = []
@@ -76,11 +92,9 @@ class ResultsComparison:
                 )
             )
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
-        lacks = [("only in the first", self.only_a), ("only in the second", self.only_b)]
-        notes = [f"{what}: {', '.join(labels)}" for what, labels in lacks if labels]
         columns = ("point", "verdict", "why", ratio, "interval", "samples")
         return html_table(
-            columns, rows, title=f"{self.measure}, second over first", notes=[*self.notes, *notes], texts=3
+            columns, rows, title=f"{self.measure}, second over first", notes=[*self.notes, *self.unpaired], texts=3
         )
 
 
@@ -172,9 +186,14 @@ def compare_sides(
             points.append(
                 PointComparison(key, old, new, None if why_not else compare_in_turns(old, new, criteria), why_not)
             )
-    only = [one.point.label for one in mine if one.against is None]
+    only_a: list[str] = []
+    if results.study.get("against") is not None:
+        # What was never measured is told by the study alone.
+        devices = list(dict.fromkeys(one.point.device for one in mine))
+        only_a = [point.label for point in unpaired(results.as_study(), devices)]
+    only_b = [one.point.label for one in mine if one.against is None]
     notes = side_differences(results)
-    return ResultsComparison(points, [], only, by_device, notes, criteria.segment, criteria.statistic)
+    return ResultsComparison(points, only_a, only_b, by_device, notes, criteria.segment, criteria.statistic)
 
 
 def _keyed(results: StoredResults, by_device: bool) -> dict[str, PointResult]:

@@ -45,7 +45,7 @@ def markdown(judged: Judgement) -> str:
     )
     lines = [f"### {_cell(judged.summary)}", "", table, ""]
     lines += [f"- {_cell(one.label)}: {_cell(one.reason)}" for one in points if one.outcome is Outcome.UNCLEAR]
-    notes = [f"- {_cell(text)}" for text in judged.comparison.notes]
+    notes = [f"- {_cell(text)}" for text in (*judged.comparison.unpaired, *judged.comparison.notes)]
     if notes:
         lines += ["", "They differ:", "", *notes]
     return "\n".join(lines).rstrip() + "\n\n"

@@ -220,11 +220,8 @@ def print_comparison(judged: Judgement) -> None:
         for text in one.point.comparison.notes if one.point.comparison else ():
             put(printable(f"{one.label}: {text}"))
     put(judged.summary)
-    for place, labels in enumerate((found.only_a, found.only_b)):
-        if labels:
-            name, _ = _sides(judged.points[0].point)[place]
-            where = f"in the {name}" if name in ("first", "second") else f"on the {name} side"
-            note(printable(f"only {where}: {', '.join(labels)}"))
+    for text in found.unpaired:
+        note(printable(text))
     for text in found.notes:
         note(printable(text if " differ in " in text else f"they differ in {text}"))
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pumice.status import InvalidArgumentError
 from pumice.study.definition.axis import Axis
-from pumice.study.definition.expansion import MAX_POINTS, derive, expand
+from pumice.study.definition.expansion import MAX_POINTS, derive, expand, unpaired
 from pumice.study.definition.point import Point
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import BASELINE_NAME, Study, Target
@@ -58,6 +58,11 @@ def test_points_pair_by_target_axes_and_device() -> None:
         if point.against is not None:
             pair = points[point.against]
             assert (pair.key, pair.device, pair.against) == (point.key, point.device, None)
+    left_out = unpaired(study, ["a", "b"])
+    assert [(p.device, p.label) for p in left_out] == [
+        (device, f"saxpy n=16 batch={batch}") for device in "ab" for batch in (2, 1)
+    ]
+    assert unpaired(other, ["a"]) == ()
     # Both sides have baselines, shared where they have the same setting.
     assert {p.baseline for p in theirs} == {p.baseline for p in ordinary}
     assert all(points[p.baseline].is_baseline for p in theirs if p.baseline is not None)

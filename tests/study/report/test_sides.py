@@ -92,6 +92,12 @@ def test_each_pair_is_drawn_with_its_round(results: Results) -> None:
         assert f"{ROUNDS * BLOCKS} pairs in {ROUNDS} rounds" in chart.caption
 
 
+def test_points_of_the_old_side_alone_are_said(tmp_path: Path) -> None:
+    text = TEXT + '[[against.targets]]\nname = "gone"\nkind = "kernel"\nsource = "builtin:mul"\n'
+    with made(tmp_path, text, lambda store, points: None) as results:
+        assert "2 not compared against the other side; only on the old side: gone" in render_report(results)
+
+
 def test_points_without_samples_are_not_compared(tmp_path: Path) -> None:
     with made(tmp_path, TEXT, lambda store, points: None) as results:
         sides = compared_sides(StudyAnalysis(results))

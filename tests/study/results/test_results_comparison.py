@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.made_runs import BLOCK, BLOCKS, MANY, ROUNDS, STUDY, compared, made_runs, only, sides, two_sides
+from support.made_studies import made
 
 from pumice.status import FailedPreconditionError, InvalidArgumentError
 from pumice.study.results.results import Results
-from pumice.study.results.results_comparison import ResultsComparison
+from pumice.study.results.results_comparison import ResultsComparison, compare_sides
 from pumice.study.statistics.comparison import Verdict
 
 
@@ -84,6 +85,18 @@ def test_sides_are_compared_by_pairs_whatever_the_machine_does(tmp_path: Path, r
     assert (one.verdict, one.how) == (verdict, "paired") and one.ratio == pytest.approx(ratio, abs=0.01)
     assert "40 pairs in 8 rounds" in one.explanation and one.count_a == one.count_b == 400
     assert found.points[0].a.point.is_against and list(found.only_b) == ["mul n=2"]
+
+
+def test_points_of_either_side_alone_are_said(tmp_path: Path) -> None:
+    text = 'version = 1\nname = "a"\n[axes]\nn = [1, 2]\n[[targets]]\nname = "copy"\nkind = "copy"\nbytes = "$n"\n'
+    text += '[against]\nversion = 1\nname = "b"\n[against.axes]\nn = [2, 4]\n'
+    text += '[[against.targets]]\nname = "copy"\nkind = "copy"\nbytes = "$n"\n'
+    with made(tmp_path, text, lambda store, points: None) as results:
+        found = compare_sides(results)
+    assert [one.b.point.label for one in found.points] == ["copy n=2"]
+    assert (list(found.only_a), list(found.only_b)) == (["copy n=4"], ["copy n=1"])
+    assert found.unpaired == ["only on the old side: copy n=4", "only on the new side: copy n=1"]
+    assert all(said in found._repr_html_() for said in found.unpaired)
 
 
 def test_the_interval_of_sides_is_that_of_their_rounds(tmp_path: Path) -> None:

@@ -297,6 +297,11 @@ def test_points_that_one_side_lacks_are_said_by_side(capsys: pytest.CaptureFixtu
     ):
         Gate().finish(ResultsComparison([each], [], ["n=2"], False, []))
         assert said in capsys.readouterr().err
+    found = ResultsComparison([dataclasses.replace(one, a=old)], [f"n={n}" for n in range(12)], [], False, [])
+    Gate(as_json=True).finish(found)
+    assert json.loads(capsys.readouterr().out)["only_in_first"] == found.only_a
+    said = "only on the old side: n=0, n=1, n=2, n=3, n=4, n=5, n=6, n=7, n=8, n=9, and 2 more"
+    assert found.unpaired == [said] and f"- {said}" in markdown(judge(found))
 
 
 # -- the commands ------------------------------------------------------------------------------------
