@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Final
 
 from ..definition.process import Process
@@ -58,18 +59,31 @@ def _commits(results: StoredResults, name: str) -> set[str]:
 
 
 def _differing(a: object, b: object, *, without: str = "") -> str:
-    """The settings in which parts of two studies differ, with their values, except the one ``without``; empty for
-    none.
+    """The settings in which parts of two studies differ, with their values, except the one ``without`` and names of one
+    place in two trees; empty for none.
     """
     first, second = _settings(a, ""), _settings(b, "")
     names = [
         name
         for name in {**first, **second}
-        if first.get(name) != second.get(name) and name.rpartition(".")[2] != without
+        if not _is_same(first.get(name), second.get(name)) and name.rpartition(".")[2] != without
     ]
     texts = [f"{name} {_text(first, name)} and {_text(second, name)}" for name in names[:_MAX_DIFFERENCES]]
     more = f", and {len(names) - _MAX_DIFFERENCES} more" if len(names) > _MAX_DIFFERENCES else ""
     return "; ".join(texts) + more
+
+
+def _is_same(a: object, b: object) -> bool:
+    """Whether two values are equal, or name one place: relative to a tree in one study, absolute in the other, as of a
+    revision in a worktree.
+    """
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, str) and isinstance(b, str) and a != b:
+        inner, outer = sorted((PurePath(a), PurePath(b)), key=PurePath.is_absolute)
+        within = outer.parts[-len(inner.parts) :] == inner.parts
+        return bool(inner.parts) and within and outer.is_absolute() and not inner.is_absolute()
+    return a == b
 
 
 def _settings(value: object, name: str) -> dict[str, object]:

@@ -4,6 +4,7 @@ not.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,11 @@ from support.made_runs import BLOCK, BLOCKS, MANY, ROUNDS, STUDY, compared, made
 from support.made_studies import made
 
 from pumice.status import FailedPreconditionError, InvalidArgumentError
+from pumice.study.definition.point import Point
 from pumice.study.results.results import Results
 from pumice.study.results.results_comparison import ResultsComparison, compare_sides
+from pumice.study.results.store import Store
+from pumice.study.results.study_differences import side_differences
 from pumice.study.statistics.comparison import Verdict
 
 
@@ -155,3 +159,28 @@ def test_studies_that_differ_say_in_what(tmp_path: Path) -> None:
         "the studies differ in sampling: seed 1 and 2",
         "the studies differ in targets: mul.push.factor 1 and 2; mul.push.n - and 3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (["inc", "a/b"], ["/w/inc", "/w/a/b"], None),
+        ("w.irpa", "/w/w.irpa", None),
+        (["inc"], ["/w/other"], '["inc"] and ["/w/other"]'),
+        (["inc"], ["/w/inc", "/w/b"], '["inc"] and ["/w/inc", "/w/b"]'),
+        ("/a/x", "/b/x", '"/a/x" and "/b/x"'),
+        ("x", "b/x", '"x" and "b/x"'),
+        ("", "/w", '"" and "/w"'),
+    ],
+)
+def test_a_place_in_another_tree_is_no_difference(old: object, new: object, said: str | None, tmp_path: Path) -> None:
+    """A revision's names are relative to its worktree, those of the working tree absolute."""
+    both = [
+        {"version": 1, "name": "mul", "targets": [{"name": "mul", "kind": "kernel", "where": where}]}
+        for where in (old, new)
+    ]
+    point = Point(0, "mul", "d", measure="total", against=1)
+    with Store.create(tmp_path, {**both[1], "against": both[0]}, [point, replace(point, index=1, against=None)]):
+        pass
+    with Results.open(tmp_path) as results:
+        assert side_differences(results) == ([f"the sides differ in targets: mul.where {said}"] if said else [])

@@ -311,6 +311,7 @@ def test_a_revision_has_its_own_source_includes_and_inputs(kernel: Path) -> None
     with Results.open("r") as results:
         said = compare_sides(results).notes
         assert re.fullmatch(r"commit: ([0-9a-f]{9}) and \1\+", said[0])
+        assert len(said) == 1, "the place of the worktree is no difference"
         kept = {one.name: one.content for one in results.files}
         old, new = (results.runs[0].environment[name] for name in ("against_revision", "revision"))
     assert isinstance(old, dict) and isinstance(new, dict)
