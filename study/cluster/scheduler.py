@@ -227,6 +227,8 @@ class ChunkScheduler:
             result.device.replay(self.store)
         self._note_machine(uri, running.address)
         result.measured.replay(self.store)
+        for index in sorted(indices):
+            self.store.add_note(self._hosts[running.address], point=index, kind="host")
         if indices:
             self.store.add_note(
                 f"{_listed(chunk.points)} on {uri}: measured by {self._titled(running.address)}", kind="info"

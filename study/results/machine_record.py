@@ -84,14 +84,14 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
         if (mine := started[numbers == run]).size
     }
     devices = [one for one in results.devices if one.run in windows and one.device == result.point.device]
-    tables = _tables(results)
+    tables, measured_by = _tables(results), hosts(results)
     found = []
     for repeat in np.unique(repeats).tolist():
         mine = {run: windows[run] for run in np.unique(numbers[repeats == repeat]).tolist()}
         found.append(_of_run(mine, min(records[run].started for run in mine), result, *tables))
     values = result.values()
     return Recorded(
-        host=_names(records[run].host for run in windows),
+        host=_names(measured_by.get((run, result.point.index), records[run].host) for run in windows),
         device=_names(one.name for one in devices),
         driver=_names(one.driver for one in devices),
         software=any(one.facts.get("type") == "CPU" for one in devices),
@@ -99,6 +99,12 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
         headline_ns=float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
         runs=found,
     )
+
+
+@functools.lru_cache(maxsize=2)
+def hosts(results: StoredResults) -> Mapping[tuple[int, int | None], str]:
+    """The host that measured a point in a run on a cluster, by run and point; read once for all points."""
+    return {(one.run, one.point): one.text for one in results.notes if one.kind == "host"}
 
 
 @functools.lru_cache(maxsize=2)

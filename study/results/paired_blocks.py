@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -44,9 +45,12 @@ def pairs_in_turns(old: PointResult, new: PointResult, measure: str, keep: Sampl
     return _paired(sides, first, second)
 
 
-def pairs_of_neighbours(old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None) -> PairedBlocks:
+def pairs_of_neighbours(
+    old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None, apart: Collection[int] = ()
+) -> PairedBlocks:
     """The blocks of two points of a study whose blocks took turns: one of either, next to each other in time. The order
-    of turns is random, and the rule does not know which point is which.
+    of turns is random, and the rule does not know which point is which. Runs that measured the points ``apart``, on two
+    hosts, have no common time.
     """
     sides = [_blocks(one, measure, keep) for one in (old, new)]
     side = np.repeat([0, 1], [len(one.runs) for one in sides])
@@ -55,6 +59,8 @@ def pairs_of_neighbours(old: PointResult, new: PointResult, measure: str, keep: 
     pairs: list[tuple[int, int]] = []
     waiting = -1
     for place in np.lexsort([started, runs]).tolist():
+        if runs[place] in apart:
+            continue
         if waiting >= 0 and side[waiting] != side[place] and runs[waiting] == runs[place]:
             first, second = (waiting, place) if side[place] else (place, waiting)
             pairs.append((row[first], row[second]))

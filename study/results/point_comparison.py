@@ -25,7 +25,7 @@ from ..statistics.paired import INSTANCES, ROUNDS, compare_pairs, fewest_pairs
 from ..statistics.runs import RunSamples, compare_runs
 from ..statistics.samples import STATISTICS
 from .comparability import notes, reference_ratio, why_not_comparable
-from .machine_record import Part, Recorded, recorded, unlike
+from .machine_record import Part, Recorded, hosts, recorded, unlike
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag, kept
@@ -73,7 +73,10 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     criteria = criteria_of("headline", confidence=0.99, resolution=0.025, threshold=0.01)
     names = (old.point.label, new.point.label)
     said = _disturbed(old, new, names)
-    pairs = pairs_of_neighbours(old, new, criteria.segment, None)
+    by = hosts(results)
+    first, second = old.point.index, new.point.index
+    apart = [run for (run, point), host in by.items() if point == first and by.get((run, second)) != host]
+    pairs = pairs_of_neighbours(old, new, criteria.segment, None, apart)
     count = len(pairs.runs)
     fewer, more = sorted(len(np.unique(one.blocks)) for one in (old, new))
     # Points end when they are known: the blocks that one has beyond the other's end are in no pair.
@@ -87,9 +90,9 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     elif min(np.unique(one.repeat).size for one in (old, new)) >= ROUNDS:
         return compare_apart((results, old), (results, new), criteria, across=("device", "driver"))
     else:
-        first, second = (one.values(criteria.segment) for one in (old, new))
+        values = [one.values(criteria.segment) for one in (old, new)]
         blocks_a, blocks_b = (one.blocks for one in (old, new))
-        found = compare(first, second, blocks_a=blocks_a, blocks_b=blocks_b, **criteria.limits)
+        found = compare(*values, blocks_a=blocks_a, blocks_b=blocks_b, **criteria.limits)
         said.append("measured one after the other: the machine's state may have differed")
     return dataclasses.replace(found, notes=(*found.notes, *said))
 

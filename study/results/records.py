@@ -223,7 +223,9 @@ class ObservationRecord(Observation):
 
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
-    """A note for readers about one point or, if ``point`` is ``None``, the whole run."""
+    """A note for readers about one point or, if ``point`` is ``None``, the whole run. Of kind ``"host"`` it names the
+    host of a cluster that measured the point, whose clock its times are of.
+    """
 
     run: int
     point: int | None

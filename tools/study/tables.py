@@ -159,7 +159,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
             shown.append(("sides", f"two: {pairs} of the points are measured in turns with the old side's"))
         if state := machine_text(results.states):
             shown.append(("machine", f"{state} (medians)"))
-        shown += [("note", one.text) for one in results.notes]
+        shown += [("note", one.text) for one in results.notes if one.kind != "host"]
         print_facts(shown)
         print_table(
             ("point", "status", "samples", ""),

@@ -257,6 +257,9 @@ def test_several_machines_are_noted(store: Store, tmp_path: Path) -> None:
     text = notes(tmp_path)
     assert text.count("measured on several machines") == 1
     assert "on lavapipe: measured by worker b on host-two" in text
+    with Results.open(tmp_path) as results:
+        by = {one.point: one.text for one in results.notes if one.kind == "host"}
+    assert set(by) == set(range(4)) and set(by.values()) == {"host-one", "host-two"}
 
 
 def test_chunks_share_points_out_at_random() -> None:

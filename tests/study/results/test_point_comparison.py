@@ -62,6 +62,23 @@ def test_a_point_that_ended_earlier_is_compared_by_the_turns_that_it_took(tmp_pa
     assert found.interval.low < 200 < found.interval.high
 
 
+@pytest.mark.parametrize(("elsewhere", "how"), [("here", "paired"), ("there", "runs")])
+def test_points_of_two_hosts_are_no_neighbours(tmp_path: Path, elsewhere: str, how: str) -> None:
+    """Their clocks differ, so that blocks which seem to take turns did not."""
+    folder = tmp_path / "a"
+    placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
+    with Store.create(folder, STUDY, placed) as opened:
+        opened.begin_run({})
+        add_run(opened, dict(enumerate(zip(placed, (1e4, 2e4), strict=True))), np.random.default_rng(5))
+        for place, host in enumerate(("here", elsewhere)):
+            opened.add_note(host, point=place, kind="host")
+        opened.end_run()
+    found = points(folder)
+    assert found.how == how
+    if how == "runs":
+        assert found.verdict is Verdict.UNCLEAR and "another host: there in the second runs" in found.explanation
+
+
 def test_points_that_were_measured_apart_are_compared_as_runs_are(tmp_path: Path) -> None:
     placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
     random = np.random.default_rng(1)
