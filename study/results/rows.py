@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from ...status import InvalidArgumentError
@@ -33,6 +34,7 @@ POINT_COLUMNS: Final = (
 
 Value = str | int | float | bytes | None
 
+_durations_of = attrgetter(*DURATIONS)
 _ABSENT: Final = "nothing"
 _WRAP: Final = 1 << 64
 _SIGN: Final = 1 << 63
@@ -56,7 +58,7 @@ def sample_row(sample: Sample) -> tuple[Value, ...]:
     """The values of ``SAMPLE_COLUMNS``."""
     return (
         int(sample.started),
-        *(number_or_null(getattr(sample, name)) for name in DURATIONS),
+        *[None if math.isnan(value) else float(value) for value in _durations_of(sample)],
         None if sample.device_begin == -1 else signed_ticks(sample.device_begin),
         None if sample.device_end == -1 else signed_ticks(sample.device_end),
         int(sample.dispatches),

@@ -21,6 +21,9 @@ import numpy as np
 from ..definition.sample import Sample
 from ..results.records import SampleFlag
 
+# As numbers: operations on flags take a microsecond each.
+_STARVED, _PREEMPTED = int(SampleFlag.STARVED), int(SampleFlag.PREEMPTED)
+_THROTTLED, _CLOCK_UNSURE = int(SampleFlag.THROTTLED), int(SampleFlag.CLOCK_UNSURE)
 # A larger deviation, as a fraction of the total, puts device times in doubt.
 _UNSURE: Final = 0.05
 # Time that processor time does not explain, as a fraction of the median total.
@@ -58,9 +61,9 @@ class Disturbances:
         self._total, self._cpu, self._waited = _Usual(), _Usual(), _Usual()
         self._seen = self._preempted = 0
 
-    def flags(self, samples: Sequence[Sample], waited_ns: float | None, *, throttled: bool) -> list[SampleFlag]:
-        """The flags of a block's samples; ``waited_ns``: how long threads waited for a core during the block, ``None``
-        if that is not known.
+    def flags(self, samples: Sequence[Sample], waited_ns: float | None, *, throttled: bool) -> list[int]:
+        """The ``SampleFlag`` bits of a block's samples; ``waited_ns``: how long threads waited for a core during the
+        block, ``None`` if that is not known.
         """
         starved = self._starved(samples, waited_ns)
         self._seen += len(samples)
@@ -68,13 +71,13 @@ class Disturbances:
         preemptions_tell = self._preempted <= _TELLING * self._seen
         flags = []
         for place, sample in enumerate(samples):
-            flag = SampleFlag.THROTTLED if throttled else SampleFlag(0)
+            flag = _THROTTLED if throttled else 0
             if place in starved:
-                flag |= SampleFlag.STARVED
+                flag |= _STARVED
             if sample.preemptions > 0 and preemptions_tell:
-                flag |= SampleFlag.PREEMPTED
+                flag |= _PREEMPTED
             if sample.deviation > _UNSURE * sample.total or sample.wake < -max(sample.deviation, 0.0) - 1000:
-                flag |= SampleFlag.CLOCK_UNSURE
+                flag |= _CLOCK_UNSURE
             flags.append(flag)
         return flags
 

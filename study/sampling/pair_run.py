@@ -14,13 +14,14 @@ limit: sampling takes at most twice ``time_limit``, as for two points, and openi
 from __future__ import annotations
 
 import math
+import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import special
 
 from ..definition.point import Point
@@ -251,12 +252,11 @@ def _log_ratio(new: Sequence[float], old: Sequence[float]) -> float:
     """The median log ratio of samples of equal rank; of medians if there are not as many of both."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if len(new) == len(old):
-            return _median(np.log(np.sort(new) / np.sort(old)))
-        return _median(np.log(np.divide([_median(new)], [_median(old)])))
+            return _median(np.log(np.sort(new) / np.sort(old)).tolist())
+        return float(np.log(np.divide(_median(new), _median(old))))
 
 
-def _median(values: ArrayLike) -> float:
+def _median(values: Iterable[float]) -> float:
     """NaN for no numbers."""
-    known = np.asarray(values, np.float64)
-    known = known[~np.isnan(known)]
-    return float(np.median(known)) if known.size else math.nan
+    known = [value for value in values if not math.isnan(value)]
+    return statistics.median(known) if known else math.nan

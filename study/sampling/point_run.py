@@ -165,7 +165,7 @@ class PointRun:
         taken = self._resolve(raws, before)
         flags = self._disturbed_by.flags(taken, times[0] if times else None, throttled=self._throttled)
         self._sink.add_samples(self.point.index, block, "sample", taken, flags)
-        return Block([self._headline(sample) for sample in taken], [int(flag) for flag in flags], elapsed)
+        return Block([self._headline(sample) for sample in taken], flags, elapsed)
 
     @property
     def workload(self) -> Workload | None:
