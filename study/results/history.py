@@ -12,7 +12,7 @@ import dataclasses
 import datetime
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
@@ -244,16 +244,17 @@ def _version(results: Results, *, against: bool) -> str:
 
 def _point_history(key: _Key, found: Sequence[_Found], measure: str) -> PointHistory:
     entries = [one.entry for one in found]
+    again = [place for place in range(1, len(found)) if _is_again(found[place - 1], found[place])]
     by: Literal["ratios", "times"] = "ratios" if all(math.isfinite(one.ratio) for one in entries) else "times"
     if by == "ratios":
-        changes = changes_in_ratios(
-            [one.versions for one in found], [one.ratio for one in entries], [one.half_width for one in found]
-        )
-        entries = _levels(entries, [one.versions for one in found])
+        versions = [one.versions for one in found]
+        halves = [one.half_width for one in found]
+        changes = changes_in_ratios(versions, [one.ratio for one in entries], halves, again=again)
+        entries = _levels(entries, versions, again)
     else:
         ratios = [reference_ratio(found[0].state, one.state) for one in found]
         references = [math.nan if one is None else one.ratio for one in ratios]
-        changes = changes_in_times([one.median for one in entries], references)
+        changes = changes_in_times([one.median for one in entries], references, again=again)
         entries = [dataclasses.replace(one, level=one.median, level_interval=one.median_interval) for one in entries]
     point = found[-1].point.point
     return PointHistory(
@@ -261,18 +262,43 @@ def _point_history(key: _Key, found: Sequence[_Found], measure: str) -> PointHis
     )
 
 
-def _levels(entries: Sequence[HistoryEntry], versions: Sequence[tuple[str, str]]) -> list[HistoryEntry]:
-    """The entries with the level of each version, by the chain of ratios that leads to it."""
+def _is_again(before: _Found, after: _Found) -> bool:
+    """Whether two entries are of one version. Equal programs alone do not tell: of a copy, there are none."""
+    first, second = before.entry.revision, after.entry.revision
+    if first is None or second is None or first.dirty or second.dirty:
+        return False
+    return first.commit == second.commit and before.versions[1] == after.versions[1]
+
+
+def _levels(
+    entries: Sequence[HistoryEntry], versions: Sequence[tuple[str, str]], again: Collection[int]
+) -> list[HistoryEntry]:
+    """The entries with the level of each version, by the chain of ratios that leads to it; ratios of one version are
+    pooled.
+    """
     known: dict[str, tuple[float, float]] = {}
     leveled: list[HistoryEntry] = []
     last = (0.0, 0.0)
-    for entry, (old, new) in zip(entries, versions, strict=True):
-        related = old in known or not leveled
-        level, variance = known.setdefault(old, last)
-        half = _half_width(entry.ratio_interval)
-        last = level + math.log(entry.ratio), variance + half**2
-        known.setdefault(new, last)
+    begin = 0
+    while begin < len(entries):
+        end = next((place for place in range(begin + 1, len(entries)) if place not in again), len(entries))
+        group = range(begin, end)
+        related = [versions[place][0] in known or not place for place in group]
+        olds = [known.setdefault(versions[place][0], last) for place in group]
+        steps = [level + math.log(entries[place].ratio) for (level, _), place in zip(olds, group, strict=True)]
+        halves = [_half_width(entries[place].ratio_interval) for place in group]
+        weights = [1 / half**2 if math.isfinite(half) else 0.0 for half in halves]
+        if sum(weights):
+            level = sum(step * weight for step, weight in zip(steps, weights, strict=True)) / sum(weights)
+            last = level, max(variance for _, variance in olds) + 1 / sum(weights)
+        else:
+            last = sum(steps) / len(steps), math.inf
+        known.setdefault(versions[begin][1], last)
         reach = math.sqrt(last[1])
         ends = Interval(math.exp(last[0] - reach), math.exp(last[0] + reach)) if math.isfinite(reach) else _UNKNOWN
-        leveled.append(dataclasses.replace(entry, level=math.exp(last[0]), level_interval=ends, related=related))
+        for place, one in zip(group, related, strict=True):
+            leveled.append(
+                dataclasses.replace(entries[place], level=math.exp(last[0]), level_interval=ends, related=one)
+            )
+        begin = end
     return leveled

@@ -7,21 +7,23 @@ A history has an entry for each measurement, in order. Entries are either
   several entries share, or neither. A level for each stretch between changes, and one for each baseline, are fitted to
   all edges by weighted least squares; a step at a place is an additional unknown. In a chain the step is the one ratio
   across the place, with a common baseline the difference of means. A place is marked if the step's interval excludes 0:
-  one that allows for all places of the history. If neighbours scatter more than their intervals tell (what differs from
-  run to run), all intervals are widened by that;
+  one that allows for all places of the history. The step at the first entry is from its old version; it is looked at
+  last, as all entries up to the first change tell it. If neighbours scatter more than their intervals tell (what
+  differs from run to run), all intervals are widened by that;
 - **times**, each of a run of its own. What a run's samples tell of its error is far too little: the machine's state
   differs. If nothing changes the entries are exchangeable, so a permutation test of ranks holds for states of any
   shape. It needs several entries on both sides of a place. A state that lasts for several entries is no matter of
   chance; so the step must also be several times that of the reference kernel, and without one nothing is marked.
 
-Places are marked one at a time, the clearest first, and each stretch is then searched again. Penalised segmentation
-(PELT, as ruptures has it) needs a penalty that says how noisy the entries are, which is what is not known here.
+Places are marked one at a time, the clearest first, and each stretch is then searched again. An entry that measures a
+version again is no place. Penalised segmentation (PELT, as ruptures has it) needs a penalty that says how noisy the
+entries are, which is what is not known here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -63,7 +65,7 @@ class Change:
 
 def place_confidence(entries: int) -> float:
     """The level of intervals at each place, so that all places together have ``FALSE_MARKS``."""
-    return 1 - FALSE_MARKS / max(entries - 1, 1)
+    return 1 - FALSE_MARKS / max(entries, 1)
 
 
 def changes_in_ratios(
@@ -71,6 +73,7 @@ def changes_in_ratios(
     ratios: ArrayLike,
     half_widths: ArrayLike,
     *,
+    again: Collection[int] = (),
     threshold: float = 0.01,
 ) -> list[Change]:
     """The change points of a history of ratios.
@@ -80,6 +83,7 @@ def changes_in_ratios(
         ratios: new over old.
         half_widths: of the interval of each ratio's logarithm at the level ``place_confidence(len(ratios))``; infinite
             for what says nothing.
+        again: entries that measure the new version of the one before again: no change begins there.
         threshold: the smallest change that counts.
 
     Raises:
@@ -95,19 +99,27 @@ def changes_in_ratios(
     network = _Network(versions, logs, halves)
     widening = network.widening()
     changes: list[Change] = []
+
+    def change_at(place: int) -> tuple[float, Change] | None:
+        """How clear a change is, if it counts."""
+        step, half = network.step(place, [*(one.place for one in changes)])
+        reach = half * widening
+        if not abs(step) > reach or abs(math.expm1(step)) < threshold:
+            return None
+        ends = Interval(math.exp(step - reach), math.exp(step + reach))
+        return abs(step) / reach, Change(place, math.exp(step), ends)
+
     stretches = [(0, logs.size)]
     while stretches:
         begin, end = stretches.pop()
-        best, clearest = None, 1.0
-        for place in range(begin + 1, end):
-            step, half = network.step(place, [*(one.place for one in changes)])
-            if abs(step) > clearest * half * widening and abs(math.expm1(step)) >= threshold:
-                clearest = abs(step) / (half * widening)
-                ends = Interval(math.exp(step - half * widening), math.exp(step + half * widening))
-                best = Change(place, math.exp(step), ends)
+        found = [change_at(place) for place in range(begin + 1, end) if place not in again]
+        best = max((one for one in found if one is not None), key=lambda one: one[0], default=None)
         if best is not None:
-            changes.append(best)
-            stretches += [(begin, best.place), (best.place, end)]
+            changes.append(best[1])
+            stretches += [(begin, best[1].place), (best[1].place, end)]
+    first = change_at(0) if logs.size else None
+    if first is not None:
+        changes.append(first[1])
     return sorted(changes, key=lambda one: one.place)
 
 
@@ -152,9 +164,14 @@ class _Network:
         return float(rest @ (self._logs * self._weights)) / information, 1 / math.sqrt(information)
 
     def step(self, place: int, changes: Sequence[int]) -> tuple[float, float]:
-        """The logarithm of the step at a place, if levels change at some others, and its half-width."""
+        """The logarithm of the step at a place, if levels change at some others, and its half-width; at the first entry
+        it is from that one's old version.
+        """
         levels = np.searchsorted(np.sort(np.asarray(changes, dtype=int)), np.arange(self._count), side="right")
-        return self._step(np.concatenate([levels, levels.max() + 1 + np.arange(self._baselines)]), place)
+        baselines = levels.max() + 1 + np.arange(self._baselines)
+        if not place:
+            baselines[0] = levels[0]
+        return self._step(np.concatenate([levels, baselines]), place)
 
     def widening(self) -> float:
         """How much more neighbours scatter than their intervals tell, at least 1."""
@@ -173,7 +190,12 @@ class _Network:
 
 
 def changes_in_times(
-    times: ArrayLike, references: ArrayLike, *, threshold: float = 0.01, seed: int = 0
+    times: ArrayLike,
+    references: ArrayLike,
+    *,
+    again: Collection[int] = (),
+    threshold: float = 0.01,
+    seed: int = 0,
 ) -> list[Change]:
     """The change points of a history of times.
 
@@ -181,6 +203,7 @@ def changes_in_times(
         times: a positive figure of each entry, such as the median, in one unit.
         references: of each entry the time of the same reference kernel; NaN where it is not known. A place is marked
             only if some are known on both sides of it.
+        again: entries of the version of the one before: no change begins there.
         threshold: the smallest change that counts.
         seed: of the permutations.
 
@@ -196,12 +219,13 @@ def changes_in_times(
     while stretches:
         begin, end = stretches.pop()
         part = logs[begin:end]
-        if part.size < 4 or np.ptp(part) == 0:
+        places = np.array([place for place in range(begin + 1, end) if place not in again])
+        if part.size < 4 or np.ptp(part) == 0 or not places.size:
             continue
         ranks = scipy.stats.rankdata(part)
-        place = begin + 1 + int(np.argmax(_contrasts(ranks)))
+        place = int(places[np.argmax(_contrasts(ranks, places - begin))])
         # A stretch has its share of false marks.
-        if _p_value(ranks, seed) > FALSE_MARKS * part.size / logs.size:
+        if _p_value(ranks, places - begin, seed) > FALSE_MARKS * part.size / logs.size:
             continue
         step = float(np.median(logs[place:end]) - np.median(logs[begin:place]))
         moved = _median(seen[place:end]) - _median(seen[begin:place])
@@ -213,20 +237,21 @@ def changes_in_times(
     return sorted(changes, key=lambda one: one.place)
 
 
-def _contrasts(ranks: _Numbers) -> _Numbers:
-    """Of ranks along the last axis: the standardised Mann-Whitney statistic of each place, absolute."""
+def _contrasts(ranks: _Numbers, before: NDArray[np.int64]) -> _Numbers:
+    """Of ranks along the last axis: the standardised Mann-Whitney statistic of each place with so many before it,
+    absolute.
+    """
     count = ranks.shape[-1]
-    before = np.arange(1, count)
-    sums = np.cumsum(ranks, axis=-1)[..., :-1] - before * (count + 1) / 2
+    sums = np.cumsum(ranks, axis=-1)[..., before - 1] - before * (count + 1) / 2
     found: _Numbers = np.abs(sums) / np.sqrt(before * (count - before) * (count + 1) / 12)
     return found
 
 
-def _p_value(ranks: _Numbers, seed: int) -> float:
+def _p_value(ranks: _Numbers, before: NDArray[np.int64], seed: int) -> float:
     """Of the largest contrast, by permutation."""
 
     def largest(values: _Numbers, axis: int) -> _Numbers:
-        return np.asarray(np.max(_contrasts(np.moveaxis(values, axis, -1)), axis=-1))
+        return np.asarray(np.max(_contrasts(np.moveaxis(values, axis, -1), before), axis=-1))
 
     test = scipy.stats.permutation_test(
         (ranks,),

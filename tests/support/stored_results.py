@@ -75,9 +75,10 @@ def made_version(
     level: float,
     old: tuple[str, float] | None,
     revision: Mapping[str, object] | None = None,
+    version: str = "",
 ) -> Path:
-    """Results of the version ``v{place}``, whose kernel takes ``level`` times as long as others, on a machine that is 1
-    to 2 times slower; ``old`` is the version that was measured in turns with it, and its level.
+    """Results of a version, ``v{place}`` by default, whose kernel takes ``level`` times as long as others, on a machine
+    that is 1 to 2 times slower; ``old`` is the version that was measured in turns with it, and its level.
     """
     target = {"name": "mul", "kind": "kernel", "source": "mul.comp"}
     random = np.random.default_rng(place)
@@ -90,7 +91,7 @@ def made_version(
     with Store.create(folder, described, points) as store:
         store.begin_run({} if revision is None else {"revision": revision})
         store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
-        sides = [("mul.comp", f"v{place}", level)] + ([] if old is None else [("against: mul.comp", *old)])
+        sides = [("mul.comp", version or f"v{place}", level)] + ([] if old is None else [("against: mul.comp", *old)])
         for index, (name, content, side) in enumerate(sides):
             store.add_file(KeptFile.of(name, content.encode(), "kernel"))
             for round_ in range(_VERSION_ROUNDS):

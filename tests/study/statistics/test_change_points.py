@@ -103,12 +103,35 @@ def test_two_steps_and_a_new_baseline() -> None:
             assert [one.place for one in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
 
 
+def test_a_step_at_the_first_entry_is_from_its_old_version() -> None:
+    (change,) = changes_in_ratios([("main", 0)], [1.5], [0.01])
+    assert change.place == 0 and change.ratio == pytest.approx(1.5) and change.interval.low == pytest.approx(1.5, 0.02)
+    for chain in (True, False):
+        found = history(np.random.default_rng(26), {0: 1.06, 14: 0.9}, chain=chain)
+        assert [one.place for one in found] == [0, 14]
+        assert [one.ratio for one in found] == pytest.approx([1.06, 0.9], abs=0.03)
+
+
+def test_a_version_that_is_measured_again_has_one_step() -> None:
+    """Its two results differ by what they differ by, as the next one's."""
+    ratios, halves = [1.0, 1.05, 1.09, 1.0, 1.0], [0.01] * 5
+    versions = [("v0", "v1"), ("v1", "v2"), ("v1", "v2"), ("v2", "v3"), ("v3", "v4")]
+    (change,) = changes_in_ratios(versions, ratios, halves, again=[2])
+    assert change.place == 1 and change.ratio == pytest.approx((1.05 * 1.09) ** 0.5)
+    random = np.random.default_rng(27)
+    times = np.exp(0.01 * random.standard_normal(20)) * np.repeat([1.0, 1.2], [10, 10])
+    known = np.exp(0.001 * random.standard_normal(20))
+    assert [one.place for one in changes_in_times(times, known)] == [10]
+    assert [one.place for one in changes_in_times(times, known, again=[10])] in ([9], [11])
+    assert changes_in_times(times, known, again=range(20)) == []
+
+
 def test_what_says_nothing() -> None:
     versions = [(place - 1, place) for place in range(4)]
     assert changes_in_ratios(versions, [1.0, 1.5, 1.0, 1.0], [np.inf] * 4) == []
     assert changes_in_ratios(versions, [1.0, 1.5, 1.0, 1.0], [0.01, np.inf, 0.01, 0.01]) == []
     assert changes_in_ratios([], [], []) == [] == changes_in_times([], [])
-    assert changes_in_ratios([("main", 0)], [1.5], [0.01]) == []
+    assert changes_in_ratios([("main", 0)], [1.5], [np.inf]) == []
     # A certain step below the threshold.
     assert changes_in_ratios(versions, [1.0, 1.005, 1.0, 1.0], [1e-4] * 4) == []
     for ratios in ([1.0, 0.0, 1.0, 1.0], [1.0, np.nan, 1.0, 1.0], [1.0]):

@@ -104,6 +104,22 @@ def test_another_baseline_is_said(tmp_path: Path) -> None:
     assert printed.count("another baseline begins at") == 1
 
 
+def test_two_results_of_one_commit_are_one_step(tmp_path: Path) -> None:
+    """Their ratios are pooled, and the change of the first entry is from what it was compared with."""
+    facts = commits(tmp_path / "repository", ["First", "Second"])
+    folder = tmp_path / "repository" / "out"
+    for at, (old, version, commit) in enumerate([("v0", "v1", 0), ("v0", "v1", 0), ("v1", "v2", 1)]):
+        levels = {"v0": 1.0, "v1": 1.1, "v2": 1.1}
+        made_version(folder / str(at), at + 10, levels[version], (old, levels[old]), facts[commit], version)
+    (point,) = json.loads(history(folder, "--json").stdout)["points"]
+    first, again, last = point["entries"]
+    assert first["level"] == again["level"] and first["level_interval"] == again["level_interval"]
+    assert min(first["ratio"], again["ratio"]) < first["level"] < max(first["ratio"], again["ratio"])
+    assert last["level"] == pytest.approx(first["level"] * last["ratio"])
+    (change,) = point["changes"]
+    assert change["entry"] == 0 and change["ratio"] == pytest.approx(1.1, abs=0.03)
+
+
 def test_what_is_no_history(tmp_path: Path) -> None:
     assert "there is no folder" in history(tmp_path / "nosuch").stderr
     assert "no results with samples" in history(tmp_path).stderr
