@@ -114,11 +114,18 @@ def why_no_comparison(a: PointResult, b: PointResult, segment: str, names: tuple
     return ""
 
 
-def compare_in_turns(old: PointResult, new: PointResult, criteria: Criteria) -> Comparison:
-    """Compares the two points of a pair, both with samples."""
+def compare_in_turns(old: PointResult, new: PointResult, criteria: Criteria, *, apart: bool = False) -> Comparison:
+    """Compares the two points of a pair, both with samples; ``apart``: each round of a side is of another process."""
     said = _disturbed(old, new, ("old", "new"))
     pairs = pairs_in_turns(old, new, criteria.segment, None)
     found = _compare_paired(pairs, criteria)
+    processes = len(np.unique(pairs.rounds))
+    if apart and processes < ROUNDS:
+        found = _unclear(
+            found,
+            f"{processes} processes of each side tell too little of what differs between processes: it takes at least "
+            f"{ROUNDS}; measure on (--continue, --more-time)",
+        )
     if PointStatus.NOISY in (old.status, new.status):
         said.append("too noisy, which the interval of pairs includes")
     return dataclasses.replace(found, notes=(*found.notes, *said))
@@ -168,10 +175,15 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
     elif noisy:
         said += [f"{text}, which the interval of runs includes" for text in noisy]
     if why:
-        why = f"{Verdict.UNCLEAR}: {why}: {way}"
-        unknown = Interval(math.nan, math.nan)
-        found = dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=why)
+        found = _unclear(found, f"{why}: {way}")
     return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def _unclear(found: Comparison, why: str) -> Comparison:
+    """The comparison without a verdict, and without an interval that a tolerance could let pass."""
+    unknown = Interval(math.nan, math.nan)
+    explanation = f"{Verdict.UNCLEAR}: {why}"
+    return dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=explanation)
 
 
 def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ...notebook import figure_text, html_table
@@ -177,15 +177,16 @@ def compare_sides(
             f"{results.path} has one side only; measure two in turns with --against, or compare it with other results"
         )
     by_device = len({one.point.device for one in mine}) > 1
+    other = results.study.get("against")
+    apart = "process" in results.study or (isinstance(other, Mapping) and "process" in other)
     points = []
     for new in mine:
         old = new.against
         if old is not None:
             key = f"{new.point.device} {new.point.key}" if by_device else new.point.key
             why_not = why_no_comparison(old, new, criteria.segment, ("old", "new"))
-            points.append(
-                PointComparison(key, old, new, None if why_not else compare_in_turns(old, new, criteria), why_not)
-            )
+            compared = None if why_not else compare_in_turns(old, new, criteria, apart=apart)
+            points.append(PointComparison(key, old, new, compared, why_not))
     only_a: list[str] = []
     if results.study.get("against") is not None:
         # What was never measured is told by the study alone.

@@ -5,7 +5,8 @@ for one lap, the opposite for the next, so that each comes first as often, in an
 be in step with. A *round* is the laps between two openings: both points are closed and opened afresh, in an order that
 is drawn likewise, as two equal instances differ by where they lie in memory and by where their code does.
 
-A round has about ten laps. More rounds are better than longer ones, but opening takes time too: at most a third of it.
+A round has about ten laps. More rounds are better than longer ones, but opening takes time too: at most a third of it,
+unless the sides are in processes of their own, of which it takes several.
 The pair ends when the ratio is known well enough, whatever it is: ends that wait for a difference would find one. This
 is decided at the ends of rounds, from the eighth on. Other ends are ``max_samples`` of either point, and the time
 limit: sampling takes at most twice ``time_limit``, as for two points, and opening as long as one.
@@ -146,7 +147,8 @@ class PairRun(Turns):
         laps = self._sampling.max_samples * self._laps / self._samples
         laps = min(laps, 2 * limit_ns * self._laps / max(self._sampling_ns, 1))
         opening = self._again_ns / (self._round - 1) if self._round > 1 else self._opening_ns
-        rounds = min(max(laps / _LAPS, _LONG_ROUNDS), max(limit_ns / max(opening, 1), 2))
+        fewest = _MIN_ROUNDS if self._sides[0].is_apart else 2
+        rounds = min(max(laps / _LAPS, _LONG_ROUNDS), max(limit_ns / max(opening, 1), fewest))
         return max(1, round(laps / rounds))
 
     @property

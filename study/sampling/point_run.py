@@ -46,6 +46,8 @@ _HAD_WITH: Final = {
 class PointRun:
     """A side in this process; see the module."""
 
+    is_apart = False
+
     def __init__(self, kind: str, point: Point, context: WorkloadContext, sampling: Sampling, sink: Sink) -> None:
         self._point = point
         self._kind = kind
@@ -56,6 +58,7 @@ class PointRun:
         self._timestamps = True
         self._disturbed_by = Disturbances()
         self._reference: ReferenceKernel | None = None
+        self._is_referenced = not sampling.reference
         self._throttled = False
         self._readings, self._watched, self._elapsed = 0, 0.0, 0.0
 
@@ -88,16 +91,17 @@ class PointRun:
             warm = self._resolve(raws, before)
             self._sink.add_samples(self.point.index, block + 1, "warmup", warm)
         self._context.pool.delays.refresh()
-        if again:
+        if again and self._is_referenced:
             return
         probe = self._resolve([workload.sample()], self._reading())[0]
         if math.isnan(self._headline(probe)):
             self._explain(probe)
-        if sampling.reference and self._reference is None:
+        if not self._is_referenced:
             self._open_reference([*warm, probe])
 
     def _open_reference(self, samples: Sequence[Sample]) -> None:
         assert self._workload is not None
+        self._is_referenced = True
         execute = self.point.measure == "execute"
         taken = float(np.median([one.execute if execute else one.total for one in samples]))
         try:
@@ -213,4 +217,5 @@ class PointRun:
         if self._reference is not None:
             self._reference.close()
             self._reference = None
+        self._is_referenced = not self._sampling.reference
         self.release()

@@ -35,7 +35,7 @@ from .passes import Pass, Resumption, plan_passes
 from .point_run import PointRun
 from .sampler import Progress, Sampler, SampleRun
 from .side import Side
-from .side_process import SideProcess
+from .side_process import ApartSide, SideProcess
 from .taken_files import FileKeeper, TakenFiles, check_finished, take_points
 from .turns import Prior
 
@@ -205,24 +205,23 @@ def sample_points(
         context = WorkloadContext(pool, point.device, study.folder_of(point), study.sampling.seed)
         return PointRun(study.kind_of(point), point, context, study.sampling, sink)
 
-    with contextlib.ExitStack() as stack:
-        open_side = open_here
-        if study.processes:
-            names = ("the study",) if study.against is None else ("the new side", "the old side")
-            sides = [
-                stack.enter_context(SideProcess(name, process, study, pool.validation))
-                for name, process in zip(names, study.processes, strict=True)
-            ]
-            for side in sides:
-                sink.add_note(side.describe(points[0].device), kind="info")
-            new, *old = (side.device(points[0].device) for side in sides)
-            if old and old[0] != new:
-                sink.add_note(f"the sides differ in device: {old[0]} on the old side, {new} on the new", kind="sides")
+    open_side = open_here
+    if study.processes:
+        names = ("the study",) if study.against is None else ("the new side", "the old side")
+        sides = [(name, process, study, pool.validation) for name, process in zip(names, study.processes, strict=True)]
+        found = []
+        for side in sides:
+            with SideProcess(*side) as process:
+                sink.add_note(process.describe(points[0].device), kind="info")
+                found.append(process.device(points[0].device))
+        new, *old = found
+        if old and old[0] != new:
+            sink.add_note(f"the sides differ in device: {old[0]} on the old side, {new} on the new", kind="sides")
 
-            def open_side(point: Point, sink: Sink) -> Side:
-                return sides[point.is_against].open(point, sink)
+        def open_side(point: Point, sink: Sink) -> Side:
+            return ApartSide(*sides[point.is_against], point, sink)
 
-        return Sampler(open_side, study.sampling, pool, sink, progress, repeat).run(points, priors)
+    return Sampler(open_side, study.sampling, pool, sink, progress, repeat).run(points, priors)
 
 
 def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:

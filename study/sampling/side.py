@@ -26,6 +26,11 @@ class Side(Protocol):
         """What is measured."""
         ...
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether each opening is in a process of its own."""
+        ...
+
     def start(self, block: int, *, again: bool) -> None:
         """Opens the workload afresh; the first call is block ``block`` of the sink, warm-up the next one. ``again``: it
         was open before, and warm-up is short.

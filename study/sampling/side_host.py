@@ -1,4 +1,4 @@
-"""Measures the points of a side, block by block as the parent tells: the child's side of ``side_process``."""
+"""Measures a point of a side, block by block as the parent tells: the child's side of ``side_process``."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def serve_side(pipe: MessagePipe, request: Message) -> None:
 
 
 class _SideHost:
-    """The open points of a side."""
+    """A side, and the point of it that is open."""
 
     def __init__(self, pool: DevicePool, request: Message) -> None:
         self._pool = pool
         self._sampling = make_sampling(request["sampling"])
         self._log = _Log()
-        self._points: dict[int, PointRun] = {}
+        self._run: PointRun | None = None
 
     def answer(self, question: Message) -> Message:
         """Does what is asked: the result or the error, and what was measured."""
         name, arguments = question["call"], question["arguments"]
         try:
-            of = self if name in ("describe", "start") else self._points[arguments.pop("point")]
+            of = self if name in ("describe", "start") else self._run
             result = getattr(of, name)(**arguments)
             answer: Message = {"result": result}
         except Exception as error:
@@ -47,17 +47,15 @@ class _SideHost:
         return f"{profile.name} ({profile.driver_name} {profile.driver_info})"
 
     def start(self, row: Sequence[Value], kind: str, folder: str, block: int, again: bool) -> None:
-        """Opens a point."""
+        """Opens a point; once."""
         point = point_from_row(row)
-        run = self._points.get(point.index)
-        if run is None:
-            context = WorkloadContext(self._pool, point.device, Path(folder), self._sampling.seed)
-            run = self._points[point.index] = PointRun(kind, point, context, self._sampling, self._log)
-        run.start(block, again=again)
+        context = WorkloadContext(self._pool, point.device, Path(folder), self._sampling.seed)
+        self._run = PointRun(kind, point, context, self._sampling, self._log)
+        self._run.start(block, again=again)
 
     def close(self) -> None:
-        for run in self._points.values():
-            run.close()
+        if self._run is not None:
+            self._run.close()
 
 
 class _Log(Sink):

@@ -1,12 +1,14 @@
-"""A side that is measured in a process of its own, which waits while the other side has its turn.
+"""A side that is measured in processes of its own, which wait while the other side has its turn.
 
-The process measures when it is asked to, and answers with what it measured. Between two questions it waits for the
-next one, without using a processor.
+A process measures when it is asked to, and answers with what it measured. Between two questions it waits for the next
+one, without using a processor.
+
+Two processes of one program differ for as long as they live: by where their memory lies, by which cores the threads of
+the driver are on. So each opening of a point has a process of its own, and the difference is drawn anew in each round.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +16,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...closing import Closing
-from ...status import AbortedError, DeadlineExceededError, DeviceLostError
 from ..definition.point import Point
 from ..definition.process import Process
 from ..definition.study import Study
@@ -30,8 +31,7 @@ _LIMIT_S: Final = 120.0
 
 
 class SideProcess(Closing):
-    """The process of a side; ``name`` is for messages, such as ``"the old side"``. It starts at once, and again for the
-    next opening of a point if it has ended.
+    """A process of a side; ``name`` is for messages, such as ``"the old side"``.
 
     Raises:
         PumiceError: it cannot start; see ``ChildProcess``.
@@ -40,31 +40,20 @@ class SideProcess(Closing):
     def __init__(self, name: str, process: Process, study: Study, validation: bool | None) -> None:
         self._name = name
         self._process = process
-        self._study = study
-        self._validation = validation
-        # The number of the child, which points remember that are open in it, and how the last one ended.
-        self.started = 0
-        self.ending = ""
-        self._child: ChildProcess | None = self._start()
-
-    def _start(self) -> ChildProcess:
-        child = ChildProcess(self._name, python=self._process.python or None, variables=self._process.variables)
+        self._child = ChildProcess(name, python=process.python or None, variables=process.variables)
         try:
-            child.send({"task": "side", "sampling": asdict(self._study.sampling), "validation": self._validation})
+            self._child.send({"task": "side", "sampling": asdict(study.sampling), "validation": validation})
         except BaseException:
-            child.close()
+            self.close()
             raise
-        self.started += 1
-        return child
 
     def describe(self, uri: str) -> str:
         """For readers of the results: what measures, and on what it finds by a device's URI."""
-        assert self._child is not None
         facts = self._child.environment
         variables = "".join(f", {name}={value}" for name, value in self._process.variables.items())
         where = f" of {self._process.python}" if self._process.python else ""
         return (
-            f"{self._name} is measured in a process of its own: pumice {facts['pumice']}{where}, {facts['python']}"
+            f"{self._name} is measured in processes of its own: pumice {facts['pumice']}{where}, {facts['python']}"
             f"{variables}; {uri} is {self.device(uri)} there"
         )
 
@@ -72,42 +61,16 @@ class SideProcess(Closing):
         """The name and the driver of what the process finds by a device's URI."""
         return str(self.call("describe", {"uri": uri}))
 
-    def open(self, point: Point, sink: Sink) -> ApartSide:
-        """A point of this side, which adds its measurements to the sink."""
-        return ApartSide(self, point, sink)
-
-    def start_point(self, point: Point, block: int, sink: Sink, *, again: bool) -> int:
-        """Opens a point, in a new process if that has ended; returns the number of the process."""
-        if self._child is None:
-            self._child = self._start()
-        study = self._study
-        folder = str(Path(study.folder_of(point)).absolute())
-        how = {"kind": study.kind_of(point), "folder": folder, "block": block, "again": again}
-        self.call("start", {"row": point_row(point), **how}, sink=sink)
-        return self.started
-
     def call(self, name: str, arguments: Mapping[str, object], sink: Sink | None = None) -> Any:
         """Calls a method of the child, stores what it measured, and returns its result.
 
         Raises:
             PumiceError: the child's own error.
-            DeviceLostError: the process has ended, or was killed as it did not answer; what was open in it is lost.
+            AbortedError: the process has ended.
+            DeadlineExceededError: it did not answer, and was killed.
         """
-        child = self._child
-        if child is None:
-            raise DeviceLostError(self.ending)
-        self._child = None  # unless it answers
-        try:
-            child.send({"call": name, "arguments": dict(arguments)})
-            answer = child.receive(_LIMITS_S.get(name, _LIMIT_S))
-        except (AbortedError, DeadlineExceededError) as error:
-            child.close()
-            self.ending = error.message
-            raise DeviceLostError(error.message) from error
-        except BaseException:
-            child.close()
-            raise
-        self._child = child
+        self._child.send({"call": name, "arguments": dict(arguments)})
+        answer = self._child.receive(_LIMITS_S.get(name, _LIMIT_S))
         for table, doing, rows in answer["written"]:
             assert sink is not None
             sink.write(table, doing, rows)
@@ -115,26 +78,23 @@ class SideProcess(Closing):
             raise error_from_message(answer["failed"])
         return answer["result"]
 
-    @property
-    def is_running(self) -> bool:
-        return self._child is not None
-
     def close(self) -> None:
         """Ends the process; idempotent."""
-        if self._child is not None:
-            self._child.close()
-            self._child = None
+        self._child.close()
 
 
 class ApartSide:
-    """A point that is measured in another process; see ``Side``."""
+    """A point of a side in processes of its own; see ``Side``."""
 
-    def __init__(self, process: SideProcess, point: Point, sink: Sink) -> None:
-        self._process = process
+    is_apart = True
+
+    def __init__(
+        self, name: str, process: Process, study: Study, validation: bool | None, point: Point, sink: Sink
+    ) -> None:
+        self._arguments = name, process, study, validation
         self._point = point
         self._sink = sink
-        # The process that it is open in.
-        self._opened_in = 0
+        self._process: SideProcess | None = None
 
     @property
     def point(self) -> Point:
@@ -143,7 +103,12 @@ class ApartSide:
 
     def start(self, block: int, *, again: bool) -> None:
         """See ``Side``."""
-        self._opened_in = self._process.start_point(self._point, block, self._sink, again=again)
+        self.release()
+        _, _, study, _ = self._arguments
+        self._process = SideProcess(*self._arguments)
+        folder = str(Path(study.folder_of(self._point)).absolute())
+        how = {"kind": study.kind_of(self._point), "folder": folder, "block": block, "again": again}
+        self._call("start", {"row": point_row(self._point), **how})
 
     def take_block(self, block: int, samples: int, *, most_ns: int) -> Block:
         """See ``Side``."""
@@ -155,23 +120,12 @@ class ApartSide:
 
     def release(self) -> None:
         """See ``Side``."""
-        self._end("release")
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
-    def close(self) -> None:
-        """See ``Side``."""
-        self._end("close")
-        self._opened_in = 0
-
-    def _end(self, name: str) -> None:
-        # What was open in a process that has ended is closed.
-        with contextlib.suppress(DeviceLostError):
-            self._call(name)
-
-    @property
-    def _is_open(self) -> bool:
-        return self._process.is_running and self._opened_in == self._process.started
+    close = release
 
     def _call(self, name: str, arguments: Mapping[str, object] = MappingProxyType({})) -> Any:
-        if not self._is_open:
-            raise DeviceLostError(self._process.ending)
-        return self._process.call(name, {"point": self._point.index, **arguments}, self._sink)
+        assert self._process is not None
+        return self._process.call(name, arguments, self._sink)

@@ -42,6 +42,8 @@ class Machine:
 
 
 class PlannedSide:
+    is_apart = False
+
     def __init__(self, machine: Machine, point: Point, take: Callable[[], float], open_ns: int) -> None:
         self.point = point
         self._machine, self._take, self._open_ns = machine, take, open_ns
@@ -181,6 +183,16 @@ def test_rounds_are_as_many_as_opening_allows_for(
     text = run.explain(decision)
     assert text.startswith(f"{decision.reason}: {laps} pairs of blocks in {opened:.0f} rounds, the ratio is known to ±")
     assert ("time_limit = " in text) is (open_ms == 1500)
+
+
+def test_sides_in_processes_of_their_own_have_several_rounds_however_long_opening_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Processes differ for as long as they live: a few of them tell nothing."""
+    monkeypatch.setattr(PlannedSide, "is_apart", True)
+    machine, run = plan(monkeypatch, lambda: MS, lambda: MS, open_ns=2000 * MS, time_limit=0.5)
+    assert not run_out(run).noisy
+    assert 2 * 8 <= len(machine.of("open") + machine.of("again")) <= 2 * 10
 
 
 def test_few_samples_are_many_rounds_of_small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

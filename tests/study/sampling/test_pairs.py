@@ -51,6 +51,7 @@ class Planted:
 
     numbers: Iterator[int] = itertools.count()
     open_now = 0
+    is_apart = False
 
     def __init__(self, point: Point, sink: Sink, fault: Fault) -> None:
         self.point = point
