@@ -2,6 +2,6 @@
 
 Imports: ``study.definition``, ``runtime``, ``hal_vulkan`` and ``shaders``.
 
-Read: workload, clock, openers, kernel, kernel_settings, host_wait, module, copy, pipeline, semaphore, submit,
-timed_commands, peaks, reference_kernel, study_files.
+Read: workload, clock, openers, kernel, kernel_settings, kernel_bindings, host_wait, module, copy, pipeline, semaphore,
+submit, timed_commands, peaks, reference_kernel, study_files.
 """

@@ -17,19 +17,17 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ...hal.clock import elapsed_ticks
-from ...hal_vulkan import Buffer, CommandBuffer
+from ...hal_vulkan import Buffer, CommandBuffer, TimelineSemaphore
 from ...hal_vulkan.commands.performance_query import Counter, PerformanceQuery, counters_named, profiling_lock
 from ...hal_vulkan.commands.pipeline import BoundSets
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
-from ...runtime.arrays.array import DeviceArray
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
 from ...status import InvalidArgumentError, UnavailableError
-from ..definition.inputs import make_arrays
 from .clock import RawSample
 from .host_wait import ThreadWait
+from .kernel_bindings import KernelBindings
 from .kernel_settings import (
     PlantedSleep,
-    bindings_in_order,
     kernel_code,
     kernel_source,
     plan_options,
@@ -37,7 +35,6 @@ from .kernel_settings import (
     specialization_values,
     view_as_declared,
 )
-from .kernel_values import KernelValue, bring, host_memory, overwrite, read_back
 from .timed_commands import CacheSweep
 from .workload import Load, Usage, Workload, WorkloadContext
 
@@ -73,11 +70,6 @@ class KernelWorkload(Workload):
         self._sleep = PlantedSleep(settings)
         self._kernel: Kernel | None = None
         self._dispatch: PreparedDispatch | None = None
-        self._arrays: list[KernelValue] = []
-        self._inputs: tuple[np.ndarray, ...] = ()
-        self._outputs: list[np.ndarray] = []
-        self._ranges: list[tuple[Buffer, ...]] = []
-        self._wholes: list[Buffer] = []
         self._rotation: list[tuple[tuple[Buffer, ...], bytes]] = []
         self._next_range = 0
         self._commands: list[CommandBuffer] = []
@@ -85,20 +77,18 @@ class KernelWorkload(Workload):
         self._indirect: Buffer | None = None
         self._stage = ""
         self._number = 0
-        # One a queue: payloads of a semaphore only increase, and queues finish in any order.
-        self._done = [self.device.vulkan.create_semaphore(0, "study") for _ in self._queues]
-        self._thread = ThreadWait() if settings["wait"] == "thread" else None
+        self._done: list[TimelineSemaphore] = []
+        self._thread: ThreadWait | None = None
         self._sweep: CacheSweep | None = None
+        # Not part of a first call: spirv-val, which checks a module once, and the inputs.
+        self.device.vulkan.create_executable(self._code).close()
+        self._bindings = KernelBindings(self.device, settings, context, self._code, self._name)
         try:
-            # Not part of a first call: spirv-val, which checks a module once, and the inputs.
-            self.device.vulkan.create_executable(self._code).close()
-            bindings, blocks = bindings_in_order(settings, self._code, self._name, self.device.profile.limits)
-            given = make_arrays(bindings, settings["dtype"], context.folder, context.seed, blocks)
-            for value, data in bring(self.device, given, self._code, settings["entry_point"]):
-                self._arrays.append(value)
-                self._inputs = (*self._inputs, data)
-            self._make_ranges(settings["ranges"])
-            self._outputs = [host_memory(value) for value in self._arrays]
+            # One a queue: payloads of a semaphore only increase, and queues finish in any order.
+            for _ in self._queues:
+                self._done.append(self.device.vulkan.create_semaphore(0, "study"))
+            if settings["wait"] == "thread":
+                self._thread = ThreadWait()
             if settings["cache"] == "cold":
                 self._sweep = CacheSweep(self.device, flush_bytes)
         except BaseException:
@@ -106,30 +96,6 @@ class KernelWorkload(Workload):
             raise
 
     # -- creation ------------------------------------------------------------------------------------
-
-    def _make_ranges(self, count: int) -> None:
-        """Creates ``count`` ranges of one buffer for each binding, each with its inputs; one range is the array."""
-        if count == 1 or not self._inputs:
-            return
-        hal, limits = self.device.vulkan, self.device.profile.limits
-        unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
-        columns = []
-        for array in self._buffers("ranges"):
-            stride = -(-array.nbytes // unit) * unit
-            whole = hal.create_buffer(stride * count)
-            self._wholes.append(whole)
-            for index in range(count):
-                hal.compute_queue.copy(array.buffer, whole, array.nbytes, target_offset=index * stride)
-            columns.append([whole.subspan(index * stride, array.nbytes) for index in range(count)])
-        hal.compute_queue.wait_idle()
-        self._ranges = list(zip(*columns, strict=True))
-
-    def _buffers(self, what: str) -> list[DeviceArray]:
-        """The bindings, which must all be buffers."""
-        arrays = [array for array in self._arrays if isinstance(array, DeviceArray)]
-        if len(arrays) < len(self._arrays):
-            raise InvalidArgumentError(f"{self._name}: images and samplers have no {what}; bind them")
-        return arrays
 
     def _make(self) -> None:
         settings = self._settings
@@ -147,13 +113,14 @@ class KernelWorkload(Workload):
         if self._addresses:
             if groups is None:
                 raise InvalidArgumentError(f"{self._name}: give groups, which cannot be inferred without bindings")
-            bound = cast("list[Buffer]", [array.buffer for array in self._buffers("addresses")])
+            arrays = self._bindings.buffers("addresses")
+            bound = cast("list[Buffer]", [array.buffer for array in arrays])
             push = b"".join(_ADDRESS.pack(buffer.device_address) for buffer in bound)
             rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
             # What the kernel declares as well, it takes by descriptor, too.
             places = [parameter.binding.binding for parameter in kernel.parameters]
             declared = [
-                view_as_declared(self._buffers("addresses")[place], parameter.dtype)
+                view_as_declared(arrays[place], parameter.dtype)
                 for place, parameter in zip(places, kernel.parameters, strict=True)
             ]
             self._dispatch = kernel.prepare(*declared, groups=groups, push=push + rest)
@@ -162,19 +129,15 @@ class KernelWorkload(Workload):
                     tuple(buffers[place] for place in places),
                     b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest,
                 )
-                for buffers in self._ranges
+                for buffers in self._bindings.ranges
             ]
         else:
-            arrays = [
-                view_as_declared(array, p.dtype) if isinstance(array, DeviceArray) else array
-                for array, p in zip(self._arrays, kernel.parameters, strict=False)
-            ]
-            arrays += self._arrays[len(arrays) :]
-            if not arrays and groups is None:
+            self._bindings.declare(kernel.parameters)
+            values = self._bindings.values
+            if not values and groups is None:
                 groups = 1
-            self._arrays = arrays
-            self._dispatch = kernel.prepare(*arrays, groups=groups, push=push_values(settings["push"]))
-            self._rotation = [(buffers, self._dispatch.push) for buffers in self._ranges]
+            self._dispatch = kernel.prepare(*values, groups=groups, push=push_values(settings["push"]))
+            self._rotation = [(buffers, self._dispatch.push) for buffers in self._bindings.ranges]
 
     def _make_commands(self) -> None:
         settings, hal = self._settings, self.device.vulkan
@@ -250,7 +213,7 @@ class KernelWorkload(Workload):
         return Load(
             math.prod(dispatch.groups),
             math.prod(dispatch.pipeline.local_size),
-            sum(one.nbytes for one in self._arrays if isinstance(one, DeviceArray)),
+            self._bindings.nbytes,
             settings["wait"],
             settings["look"],
             self._timed and settings["calls"] != "kernel",
@@ -278,8 +241,7 @@ class KernelWorkload(Workload):
         begin = monotonic_ns()
         updated = recorded = -1
         if settings["update"]:
-            for array, data in zip(self._arrays, self._inputs, strict=True):
-                overwrite(self.device, array, data)
+            self._bindings.update()
             self._sleep.at_end_of("update")
             updated = monotonic_ns()
         if settings["record"] == "each":
@@ -361,10 +323,10 @@ class KernelWorkload(Workload):
     def _run_kernel(self) -> tuple[int, int, int]:
         kernel, dispatch = self._kernel, self._dispatch
         assert kernel is not None and dispatch is not None
-        arrays, groups, push = self._arrays, dispatch.groups, dispatch.push or None
+        values, groups, push = self._bindings.values, dispatch.groups, dispatch.push or None
         called = monotonic_ns()
         for _ in range(self._dispatches):
-            kernel(*arrays, groups=groups, push=push)
+            kernel(*values, groups=groups, push=push)
         returned = monotonic_ns()
         self.device.wait(timeout=self._context.timeout)
         return called, returned, monotonic_ns()
@@ -391,24 +353,14 @@ class KernelWorkload(Workload):
 
     def _read(self) -> None:
         assert self._kernel is not None
-        for index, (array, out) in enumerate(zip(self._arrays, self._outputs, strict=True)):
-            # What a kernel does with an address is not known.
-            if self._addresses or self._kernel.parameters[index].written:
-                read_back(self.device, array, out)
+        parameters = self._kernel.parameters
+        # What a kernel does with an address is not known.
+        places = range(len(self._bindings.values))
+        self._bindings.read(place for place in places if self._addresses or parameters[place].written)
 
     def results(self) -> tuple[np.ndarray, ...]:
-        """The contents of all bindings: an array each, of shape ``(ranges, *shape)`` if they rotate through ranges."""
-        if not self._ranges:
-            for array, out in zip(self._arrays, self._outputs, strict=True):
-                read_back(self.device, array, out)
-            return tuple(out.copy() for out in self._outputs)
-        columns = []
-        for buffers, like in zip(zip(*self._ranges, strict=True), self._inputs, strict=True):
-            found = np.empty((len(buffers), *like.shape), like.dtype)
-            for row, buffer in zip(found, buffers, strict=True):
-                self.device.download(buffer, row)
-            columns.append(found)
-        return tuple(columns)
+        """See ``KernelBindings.results``."""
+        return self._bindings.results()
 
     def close(self) -> None:
         if self._thread is not None:
@@ -422,10 +374,7 @@ class KernelWorkload(Workload):
         if self._sweep is not None:
             self._sweep.close()
             self._sweep = None
-        for array in self._arrays:
-            array.close()
-        for whole in self._wholes:
-            whole.close()
+        self._bindings.close()
         if self._indirect is not None:
             self._indirect.close()
         for semaphore in self._done:

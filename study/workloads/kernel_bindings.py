@@ -1,0 +1,115 @@
+"""What a kernel of a study is bound to, for as long as it is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...closing import Closing
+from ...hal_vulkan import Buffer
+from ...runtime import Device, DeviceArray
+from ...runtime.kernels.parameter import Parameter
+from ...status import InvalidArgumentError
+from ..definition.inputs import make_arrays
+from .kernel_settings import bindings_in_order, view_as_declared
+from .kernel_values import KernelValue, bring, host_memory, overwrite, read_back
+from .workload import WorkloadContext
+
+
+class KernelBindings(Closing):
+    """The values of all bindings by ``settings``, those of kind ``kernel`` in ``target_settings``, with their inputs.
+
+    Attributes:
+        values: in the order of a call.
+        ranges: buffers for each binding that dispatches rotate through, each with its inputs; none for one range, which
+            is the values.
+
+    Raises:
+        PumiceError: they cannot be made, or are not what the kernel takes.
+    """
+
+    def __init__(
+        self, device: Device, settings: Mapping[str, Any], context: WorkloadContext, code: bytes, name: str
+    ) -> None:
+        self._device = device
+        self._name = name
+        self.values: list[KernelValue] = []
+        self.ranges: list[tuple[Buffer, ...]] = []
+        self._wholes: list[Buffer] = []
+        try:
+            described, blocks = bindings_in_order(settings, code, name, device.profile.limits)
+            given = make_arrays(described, settings["dtype"], context.folder, context.seed, blocks)
+            brought = bring(device, given, code, settings["entry_point"])
+            self.values = [value for value, _ in brought]
+            self._inputs = [data for _, data in brought]
+            if settings["ranges"] > 1 and self.values:
+                self._make_ranges(settings["ranges"])
+            self._outputs = [host_memory(value) for value in self.values]
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_ranges(self, count: int) -> None:
+        """Creates ``count`` ranges of one buffer for each binding, each with its inputs."""
+        hal, limits = self._device.vulkan, self._device.profile.limits
+        unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
+        columns = []
+        for array in self.buffers("ranges"):
+            stride = -(-array.nbytes // unit) * unit
+            whole = hal.create_buffer(stride * count)
+            self._wholes.append(whole)
+            for index in range(count):
+                hal.compute_queue.copy(array.buffer, whole, array.nbytes, target_offset=index * stride)
+            columns.append([whole.subspan(index * stride, array.nbytes) for index in range(count)])
+        hal.compute_queue.wait_idle()
+        self.ranges = list(zip(*columns, strict=True))
+
+    def buffers(self, what: str) -> list[DeviceArray]:
+        """The values, which must all be buffers: others have no ``what``."""
+        arrays = [value for value in self.values if isinstance(value, DeviceArray)]
+        if len(arrays) < len(self.values):
+            raise InvalidArgumentError(f"{self._name}: images and samplers have no {what}; bind them")
+        return arrays
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return sum(value.nbytes for value in self.values if isinstance(value, DeviceArray))
+
+    def declare(self, parameters: Iterable[Parameter]) -> None:
+        """Gives signless integers the sign that the kernel declares."""
+        for place, (value, parameter) in enumerate(zip(self.values, parameters, strict=False)):
+            if isinstance(value, DeviceArray):
+                self.values[place] = view_as_declared(value, parameter.dtype)
+
+    def update(self) -> None:
+        """Writes the inputs anew."""
+        for value, data in zip(self.values, self._inputs, strict=True):
+            overwrite(self._device, value, data)
+
+    def read(self, places: Iterable[int]) -> None:
+        """Reads values back, which ``results`` returns as well."""
+        for place in places:
+            read_back(self._device, self.values[place], self._outputs[place])
+
+    def results(self) -> tuple[np.ndarray, ...]:
+        """The contents of all bindings: an array each, of shape ``(ranges, *shape)`` if they rotate through ranges."""
+        if not self.ranges:
+            self.read(range(len(self.values)))
+            return tuple(out.copy() for out in self._outputs)
+        columns = []
+        for buffers, like in zip(zip(*self.ranges, strict=True), self._inputs, strict=True):
+            found = np.empty((len(buffers), *like.shape), like.dtype)
+            for row, buffer in zip(found, buffers, strict=True):
+                self._device.download(buffer, row)
+            columns.append(found)
+        return tuple(columns)
+
+    def close(self) -> None:
+        """Frees the values and ranges; idempotent."""
+        for value in self.values:
+            value.close()
+        for whole in self._wholes:
+            whole.close()
