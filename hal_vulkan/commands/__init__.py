@@ -3,7 +3,7 @@
 Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `hal`, `formats`, `spirv`, `shaders` and the ground files at
 the root.
 
-Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `pipeline`,
+Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `subgroups`, `pipeline`,
 `prepared_shader`, `shader_module`, `executable`, `builtins`; `reports`; `timestamps`, `recording`, `context`;
 `recorder`, `image_recorder`, `action_recorder`, `recording_cache`, `replay`, `command_buffer`.
 """

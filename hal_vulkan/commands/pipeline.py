@@ -7,9 +7,8 @@ Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from ...closing import Closing
 from ...spirv.instrument.reports import Instrumented
@@ -20,7 +19,6 @@ from ...status import (
     NotFoundError,
     OutOfRangeError,
     ResourceExhaustedError,
-    UnimplementedError,
 )
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
@@ -38,9 +36,8 @@ from .pipeline_statistics import CAPTURE_STATISTICS, read_statistics
 from .reports import ReportSlot
 from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
+from .subgroups import check_subgroup_size, subgroup_flags
 
-_ALLOW_VARYING_SUBGROUP_SIZE: Final = 0x1  # VkPipelineShaderStageCreateFlagBits
-_REQUIRE_FULL_SUBGROUPS: Final = 0x2
 _log = logging.getLogger("pumice")
 
 
@@ -178,7 +175,9 @@ class ComputePipeline(Closing):
         )
         self.layout: CData = context.pipeline_layout(self.set_layouts, interface.push_constant_bytes)
         self.push_template: CData | None = context.push_template(self.layout, self.set_layouts[0]) if push else None
-        flags = self._subgroup_flags(subgroup_size, full_subgroups, varying_subgroup_size)
+        flags = subgroup_flags(
+            device, self.name, self.local_size, subgroup_size, full=full_subgroups, varying=varying_subgroup_size
+        )
         self.handle: CData = self._create(shader_module, constants, subgroup_size, flags, context.cache)
         self.is_closed = False
         self._reports = context.reports
@@ -189,45 +188,6 @@ class ComputePipeline(Closing):
             self.report = context.reports.take(self.name, instrumented.places)
             self.tail = self.report.descriptor
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
-
-    def _subgroup_flags(self, size: int | None, full: bool, varying: bool) -> int:
-        """Flags of the shader stage; raises where the device or the workgroup's size does not allow them.
-
-        Source: VUID-VkPipelineShaderStageCreateInfo-flags-02758, -02759, -08988 and -02784 to -02787.
-        """
-        device, where = self.device, f"{self.name} on {self.device.profile.name}"
-        if (full or varying) and "subgroupSizeControl" not in device.plan.features:
-            raise UnimplementedError(f"{where}: the device lacks the feature subgroupSizeControl")
-        if full and "computeFullSubgroups" not in device.plan.features:
-            raise UnimplementedError(f"{where}: full subgroups need the feature computeFullSubgroups, which it lacks")
-        if varying and size:
-            raise InvalidArgumentError(f"{where}: a subgroup size that varies and one of {size} exclude each other")
-        if full:
-            profile = device.profile.subgroup
-            multiple = size or (profile.max_size if varying else profile.size)
-            # A size that the device does not have is refused as such.
-            if self.local_size[0] % multiple and profile.min_size <= multiple <= profile.max_size:
-                raise InvalidArgumentError(
-                    f"{where}: full subgroups need a workgroup size whose x is a multiple of {multiple}, got "
-                    f"{self.local_size[0]}"
-                )
-        return varying * _ALLOW_VARYING_SUBGROUP_SIZE | full * _REQUIRE_FULL_SUBGROUPS
-
-    def _check_subgroup_size(self, size: int) -> None:
-        """Raises for a size that the device does not run, or not with this workgroup size."""
-        profile, where = self.device.profile.subgroup, f"{self.name}: subgroup size {size} was asked for"
-        sizes = [profile.size]
-        if self.device.plan.required_subgroup_size:
-            sizes = [1 << n for n in range(32) if profile.min_size <= 1 << n <= profile.max_size]
-        if size not in sizes:
-            there = " and ".join(filter(None, (", ".join(map(str, sizes[:-1])), str(sizes[-1]))))
-            only = "" if len(sizes) > 1 else " only"
-            raise UnimplementedError(f"{where}; {self.device.profile.name} has {there}{only}")
-        most, invocations = profile.max_compute_workgroup_subgroups, math.prod(self.local_size)
-        if self.device.plan.required_subgroup_size and most and invocations > size * most:
-            raise InvalidArgumentError(
-                f"{where}; a workgroup has {invocations} invocations, which is more than {most} such subgroups"
-            )
 
     def _create(
         self,
@@ -248,7 +208,7 @@ class ComputePipeline(Closing):
         )
         required = None
         if subgroup_size:
-            self._check_subgroup_size(subgroup_size)
+            check_subgroup_size(device, self.name, self.local_size, subgroup_size)
             if device.plan.required_subgroup_size:
                 required = new(
                     "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo", requiredSubgroupSize=subgroup_size
