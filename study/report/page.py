@@ -170,6 +170,7 @@ def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> Table:
     columns = (
         *(Column("point", numeric=False), Column("reference", numeric=False), Column("verdict", numeric=False)),
         *(Column("ratio of medians"), Column("effect (Cliff's delta)"), Column("p"), Column("samples")),
+        Column("notes", numeric=False, wraps=True),
     )
     cells = [
         (
@@ -180,6 +181,7 @@ def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> Table:
             number_text(one.comparison.effect, 2),
             number_text(one.comparison.p_value, 2),
             f"{one.comparison.count_a} and {one.comparison.count_b}",
+            "; ".join(one.comparison.notes),
         )
         for one in rows
     ]

@@ -80,7 +80,7 @@ class ResultsComparison:
                 rows.append((name, "—", one.why_not, "—", "—", "—"))
                 continue
             low, high = (figure_text(end) for end in found.interval)
-            why = "; ".join([found.explanation, *found.notes]) if found.verdict is Verdict.UNCLEAR else ""
+            why = "; ".join([*([found.explanation] if found.verdict is Verdict.UNCLEAR else []), *found.notes])
             rows.append(
                 (
                     name,
@@ -92,7 +92,7 @@ class ResultsComparison:
                 )
             )
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
-        columns = ("point", "verdict", "why", ratio, "interval", "samples")
+        columns = ("point", "verdict", "notes", ratio, "interval", "samples")
         return html_table(
             columns, rows, title=f"{self.measure}, second over first", notes=[*self.notes, *self.unpaired], texts=3
         )

@@ -358,7 +358,8 @@ def test_machines_are_compared_on_purpose_alone(tmp_path: Path) -> None:
     assert found.exit_code == 4 and "the machine's state counts as the device's as far as it lasted" in found.stdout
     words = ("report", b, "--across", "device", "--fail-on", "slower")
     assert study(*words, "--compare-with", a, "--out", tmp_path / "x.html").exit_code == 4
-    assert "1 SLOWER" in (tmp_path / "x.html").read_text(encoding="utf-8")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "1 SLOWER" in page and "counts as the device" in page
     alone = study(*words)
     assert alone.exit_code == 2 and "--compare-with DIR_A" in alone.stderr
 
