@@ -78,17 +78,16 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
     """What the runs recorded while they measured a point of these results."""
     numbers, repeats, started = result.runs, result.repeat, result.integers("started_ns")
     records = {one.number: one for one in results.runs}
-    windows = {
-        run: (int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS)
-        for run in np.unique(numbers).tolist()
-        if (mine := started[numbers == run]).size
-    }
+    windows = {}
+    for run in np.unique(numbers).tolist():
+        mine = started[numbers == run]
+        windows[run] = int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS
     devices = [one for one in results.devices if one.run in windows and one.device == result.point.device]
     tables, measured_by = _tables(results), hosts(results)
     found = []
     for repeat in np.unique(repeats).tolist():
-        mine = {run: windows[run] for run in np.unique(numbers[repeats == repeat]).tolist()}
-        found.append(_of_run(mine, min(records[run].started for run in mine), result, *tables))
+        resumed = {run: windows[run] for run in np.unique(numbers[repeats == repeat]).tolist()}
+        found.append(_of_run(resumed, min(records[run].started for run in resumed), result, *tables))
     values = result.values()
     return Recorded(
         host=_names(measured_by.get((run, result.point.index), records[run].host) for run in windows),
