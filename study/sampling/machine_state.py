@@ -5,8 +5,8 @@ A state covers the span since the one before. Its shares are of the span's proce
 - ``steal``: what a hypervisor gave to others; ``others``: what processes used other than this one and those that it has
   for sides (``ChildProcess``);
 - ``pressure``: the share of the span in which some task of the system waited for a core (Linux' PSI);
-- ``run_delay``: of the time in which the threads that measure wanted a core, the share that they waited for one: those
-  of this process, or of the processes that it has for sides;
+- ``run_delay``: of the time in which the threads of this process and of those that it has for sides wanted a core, the
+  share that they waited for one;
 - ``wake_ns``, ``wake_p90_ns``: from releasing a semaphore until the thread that waits for it runs.
 
 What a platform or a container does not tell is ``None``. Sources: proc(5); Documentation/accounting/psi.rst and
@@ -74,7 +74,7 @@ class _Waker(Closing):
 
 class _Counters(NamedTuple):
     """Counters that grow: host time, processor times of the machine, microseconds of pressure, seconds of processor
-    time of own processes by id, and times of the threads that measure.
+    time of own processes by id, and times of their threads.
     """
 
     now: int
@@ -89,7 +89,7 @@ class MachineState(Closing):
 
     def __init__(self) -> None:
         self._waker = _Waker()
-        self._delays = ThreadDelays(_measuring)
+        self._delays = ThreadDelays(_own_processes)
         self._before = self._counters()
 
     def read(self) -> dict[str, float | None]:
@@ -150,15 +150,16 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
     return shares
 
 
-def _measuring() -> tuple[int, ...]:
-    """The ids of the processes that measure: one that has processes for sides only waits for them."""
-    return tuple(ChildProcess.running) or (os.getpid(),)
+def _own_processes() -> tuple[int, ...]:
+    """The ids of this process and of its children that measure."""
+    return (os.getpid(), *tuple(ChildProcess.running))
 
 
 def _own_times() -> dict[int, float]:
-    """Seconds of processor time of this process and its children that measure, by process id."""
-    found = {os.getpid(): time.process_time()}
-    for pid in tuple(ChildProcess.running):
+    """Seconds of processor time by process id."""
+    here, *children = _own_processes()
+    found = {here: time.process_time()}
+    for pid in children:
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
             times = psutil.Process(pid).cpu_times()
             found[pid] = times.user + times.system

@@ -66,21 +66,24 @@ def test_the_time_of_own_children_is_not_that_of_others(monkeypatch: pytest.Monk
 
 
 @LINUX
-def test_waiting_for_a_core_is_that_of_the_processes_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes for sides, as this one only waits for them; else this one."""
+def test_waiting_for_a_core_is_also_that_of_the_processes_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes for sides, which come and go."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
         try:
-            with monkeypatch.context() as apart:
-                apart.setattr(ChildProcess, "running", {child.pid})
-                with MachineState() as state:
-                    before = state._delays.read()
-                    until(lambda: sum(psutil.Process(child.pid).cpu_times()[:2]) > 0.1)
-                    times = since(before, state._delays.read())
+            monkeypatch.setattr(ChildProcess, "running", {child.pid})
+            with MachineState() as state:
+                before = state._delays.read()
+                until(lambda: sum(psutil.Process(child.pid).cpu_times()[:2]) > 0.1)
+                during = state._delays.read()
+                monkeypatch.setattr(ChildProcess, "running", set())
+                state._delays.refresh()
+                after = state._delays.read()
         finally:
             child.kill()
-    assert before.keys() == {str(child.pid)} and times is not None and times[1] > 50_000_000
-    with MachineState() as state:
-        assert str(threading.get_native_id()) in state._delays.read()
+    here, there = str(threading.get_native_id()), str(child.pid)
+    assert {here, there} <= before.keys() and during[there][1] - before[there][1] > 50_000_000
+    # This process is in all readings: what it did before them is in none of the differences.
+    assert here in during and here in after and there not in after
 
 
 def test_a_child_is_known_while_it_runs() -> None:
