@@ -37,7 +37,8 @@ from .entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNativ
 from .native import NativeSampling
 from .report import profile_html, profile_table
 from .shares import Attribution, attribute
-from .trace import perfetto_trace
+from .trace import add_profile
+from .trace_writer import TraceWriter
 
 FORMAT_VERSION: Final = 1
 _STOP_SECONDS: Final = 10.0
@@ -334,7 +335,13 @@ class Profile:
         Raises:
             UnavailableError: the ``perfetto`` package is not installed.
         """
-        return perfetto_trace(self.calls, self.native_calls, self.waits, self.clocks, self.dispatches)
+        trace = TraceWriter()
+        self.add_to(trace, trace.track("pumice"))
+        return trace.serialize()
+
+    def add_to(self, trace: TraceWriter, process: int) -> None:
+        """Adds the tracks of ``to_perfetto`` to a trace, below the track of a process."""
+        add_profile(trace, process, self.calls, self.native_calls, self.waits, self.clocks, self.dispatches)
 
     def write_perfetto(self, path: str | os.PathLike[str]) -> None:
         """``to_perfetto`` into a file; a PumiceError says why it cannot be written."""

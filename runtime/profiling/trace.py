@@ -1,4 +1,4 @@
-"""A profile as a Perfetto trace: tracks of the host and of each device's queue on the host's monotonic clock.
+"""A profile in a Perfetto trace: tracks of the host and of each device's queue on the host's monotonic clock.
 
 The host has a track for the calls of each thread, with native functions and waits inside; asynchronous calls overlap
 and have a track each. A device's track has its dispatches, with workgroups, source location, stage and barrier as
@@ -15,17 +15,17 @@ from .shares import NativeCall
 from .trace_writer import TraceWriter
 
 
-def perfetto_trace(
+def add_profile(
+    trace: TraceWriter,
+    process: int,
     calls: Sequence[ProfiledCall],
     natives: Sequence[NativeCall],
     waits: Sequence[ProfiledWait],
     clocks: Sequence[ClockRelation],
     dispatches: Sequence[ProfiledDispatch],
-) -> bytes:
-    """The trace of a stopped profile; UnavailableError if the ``perfetto`` package is not installed."""
-    trace = TraceWriter()
+) -> None:
+    """Adds a stopped profile to a trace, in tracks below that of a process."""
     flows = {place: trace.flow() for place, one in enumerate(dispatches) if one.begin_ns is not None}
-    process = trace.track("pumice")
     inner: dict[int | None, list[tuple[int, int, str, str]]] = {}
     for name, caller, begin, end in natives:
         category = "hal" if name.startswith("hal.") else "native"
@@ -66,7 +66,6 @@ def perfetto_trace(
             trace.slice(track, name, begin, min(end, call.end_ns), category, flows=sources.get(at, ()))
     for clock in clocks:
         _write_device(trace, process, clock, dispatches, flows)
-    return trace.serialize()
 
 
 def _write_device(

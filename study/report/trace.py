@@ -1,15 +1,19 @@
 """The samples of a study as a Perfetto trace.
 
 Each run has a track for a device's samples on the host, with their segments, and one for what ran on the device; an
-arrow leads from the submission to it. ``wait`` is the host's, from the submit call's return until it is awake.
+arrow leads from the submission to it. ``wait`` is the host's, from the submit call's return until it is awake. Of a
+program only its calls are samples; profiles have its dispatches.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from ...files import write_whole
+from ...runtime.profiling.profile import Profile
 from ...runtime.profiling.trace_writer import TraceWriter
 from ..definition.sample import Sample
 from ..results.records import SampleFlag
@@ -18,18 +22,21 @@ from ..results.results import Results
 _PHASES = ("first", "warmup", "sample")
 
 
-def write_trace(results: Results, path: str | os.PathLike[str]) -> None:
-    """Writes all samples as a trace for ui.perfetto.dev, on the clock of the machine that measured them.
+def write_trace(
+    results: Results, path: str | os.PathLike[str], *, profiles: Mapping[int, Profile] = MappingProxyType({})
+) -> None:
+    """Writes all samples as a trace for ui.perfetto.dev, on the clock of the machine that measured them, and profiles
+    that were taken on it, by the indices of their points.
 
     Raises:
         UnavailableError: the ``perfetto`` package is not installed.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError: as ``write_report``.
     """
-    data = samples_trace(results)
+    data = samples_trace(results, profiles)
     write_whole(path, lambda file: file.write(data))
 
 
-def samples_trace(results: Results) -> bytes:
+def samples_trace(results: Results, profiles: Mapping[int, Profile] = MappingProxyType({})) -> bytes:
     """The trace; see ``write_trace``."""
     trace = TraceWriter()
     process = trace.track(f"pumice study {results.name}")
@@ -45,6 +52,9 @@ def samples_trace(results: Results) -> bytes:
         queue = trace.track(f"run {run}: {device}", process)
         for sample, label, phase, flag in sorted(samples, key=lambda each: each[0].started):
             _write_sample(trace, host, queue, sample, label, phase, flag)
+    for index, profile in profiles.items():
+        label = results.points[index].point.label
+        profile.add_to(trace, trace.track(f"{label}: calls with every dispatch timed", process))
     return trace.serialize()
 
 

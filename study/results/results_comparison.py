@@ -48,6 +48,7 @@ class ResultsComparison:
         notes: other differences: device, driver, versions, settings.
         measure: the segment that was compared, ``"total"``, or ``"headline"`` for what each point measures.
         statistic: the one of ``samples.STATISTICS`` that was compared.
+        folder: what file names of the second side are relative to, as its last run recorded it.
     """
 
     points: Sequence[PointComparison]
@@ -57,6 +58,7 @@ class ResultsComparison:
     notes: Sequence[str]
     measure: str = "headline"
     statistic: str = "median"
+    folder: str = ""
 
     @property
     def unpaired(self) -> list[str]:
@@ -152,6 +154,7 @@ def compare_results(
         result_differences(a, b),
         criteria.segment,
         criteria.statistic,
+        _folder(b),
     )
 
 
@@ -194,7 +197,13 @@ def compare_sides(
         only_a = [point.label for point in unpaired(results.as_study(), devices)]
     only_b = [one.point.label for one in mine if one.against is None]
     notes = side_differences(results)
-    return ResultsComparison(points, only_a, only_b, by_device, notes, criteria.segment, criteria.statistic)
+    return ResultsComparison(
+        points, only_a, only_b, by_device, notes, criteria.segment, criteria.statistic, _folder(results)
+    )
+
+
+def _folder(results: StoredResults) -> str:
+    return str(results.runs[-1].environment.get("folder", "")) if results.runs else ""
 
 
 def _keyed(results: StoredResults, by_device: bool) -> dict[str, PointResult]:

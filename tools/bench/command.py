@@ -242,7 +242,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             if not (two_sided and options["as_json"]):
                 print_bench(results, options["as_json"], options["subtract_baseline"])
             profiles = {}
-            if options["profile"] and not (options["as_json"] and options["html"] is None):
+            written = options["html"] is not None or options["trace"] is not None
+            if options["profile"] and (written or not options["as_json"]):
                 for one in results.points:
                     if one.count:
                         profiles[one.point.index] = _profile(described, one.point, options["validation"])
@@ -256,7 +257,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             if options["trace"] is not None:
                 from ...study.report.trace import write_trace
 
-                write_trace(results, options["trace"])
+                write_trace(results, options["trace"], profiles=profiles)
                 note(printable(f"trace: {options['trace']}"))
         judged = None
         if two_sided:

@@ -117,7 +117,7 @@ def workflow_commands(judged: Judgement) -> Iterator[str]:
         room = _MAX_ANNOTATIONS - (level == "notice")  # the summary is a notice too
         shown = points if len(points) <= room else points[: room - 1]
         for one in shown:
-            yield _command(level, f"{one.verdict}: {one.label}", one.reason, _source(one))
+            yield _command(level, f"{one.verdict}: {one.label}", one.reason, _source(one, judged.comparison.folder))
         if len(points) > len(shown):
             rest = ", ".join(one.label for one in points[len(shown) :])
             yield _command(level, f"{len(points) - len(shown)} more", rest)
@@ -138,13 +138,13 @@ def _escaped(text: str, more: str = "") -> str:
     return text
 
 
-def _source(one: JudgedPoint) -> str:
-    """The kernel's or program's file, relative to the repository that the workflow has checked out; "" if it is not in
-    there.
+def _source(one: JudgedPoint, folder: str) -> str:
+    """The kernel's or program's file, which a study names relative to its folder, relative to the repository that the
+    workflow has checked out; "" if it is not in there.
     """
     source = one.point.b.point.settings.get("source")
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     if not isinstance(source, str):
         return ""
-    path = Path(source).resolve()
+    path = Path(folder, source).resolve()
     return path.relative_to(root).as_posix() if path.is_file() and path.is_relative_to(root) else ""

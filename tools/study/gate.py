@@ -65,6 +65,8 @@ class Gate:
         from ...study.results.point_comparison import criteria_of
 
         for option, path in (("--markdown", self.markdown), ("--junit", self.junit)):
+            if path is not None and str(path) == "-":
+                raise usage_error(f"{option}: expected a file, got -; stdout has the comparison (--json)")
             if path is not None and not path.absolute().parent.is_dir():
                 raise usage_error(f"{option}: there is no folder {path.parent}")
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 
 from pumice import shaders
 from pumice.hal_vulkan import reflect
@@ -510,12 +511,17 @@ def test_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     assert shares["% of peak GB/s"] == pytest.approx(50 * shares["GB/s"])
 
 
-def test_a_program_s_dispatches_are_profiled_in_calls_of_their_own() -> None:
+def test_a_program_s_dispatches_are_profiled_in_calls_of_their_own(tmp_path: Path) -> None:
     arguments = (MODULE, "--function", "classify", "--input", SEVEN, *FAST, "--quiet")
-    result = run(*arguments, "--profile")
+    result = run(*arguments, "--profile", "--trace", tmp_path / "trace")
     assert result.exit_code == 0, result.stderr
     summary, heading, tables = result.stdout.partition("20 samples more, with every dispatch timed")
     assert "total" in summary and heading
     assert re.search(r"classify_dispatch_1\S*\s+20 ", tables) and "hal.fence.await" in tables
     assert heading not in run(*arguments).stdout
+    # In the trace too, each with an arrow from what submitted it.
+    events = [packet.track_event for packet in Trace.FromString((tmp_path / "trace").read_bytes()).packet]
+    begun = [flow for event in events for flow in event.flow_ids]
+    assert len(begun) >= 20 and begun == list(dict.fromkeys(begun))
+    assert sorted(begun) == sorted(flow for event in events for flow in event.terminating_flow_ids)
     assert "--profile is of modules" in wrong(MUL, "--profile")

@@ -61,8 +61,8 @@ def point(
     return PointComparison(of.key, a, b, comparison, "" if comparison else "no samples in the second results")
 
 
-def judged(*points: PointComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
-    return judge(ResultsComparison(points, [], [], False, []), fail_on, tolerate)
+def judged(*points: PointComparison, fail_on: str = "unclear", tolerate: float = 0.0, folder: str = "") -> Judgement:
+    return judge(ResultsComparison(points, [], [], False, [], folder=folder), fail_on, tolerate)
 
 
 # -- outcomes and statuses ---------------------------------------------------------------------------
@@ -191,6 +191,7 @@ MANY = (
         ("--confidence", 2, "confidence"),
         ("--measure", "p98", "p98"),
         ("--junit", "no-such-c/x.xml", "no folder no-such-c"),
+        ("--markdown", "-", "--markdown: expected a file, got -"),
     ],
 )
 def test_wrong_options_are_told_before_results_are_read(
@@ -276,6 +277,10 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0][1] == {"title": f"SLOWER: {hostile}"}
     assert found[3][1] == {"file": "kernels/a,b:c.comp", "title": "FASTER: faster"}
     assert found[4][2] == "SLOWER: 1 slower, 2 unclear, 2 passed, 1 skipped"
+    # A study names its files relative to its own folder.
+    of_study = point(FASTER, "faster", settings={"source": "a,b:c.comp"})
+    named = next(workflow_commands(judged(of_study, folder=str(kernel.parent))))
+    assert read_command(named)[1]["file"] == "kernels/a,b:c.comp"
     levels = [read_command(line)[0] for line in workflow_commands(judged(*MANY, fail_on="unclear"))]
     assert levels.count("error") == 3
     levels = [read_command(line)[0] for line in workflow_commands(judged(*MANY, fail_on="never"))]
