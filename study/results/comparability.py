@@ -230,7 +230,9 @@ def notes(a: Recorded, b: Recorded) -> list[str]:
     if parts := unlike(a, b):
         spans = ", and ".join(f"{len(side.runs)} runs{side.within}" for side in (a, b))
         whose = " and ".join(f"the {part}'s" for part in parts)
-        found.append(f"the machine's state counts as {whose} as far as it lasted: {spans}")
+        found.append(
+            f"the machine's state counts as {whose} as far as it lasted: {spans}; spread runs of a shared machine"
+        )
     elif not unknown:
         reference = reference_ratio(a, b)
         if reference is None:

@@ -151,7 +151,8 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
         if not parts.keys() <= set(across):
             why = "; ".join(parts.values())
             options = " ".join(f"--across {part}" for part in parts)
-            way = f"if that is what is compared, {options} and --runs {ROUNDS} of each, else {way}"
+            more = f" and --runs {ROUNDS} of each" if fewest < ROUNDS else ""
+            way = f"if that is what is compared, {options}{more}, else {way}"
         elif parts and fewest < ROUNDS:
             counts = f"{len(runs[0])} and {len(runs[1])} runs"
             why = f"{counts}, where another {' and another '.join(parts)} takes {ROUNDS} of each"

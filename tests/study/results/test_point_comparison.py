@@ -211,14 +211,14 @@ def test_results_of_another_device_have_a_verdict_if_that_is_asked(tmp_path: Pat
     unasked = only(compared(a, b))
     assert unasked.verdict is Verdict.UNCLEAR and np.isnan(unasked.interval).all()
     assert unasked.explanation == (
-        "UNCLEAR: another device: B in the second runs, A in the first: if that is what is compared, --across device "
-        "and --runs 5 of each, else measure both in turns (--against)"
+        "UNCLEAR: another device: B in the second runs, A in the first: if that is what is compared, --across device, "
+        "else measure both in turns (--against)"
     )
     found = only(compared(a, b, across=["device"]))
     assert found.verdict is Verdict.SLOWER and found.ratio == pytest.approx(1.3, abs=0.01)
     oracle = stats.ttest_ind(np.log(1.3 * np.array(SPEEDS)), np.log(SPEEDS), equal_var=False).confidence_interval(0.99)
     assert np.log(found.interval) == pytest.approx(oracle, abs=0.002)
-    spans = "5 runs begun within 1 minute, and 5 runs begun within 1 minute"
+    spans = "5 runs begun within 1 minute, and 5 runs begun within 1 minute; spread runs of a shared machine"
     assert found.notes == (f"the machine's state counts as the device's as far as it lasted: {spans}",)
 
 
@@ -228,7 +228,7 @@ def test_all_that_differs_has_to_be_asked_for(tmp_path: Path, monkeypatch: pytes
     b = made_runs(tmp_path / "b", POINT, speeds=SPEEDS, device="A", driver="other")
     for across in ([], ["driver"], ["device", "driver"]):
         found = only(compared(a, b, across=across))
-        assert found.verdict is Verdict.UNCLEAR and "--across driver --across host and --runs 5" in found.explanation
+        assert found.verdict is Verdict.UNCLEAR and "--across driver --across host, else" in found.explanation
         assert (
             "another driver: other in the second runs, Mesa in the first; another host: elsewhere" in found.explanation
         )
@@ -243,6 +243,7 @@ def test_few_runs_of_another_device_have_no_verdict(tmp_path: Path) -> None:
     found = only(compared(a, b, across=["device"]))
     assert found.verdict is Verdict.UNCLEAR and np.isnan(found.interval).all()
     assert found.explanation == "UNCLEAR: 4 and 5 runs, where another device takes 5 of each: --runs 5"
+    assert "--across device and --runs 5 of each, else" in only(compared(a, b)).explanation
 
 
 def test_the_same_device_is_judged_by_its_state_whatever_is_asked(tmp_path: Path) -> None:
