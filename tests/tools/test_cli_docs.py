@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from support.commands import run_command
 from support.peer import compile_module
-
-from pumice.tools.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "cli.md"
@@ -48,19 +43,6 @@ def compile_programs(folder: Path) -> None:
         (name,) = (word for word in words if word.endswith(".mlir"))
         assert ["iree-compile", *flags, name, "-o", words[-1]] == words
         shutil.copy(compile_module(source, device=flags, name=name), folder / words[-1])
-
-
-def run_command(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Status and outputs of a command: in this process where it is one of pumice, by a shell where it needs one."""
-    words = shlex.split(command)
-    if words[0] == "pumice" and not set(";|>") & set(command):
-        with contextlib.chdir(folder):
-            result = CliRunner().invoke(main, words[1:], prog_name="pumice")
-        return result.exit_code, result.stdout, result.stderr
-    done = subprocess.run(
-        command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.vulkan
