@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.submit.queue import Queue
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.runtime.profiling.clock import ClockRelation
 from pumice.status import (
@@ -242,13 +243,21 @@ def test_an_update_writes_the_inputs_anew(context: WorkloadContext) -> None:
 
 @pytest.mark.parametrize("descriptors", ["sets", "push"])
 def test_bindings_rotate_through_ranges(context: WorkloadContext, descriptors: str) -> None:
-    """Each range holds the inputs at first; 12 dispatches over 4 ranges are 3 in each."""
-    workload = kernel(context, **SAXPY, batch=12, ranges=4, descriptors=descriptors)
+    """Each range holds the inputs at first; 15 dispatches over 5 ranges are 3 in each."""
+    workload = kernel(context, **SAXPY, batch=15, ranges=5, descriptors=descriptors)
     workload.first()
     x, y = workload.results()
     workload.close()
-    assert x.shape == y.shape == (4, N)
-    assert np.array_equal(x, np.tile(TIMES, (4, 1))) and np.array_equal(y, np.tile(100 + 1.5 * TIMES, (4, 1)))
+    assert x.shape == y.shape == (5, N)
+    assert np.array_equal(x, np.tile(TIMES, (5, 1))) and np.array_equal(y, np.tile(100 + 1.5 * TIMES, (5, 1)))
+
+
+def test_thousands_of_ranges_take_few_submissions(context: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    submitted = []
+    copy = Queue.copy
+    monkeypatch.setattr(Queue, "copy", lambda self, *given, **named: submitted.append(copy(self, *given, **named)))
+    kernel(context, **SAXPY, ranges=4096).close()
+    assert len(submitted) == 26  # of two bindings
 
 
 def test_an_indirect_dispatch_runs_the_workgroups_it_reads(context: WorkloadContext) -> None:
