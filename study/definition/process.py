@@ -41,4 +41,4 @@ class Process:
 
     def __str__(self) -> str:
         by = f", by {self.python}" if self.python else ""
-        return f"in a process of its own{by}" + "".join(f", {name}={value}" for name, value in self.variables.items())
+        return f"in processes of its own{by}" + "".join(f", {name}={value}" for name, value in self.variables.items())

@@ -74,13 +74,13 @@ class _Waker(Closing):
 
 class _Counters(NamedTuple):
     """Counters that grow: host time, processor times of the machine, microseconds of pressure, seconds of processor
-    time of own processes by id, and times of their threads.
+    time of own processes, also of those that have ended, and times of own threads.
     """
 
     now: int
     processors: Mapping[str, float]
     pressure: int | None
-    own: Mapping[int, float]
+    own: float
     delays: ThreadTimes
 
 
@@ -89,7 +89,7 @@ class MachineState(Closing):
 
     def __init__(self) -> None:
         self._waker = _Waker()
-        self._delays = ThreadDelays(_own_processes)
+        self._delays = ThreadDelays(lambda: (os.getpid(), *ChildProcess.running))
         self._before = self._counters()
 
     def read(self) -> dict[str, float | None]:
@@ -120,7 +120,7 @@ class MachineState(Closing):
             time.monotonic_ns(),
             psutil.cpu_times()._asdict(),
             _pressure(),
-            _own_times(),
+            _own_time(),
             self._delays.read(),
         )
 
@@ -138,7 +138,7 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
     if total > 0:
         idle = grown["idle"] + grown.get("iowait", 0.0)
         steal = grown.get("steal", 0.0)
-        own = sum(used - before.own.get(pid, 0.0) for pid, used in after.own.items())
+        own = after.own - before.own
         shares["others"] = min(1.0, max(0.0, (total - idle - steal - own) / total))
         if "steal" in grown:
             shares["steal"] = steal / total
@@ -150,20 +150,14 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
     return shares
 
 
-def _own_processes() -> tuple[int, ...]:
-    """The ids of this process and of its children that measure."""
-    return (os.getpid(), *tuple(ChildProcess.running))
-
-
-def _own_times() -> dict[int, float]:
-    """Seconds of processor time by process id."""
-    here, *children = _own_processes()
-    found = {here: time.process_time()}
-    for pid in children:
+def _own_time() -> float:
+    """Seconds of processor time of this process, of its children that measure, and of children that have ended."""
+    times = os.times()
+    used = time.process_time() + times.children_user + times.children_system
+    for pid in tuple(ChildProcess.running):
         with contextlib.suppress(psutil.Error):  # it has ended meanwhile
-            times = psutil.Process(pid).cpu_times()
-            found[pid] = times.user + times.system
-    return found
+            used += sum(psutil.Process(pid).cpu_times()[:2])
+    return used
 
 
 def _pressure() -> int | None:

@@ -31,7 +31,7 @@ def test_results_are_measured_in_the_process_that_they_had_which_is_said(
 ) -> None:
     found = with_processes(replace(NEW, against=OLD), NONE | options, 0.025)
     assert found.processes == (Process(), process)
-    said = "the old side is measured as the results in r were, in a process of its own, by /old/python, A=1\n"
+    said = "the old side is measured as the results in r were, in processes of its own, by /old/python, A=1\n"
     assert capsys.readouterr().err == (said if is_said else "")
 
 
