@@ -82,16 +82,17 @@ def context_of(sources: list[object]) -> Context:
     return context
 
 
-def run_all(context: Context, fire: Callable[[int], None]) -> float:
-    """Begins all, fires their sources in random order, checks every result; bytes that one took while suspended."""
+def run_all(context: Context, fire: Callable[[int], None]) -> None:
+    """Begins all, fires their sources in random order, checks every result; a soak prints what one takes meanwhile."""
     function = context.lookup("program.main")
     others = len(waiter_threads())  # those that tests before this one needed
-    tracemalloc.start()
-    before = tracemalloc.get_traced_memory()[0]
+    if SOAK:
+        tracemalloc.start()
     flight = [Invocation.create(context, function, (index,)) for index in range(COUNT)]
     until(lambda: all(one._run is None or one._run._armed is not None for one in flight))
-    each = (tracemalloc.get_traced_memory()[0] - before) / COUNT
-    tracemalloc.stop()
+    if SOAK:
+        print(f"\n{COUNT:,} invocations: {tracemalloc.get_traced_memory()[0] / COUNT:,.0f} bytes each while suspended")
+        tracemalloc.stop()
     assert all(one.query_status() is StatusCode.DEFERRED for one in flight)
     assert context.gate.admission.in_flight == COUNT
     assert len(waiter_threads()) - others <= 1, waiter_threads()
@@ -102,7 +103,6 @@ def run_all(context: Context, fire: Callable[[int], None]) -> float:
     assert [one.result(60) for one in flight] == [(index * 3,) for index in range(COUNT)]
     assert len(waiter_threads()) - others <= 1, waiter_threads()
     assert context.gate.admission.in_flight == 0 and not context.invocations
-    return each
 
 
 @pytest.fixture
@@ -113,9 +113,7 @@ def device() -> Iterator[pumice.Device]:
 
 @pytest.mark.vulkan
 @pytest.mark.parametrize("semaphores", [1, 100, 10_000] if SOAK else [1, 10_000])
-def test_ten_thousand_wait_for_semaphores(
-    device: pumice.Device, semaphores: int, record_property: Callable[[str, object], None]
-) -> None:
+def test_ten_thousand_wait_for_semaphores(device: pumice.Device, semaphores: int) -> None:
     made: list[TimelineSemaphore] = [device.hal.create_semaphore() for _ in range(semaphores)]
     per = COUNT // semaphores
     points = [made[index // per].at(index % per + 1) for index in range(COUNT)]
@@ -129,22 +127,18 @@ def test_ten_thousand_wait_for_semaphores(
         semaphore.signal(value)
 
     context = context_of(list(points))
-    each = run_all(context, fire)
+    run_all(context, fire)
     context.close()
     for one in made:
         one.close()
-    record_property("bytes an invocation", round(each))
-    print(f"\n{COUNT:,} invocations on {semaphores} semaphore(s): {each:,.0f} bytes each while suspended")
 
 
 @pytest.mark.slow
-def test_ten_thousand_wait_for_sources_of_a_users_own(record_property: Callable[[str, object], None]) -> None:
+def test_ten_thousand_wait_for_sources_of_a_users_own() -> None:
     sources = [Ready() for _ in range(COUNT)]
     context = context_of(list(sources))
-    each = run_all(context, lambda index: sources[index].fire())
+    run_all(context, lambda index: sources[index].fire())
     context.close()
-    record_property("bytes an invocation", round(each))
-    print(f"\n{COUNT:,} invocations on sources of a user's own: {each:,.0f} bytes each while suspended")
 
 
 @pytest.mark.slow
