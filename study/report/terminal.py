@@ -141,7 +141,9 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
         return parts
     bar = stack_bar(one.stack, 60)
     parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one, subtract_baseline)]
-    rows = [("samples", one.samples_used)]
+    # Verdicts on pairs leave nothing out.
+    paired = point.is_against or point.against is not None
+    rows = [("samples", f"in this table: {one.samples_used}" if paired else one.samples_used)]
     said = seen(max(one.total, 1), {flag: one.flagged(flag) for flag in SampleFlag})
     rows.append(("disturbance", f"of the samples {said}" if said else "none"))
     summary = one.summary()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from ...study.results.results import Results
 
 _PROFILED: Final = 20
+_WRONG_USAGE: Final = re.compile(
+    r"(?P<side>(the (old|new) side failed: )?)(INVALID_ARGUMENT|NOT_FOUND): (?P<said>.*)", re.DOTALL
+)
 
 
 @click.command("bench")
@@ -319,6 +323,8 @@ def _check_usage(results: Results) -> None:
     from ...study.results.records import PointStatus
 
     points = [one for one in results.points if not one.point.is_baseline]
-    codes = ("INVALID_ARGUMENT: ", "NOT_FOUND: ")
-    if all(one.status is PointStatus.FAILED and one.reason.startswith(codes) for one in points):
-        raise usage_error(points[0].reason.partition(": ")[2])
+    found = [_WRONG_USAGE.match(one.reason) for one in points if one.status is PointStatus.FAILED]
+    if found and len(found) == len(points) and all(found) and found[0] is not None:
+        said = found[0].group("side") + found[0].group("said")
+        hint = ": give each as --input VALUE" if re.search(r" takes \d+ arguments?, got \d+$", said) else ""
+        raise usage_error(said + hint)

@@ -39,6 +39,8 @@ save_option = click.option(
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise usage_error(f"--save: expected a name of letters, digits and ._- such as main, got {shown(name)}")
+    if Path(name).is_file() or (Path(name) / "results.sqlite").is_file():
+        raise usage_error(f"--save {name}: --against {name} would mean the file of that name; take another name")
     return name
 
 
