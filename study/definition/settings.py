@@ -47,6 +47,12 @@ class Sampling:
         "ends with a wider one counts as too noisy",
         1e-6,
     )
+    statistic: Literal["minimum", "median", "p90", "p95", "p99", "p99.9"] = _setting(
+        "median",
+        "of two versions: what is compared, `minimum`, `median`, `p90`, `p95`, `p99` or `p99.9`; others than the "
+        "median take more samples, `p99` at least 1600 of each side",
+        choices=("minimum", "median", "p90", "p95", "p99", "p99.9"),
+    )
     confidence: float = _setting(0.95, "level of the intervals that are reported", 0.5, 0.9999)
     block: int = _setting(10, "samples taken of a point at a time", 1)
     interleave: int = _setting(16, "points that are open at a time, their blocks in random order", 1)

@@ -39,7 +39,7 @@ _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
 LOCK_FILE: Final = "results.lock"
 
-LIMITS: Final = ("time_limit", "max_samples", "noise_limit", "relative_error", "resolution")
+LIMITS: Final = ("time_limit", "max_samples", "noise_limit", "relative_error", "resolution", "statistic")
 """Settings of sampling that a run may have otherwise than the study was begun with."""
 
 

@@ -185,6 +185,9 @@ class PairRun(Turns):
         rounds = len(self._medians)
         if rounds < self._next_decision or self.count // 2 < self._sampling.min_samples:
             return False
+        if self._sampling.statistic != "median":
+            self._next_decision = math.ceil(_GROWTH * rounds)
+            return True
         error = float(np.std(self._medians, ddof=1)) / math.sqrt(rounds)
         reach = error * float(special.stdtrit(rounds - 1, (1 + _CONFIDENCE) / 2))
         if not reach <= _MARGIN * self._sampling.resolution:
@@ -194,14 +197,17 @@ class PairRun(Turns):
 
     def _compared_half_width(self) -> float:
         old, new = (_padded(blocks) for blocks in (self._old, self._new))
-        return compare_pairs(old, new, self._rounds, confidence=_CONFIDENCE).half_width
+        statistic = self._sampling.statistic
+        return compare_pairs(old, new, self._rounds, confidence=_CONFIDENCE, statistic=statistic).half_width
 
     # -- the end -------------------------------------------------------------------------------------
 
     def explain(self, decision: Decision) -> str:
         rounds = len(set(self._rounds))
         half_width = decision.relative_error
-        told = f"the ratio is known to ±{half_width:.2%}" if math.isfinite(half_width) else "too few to tell"
+        statistic = self._sampling.statistic
+        ratio = "the ratio" if statistic == "median" else f"the ratio of {statistic}"
+        told = f"{ratio} is known to ±{half_width:.2%}" if math.isfinite(half_width) else "too few to tell"
         text = f"{decision.reason}: {len(self._rounds)} pairs of blocks in {rounds} rounds, {told}"
         if rounds < _MIN_ROUNDS and self._round > 1:
             opening = self._again_ns / (self._round - 1) / 1e9

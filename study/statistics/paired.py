@@ -9,7 +9,7 @@ quantiles). Where one side takes longer by a factor this is the log ratio of the
 samples have two modes, such as two ways to wake up, and a block's median is now in the one, now in the other. A change
 of the modes' shares alone it does not see: if the interval of the ratio of medians has nothing in common with that of
 matched quantiles, the ratio of medians is the figure. Other quantiles and the minimum are compared as they are, of as
-many neighbouring pairs of a round as it takes to have them.
+many neighbouring pairs as it takes to have them, of several rounds where one has too few.
 
 **Two intervals**, of which the result is the hull:
 
@@ -115,8 +115,9 @@ def compare_pairs(
 
     least = fewest_pairs(confidence)
     if of_quantiles and (min(counts) < fewest or count < least):
-        fewest = max(fewest, least * _samples_a_group(statistic))
-        return say(Verdict.UNCLEAR, f"{counts[0]} and {counts[1]} samples; {statistic} takes at least {fewest} of each")
+        fewest = fewest_paired_samples(statistic, confidence)
+        why = f"{counts[0]} and {counts[1]} samples; {statistic} takes at least {fewest} of each"
+        return say(Verdict.UNCLEAR, f"{why}: raise max_samples and time_limit")
     if count < least:
         return say(Verdict.UNCLEAR, f"{count} pairs; {confidence:.4g} confidence takes at least {least}")
     shortest = np.fmin(np.nanmin(first, axis=1), np.nanmin(second, axis=1))
@@ -166,6 +167,11 @@ def fewest_pairs(confidence: float) -> int:
     return max(2, math.ceil(math.log2(2 / (1 - confidence))))
 
 
+def fewest_paired_samples(statistic: str, confidence: float) -> int:
+    """The fewest samples of either side that have an interval of a statistic other than the median."""
+    return max(fewest_samples(statistic), fewest_pairs(confidence) * _samples_a_group(statistic))
+
+
 def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:
     """Both sides as pairs by samples, and the rounds."""
     first, second, labels = np.asarray(old, np.float64), np.asarray(new, np.float64), np.asarray(rounds)
@@ -185,21 +191,18 @@ def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Number
 def _samples_a_group(statistic: str) -> int:
     """How many samples of each side give a quantile, or the minimum."""
     level = STATISTICS[statistic]
-    return math.ceil(_BEYOND / (1 - level)) if level else _FEWEST_FOR_MINIMUM
+    return round(_BEYOND / (1 - level)) if level else _FEWEST_FOR_MINIMUM
 
 
 def _in_groups(
     first: _Numbers, second: _Numbers, rounds: NDArray[np.generic], statistic: str
 ) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:
-    """The statistic of as many neighbouring pairs of a round as have enough samples, one column, and its round."""
-    size = _samples_a_group(statistic)
-    fewer = np.minimum(*(np.count_nonzero(~np.isnan(side), axis=1) for side in (first, second)))
-    groups = [
-        group
-        for one in np.unique(rounds)
-        if (parts := fewer[rounds == one].sum() // size)
-        for group in np.array_split(np.flatnonzero(rounds == one), parts)
-    ]
+    """The statistic of as many neighbouring pairs as have enough samples, one column, and the round of the first."""
+    order = np.argsort(rounds, kind="stable")
+    so_far = np.cumsum(np.minimum(*(np.count_nonzero(~np.isnan(side[order]), axis=1) for side in (first, second))))
+    parts = max(1, int(so_far[-1]) // _samples_a_group(statistic)) if order.size else 1
+    ends = np.searchsorted(so_far, so_far[-1:] * np.arange(1, parts) // parts) + 1
+    groups = [group for group in np.split(order, ends) if group.size]
     sides = [
         np.array([np.nanquantile(side[group], STATISTICS[statistic]) for group in groups]) for side in (first, second)
     ]

@@ -219,8 +219,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         if two_sided:
             described = without_twins(described)
         if has_other:
-            described = stack.enter_context(with_other_side(described, file, options, given, bench.params))
-        described = with_processes(described, options, options["resolution"])
+            described = stack.enter_context(with_other_side(described, file, options, given, bench.params, gate))
+        described = with_processes(described, options, gate)
         kept = options["out"] is not None
         folder = options["out"]
         if not kept:

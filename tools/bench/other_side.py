@@ -24,6 +24,7 @@ from ..options import given_options
 from ..streams import note
 from ..study.against import against, is_program, read_results, results_at
 from ..study.baselines import baseline_names
+from ..study.gate import Gate
 from .revision import Revision, revision
 from .side import SOURCE_OPTIONS, side_options, side_study
 from .study import without_twins
@@ -34,7 +35,12 @@ _KEYED: Final = ("bindings", "pushes", "specs", "defines", "parameters")
 
 @contextlib.contextmanager
 def with_other_side(
-    new: Study, file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], parameters: Sequence[Any]
+    new: Study,
+    file: Path,
+    options: Mapping[str, Any],
+    given: Sequence[click.Parameter],
+    parameters: Sequence[Any],
+    gate: Gate,
 ) -> Iterator[Study]:
     """The study of the new side, against that of the command line; within it, the files of both are there.
 
@@ -42,26 +48,27 @@ def with_other_side(
         new: of the file and the options, without twins.
         file, options, given: the new side's; its options by name, and those of them that the command line has.
         parameters: all that the command has.
+        gate: of the verdicts.
     """
     if options["against_rev"] is not None:
         with revision(file, options["against_rev"], options["build"]) as at:
-            yield _against(new, _at_revision(at, file, options, given, new.name), options)
+            yield _against(new, _at_revision(at, file, options, given, new.name), options, gate)
         return
     found = None if is_program(options["against"]) else results_at(options["against"], options["baselines"])
     if found is not None:
         old = read_results(found)
     else:
         old = _program(file, options, given, side_options(parameters), new.name)
-    yield _against(new, old, options)
+    yield _against(new, old, options, gate)
 
 
-def _against(new: Study, old: Study, options: Mapping[str, Any]) -> Study:
+def _against(new: Study, old: Study, options: Mapping[str, Any], gate: Gate) -> Study:
     old = without_twins(old)
     headlines = {target.headline for side in (new, old) for target in side.targets}
     if len(headlines) > 1 and options["measure"] is None:
         note(f"the sides measure {' and '.join(sorted(headlines))}; they are compared by total")
         new, old = (_measuring_total(side) for side in (new, old))
-    return against(new, old, options["resolution"])
+    return against(new, old, gate)
 
 
 def _measuring_total(study: Study) -> Study:

@@ -6,13 +6,17 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import usage
 from .baselines import find_baseline
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
+    from .gate import Gate
+
+# As many more samples than the fewest of a quantile, before it counts as too noisy.
+_TIMES: Final = 10
 
 
 def results_at(text: str, baselines: Path) -> Path | None:
@@ -49,15 +53,25 @@ def read_side(text: str, baselines: Path, read_study: Callable[[str], Study]) ->
     return read_study(text) if found is None else read_results(found)
 
 
-def against(new: Study, old: Study, resolution: float) -> Study:
-    """The new side, to be measured in turns with the old one: on its devices, sampled by its settings, and as well as
-    verdicts of this resolution take unless its settings say another one.
+def against(new: Study, old: Study, gate: Gate) -> Study:
+    """The new side, to be measured in turns with the old one: on its devices, sampled by its settings, and as well and
+    as often as the verdicts of a gate take unless its settings say otherwise.
     """
     from ...study.definition.settings import Sampling
+    from ...study.statistics.paired import fewest_paired_samples
 
-    if new.sampling.resolution == Sampling().resolution:
-        with usage():
-            new = new.with_sampling(resolution=resolution)
+    sampling, default = new.sampling, Sampling()
+    wanted: dict[str, object] = {}
+    if sampling.resolution == default.resolution:
+        wanted["resolution"] = gate.resolution
+    _, statistic = gate.check()
+    if sampling.statistic == default.statistic != statistic:
+        wanted["statistic"] = statistic
+        if sampling.max_samples == default.max_samples:
+            fewest = fewest_paired_samples(statistic, gate.confidence)
+            wanted["max_samples"] = max(sampling.max_samples, _TIMES * fewest)
+    with usage():
+        new = new.with_sampling(**wanted)
     if len(new.targets) == len(old.targets) == 1:
         # What has one target is compared whatever its name.
         old = replace(old, targets=(replace(old.targets[0], name=new.targets[0].name),), compare=None, reference=None)

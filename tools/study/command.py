@@ -116,8 +116,8 @@ def run(
 
     An interrupted run resumes when it is started again with the same study and DIR; failed points are tried again.
     With --continue those that were too noisy are sampled on; --set time_limit, max_samples, noise_limit,
-    relative_error and resolution may differ when a study resumes. Exit status 3 means that a point in DIR is too noisy,
-    1 that one failed; with --runs, in any of them.
+    relative_error, resolution and statistic may differ when a study resumes. Exit status 3 means that a point in DIR is
+    too noisy, 1 that one failed; with --runs, in any of them.
 
     With --against, the verdict on each point is that of STUDY against the other version: SAME, FASTER, SLOWER (status
     4) or UNCLEAR (3). With --against-python or --against-env the other version may be the same study.
@@ -136,8 +136,8 @@ def run(
     with usage("--set"):
         described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})
     if other is not None:
-        described = against(described, with_axes(read_side(other, baselines, read_study), axes), gate.resolution)
-    described = with_processes(described, processes, gate.resolution)
+        described = against(described, with_axes(read_side(other, baselines, read_study), axes), gate)
+    described = with_processes(described, processes, gate)
     folder = out or Path(f"{described.name}.results")
     observed = observers(observing, described, devices, validation, scheduler=scheduler)
     with clocks_as_asked(lock_clocks, described, devices, validation, scheduler=scheduler):
@@ -192,8 +192,8 @@ def ab(
     described = read_side(new, baselines, read_study)
     with usage("--set"):
         described = described.with_sampling(**sampling_settings(settings))
-    described = against(described, read_side(old, baselines, read_study), gate.resolution)
-    described = with_processes(described, processes, gate.resolution)
+    described = against(described, read_side(old, baselines, read_study), gate)
+    described = with_processes(described, processes, gate)
     folder = out or Path(f"{described.name}.ab")
     status = measure(described, folder, devices, validation, quiet=quiet, **resumption)
     ctx.exit(compared(folder, gate, status)[0])

@@ -16,6 +16,7 @@ from .against import against
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
+    from .gate import Gate
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -47,10 +48,10 @@ def wants_processes(options: Mapping[str, Any]) -> bool:
     return any(options[name] for name in PROCESS_OPTIONS)
 
 
-def with_processes(described: Study, options: Mapping[str, Any], resolution: float) -> Study:
+def with_processes(described: Study, options: Mapping[str, Any], gate: Gate) -> Study:
     """The study with its sides in the processes that the options ask for, else those that results were measured in,
     which is said. Without another version the other side is the same in another installation or environment;
-    ``resolution`` is that of verdicts.
+    ``gate`` is that of verdicts.
     """
     from ...study.definition.process import Process
 
@@ -71,7 +72,7 @@ def with_processes(described: Study, options: Mapping[str, Any], resolution: flo
                     "--apart measures two versions in processes of their own, and there is one: name the other with "
                     "--against OLD, which may be the same again"
                 )
-            described = against(described, described, resolution)
+            described = against(described, described, gate)
         other = described.against
         assert other is not None
         old = (other.process if alone else None) or asked

@@ -205,6 +205,19 @@ def test_few_samples_are_many_rounds_of_small_blocks(monkeypatch: pytest.MonkeyP
 # ---- when it ends ---------------------------------------------------------------------------------------------------
 
 
+def test_a_pair_ends_when_the_ratio_of_the_statistic_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """p99 takes 1,600 samples, where the median is known after eight rounds."""
+    counts = {}
+    for statistic in ("median", "p99"):
+        sides = (lognormal(MS / 5, 0.02, seed) for seed in (0, 1))
+        _, run = plan(monkeypatch, *sides, statistic=statistic, max_samples=20_000, time_limit=60)
+        decision = run_out(run)
+        assert decision.reason is StopReason.PRECISION_REACHED and not decision.noisy
+        assert ("the ratio of p99 is known to ±" in run.explain(decision)) is (statistic == "p99")
+        counts[statistic] = run.count // 2
+    assert counts["median"] < 1600 <= counts["p99"] < 20_000
+
+
 def test_a_pair_ends_when_its_ratio_is_known_whatever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """The machine doubles its speed and drifts; lengths of runs do not depend on the ratio."""
     ends = {}

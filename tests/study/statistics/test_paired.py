@@ -184,17 +184,12 @@ def test_a_clock_of_few_ticks_is_seen_through() -> None:
 def test_other_statistics_are_of_neighbouring_pairs() -> None:
     rng = np.random.default_rng(46)
     old, new = rng.lognormal(0, 0.05, (2, LABELS.size, 10))
-    # 150 pairs of 10 samples a round: a minimum takes 50 of them, p90 takes 20.
-    for name, level, groups in (("minimum", 0.0, 3), ("p90", 0.9, 7)):
-        figures = [
-            [
-                np.quantile(side[part], level)
-                for one in range(ROUNDS)
-                for part in np.array_split(np.flatnonzero(one == LABELS), groups)
-            ]
-            for side in (old, new)
-        ]
-        labels = np.repeat(np.arange(ROUNDS), groups)
+    # 150 samples a round: a minimum takes 50 of them, p90 takes 20, and p99 takes 200, of two rounds.
+    for name, level, size in (("minimum", 0.0, 5), ("p90", 0.9, 2), ("p99", 0.99, 20)):
+        count = LABELS.size // size
+        parts = np.split(np.arange(LABELS.size), -(-LABELS.size * np.arange(1, count) // count))
+        figures = [[np.quantile(side[part], level) for part in parts] for side in (old, new)]
+        labels = LABELS[[part[0] for part in parts]]
         oracle, found = compare_pairs(*figures, labels), compare_pairs(old, new, LABELS, statistic=name)
         assert found.interval == oracle.interval and found.explanation.startswith(f"{found.verdict}: {name} ")
     # A slow-down of the slowest twentieth only is one of p99, and none of the median.

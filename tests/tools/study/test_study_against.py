@@ -10,10 +10,13 @@ from click.testing import CliRunner, Result
 
 from pumice import shaders
 from pumice.study.definition.expansion import expand
+from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import load_study, study_as_dict
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
 from pumice.tools.cli import main
+from pumice.tools.study.against import against
+from pumice.tools.study.gate import Gate
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver")]
 
@@ -154,3 +157,24 @@ def test_results_that_keep_no_programs_say_so() -> None:
     result = study("run", "new.toml", "--against", "before", "--out", "r")
     assert result.exit_code == 1
     assert "the results in before do not keep mul.spv, so it cannot be measured again" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("measure", "own", "statistic", "most"),
+    [
+        ("headline", {}, "median", 2000),
+        ("wake:p99", {}, "p99", 16_000),
+        ("p90", {}, "p90", 2000),
+        ("p99", {"max_samples": 500}, "p99", 500),
+        ("headline", {"statistic": "p90"}, "p90", 2000),
+    ],
+)
+def test_sides_are_sampled_as_their_comparison_takes(
+    measure: str, own: dict[str, object], statistic: str, most: int
+) -> None:
+    """A 99th percentile is not known after the samples that a median takes."""
+    study = Study("a", (Target("a", "submit", {}),)).with_sampling(**own)
+    two = against(study, study, Gate(measure=measure))
+    assert two.against is not None
+    for side in (two, two.against):
+        assert (side.sampling.statistic, side.sampling.max_samples) == (statistic, most)
