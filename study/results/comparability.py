@@ -185,7 +185,7 @@ def _states_differ(a: Recorded, b: Recorded) -> list[str]:
         ("device's memory", lambda run: run.memory_mhz, _DEVICE_CLOCK),
     ):
         found += _clocks_differ(what, _clock(a, read), _clock(b, read), factor)
-    if a.software or a.measure != "execute":
+    if a.is_of_host:
         found += _clocks_differ("processor", _state(a, "cpu_mhz"), _state(b, "cpu_mhz"), _CLOCK)
     return found
 

@@ -62,13 +62,25 @@ class Recorded:
     runs: Sequence[RunState]
 
     @property
-    def within(self) -> str:
-        """`` begun within 3 minutes``: the first run to the last; empty if it is not known."""
+    def is_of_host(self) -> bool:
+        """Whether the host takes part in what is measured."""
+        return self.software or self.measure != "execute"
+
+    @property
+    def minutes(self) -> float:
+        """From the begin of the first run to that of the last; NaN if it is not known."""
         try:
             times = [datetime.datetime.fromisoformat(run.began) for run in self.runs]
         except ValueError:
+            return math.nan
+        return (max(times) - min(times)).total_seconds() / 60
+
+    @property
+    def within(self) -> str:
+        """`` begun within 3 minutes``; empty if it is not known."""
+        minutes = self.minutes
+        if math.isnan(minutes):
             return ""
-        minutes = (max(times) - min(times)).total_seconds() / 60
         unit, name = next((each for each in _SPANS if minutes >= each[0]), _SPANS[-1])
         count = max(1, math.ceil(minutes / unit))
         return f" begun within {count} {name}" + ("s" if count > 1 else "")

@@ -62,6 +62,7 @@ def compare_runs(
     new: Sequence[RunSamples],
     *,
     allowance: float = 0.0,
+    allowed_for: str = "the machine's states, by the reference kernel",
     in_turns: bool = True,
     confidence: float = 0.99,
     resolution: float = 0.025,
@@ -73,6 +74,7 @@ def compare_runs(
     Args:
         old, new: the runs of each side, at least one with samples.
         allowance: how far, as a logarithm, the ratio is left open by what the runs' samples do not tell.
+        allowed_for: what that is, for a note.
         in_turns: whether an UNCLEAR verdict recommends to measure both in turns, which two machines cannot be.
         confidence: level of the interval, between 0 and 1.
         resolution, threshold: see ``comparison.compare``.
@@ -131,7 +133,7 @@ def compare_runs(
         open_to += INSTANCES
         notes.append(f"fewer than {ROUNDS} rounds: ±{100 * INSTANCES:.2g} % allowed for what differs between instances")
     if allowance:
-        notes.append(f"±{100 * math.expm1(allowance):.2g} % allowed for the machine's states, by the reference kernel")
+        notes.append(f"±{100 * math.expm1(allowance):.2g} % allowed for {allowed_for}")
     ratio = math.exp(figure.middle)
     # A side of very few units leaves everything open.
     interval = Interval(math.exp(max(figure.middle - open_to, -100)), math.exp(min(figure.middle + open_to, 100)))

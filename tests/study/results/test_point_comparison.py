@@ -23,6 +23,7 @@ from support.made_runs import (
 
 from pumice.status import InvalidArgumentError
 from pumice.study.definition.point import Point
+from pumice.study.results import point_comparison
 from pumice.study.results.machine_record import recorded
 from pumice.study.results.point_comparison import compare_points
 from pumice.study.results.records import SampleFlag
@@ -204,6 +205,13 @@ def test_a_noisy_run_has_no_verdict(tmp_path: Path) -> None:
 SPEEDS = (0.98, 1.0, 1.02, 1.01, 0.99)
 
 
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if runs had been spread over an hour."""
+    monkeypatch.setattr(point_comparison, "_SPREAD_MINUTES", 0)
+
+
+@pytest.mark.usefixtures("spread")
 def test_results_of_another_device_have_a_verdict_if_that_is_asked(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
     # The reference runs on what differs, and tells nothing.
@@ -220,6 +228,18 @@ def test_results_of_another_device_have_a_verdict_if_that_is_asked(tmp_path: Pat
     assert np.log(found.interval) == pytest.approx(oracle, abs=0.002)
     spans = "5 runs begun within 1 minute, and 5 runs begun within 1 minute; spread runs of a shared machine"
     assert found.notes == (f"the machine's state counts as the device's as far as it lasted: {spans}",)
+
+
+def test_runs_in_a_row_leave_a_state_of_the_machine_open(tmp_path: Path) -> None:
+    """Five runs of a side within a minute may all have been in one state, which is up to twice as slow as another."""
+    a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
+    for factor, verdict in ((1.3, Verdict.UNCLEAR), (3.0, Verdict.SLOWER)):
+        points = {("d", 1): 10_000.0 * factor}
+        found = only(
+            compared(a, made_runs(tmp_path / f"{factor}", points, speeds=SPEEDS, device="B"), across=["device"])
+        )
+        assert found.verdict is verdict, found
+        assert "±100 % allowed for a state of the machine that lasts as long as the runs" in found.notes
 
 
 def test_all_that_differs_has_to_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
