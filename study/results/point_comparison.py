@@ -164,19 +164,15 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
         elif parts:
             said += notes(*states)
             why, way = why_not_comparable(*states), "measure again while nothing else runs"
-            if any(one.is_of_host and not one.minutes >= _SPREAD_MINUTES for one in states):
+            # Two devices of one study take turns from run to run, and share the machine's states.
+            apart = a[0].path != b[0].path
+            if apart and any(one.is_of_host and not one.minutes >= _SPREAD_MINUTES for one in states):
                 allowance, source = _ANY_STATE, "a state of the machine that lasts as long as the runs"
         else:
             said += notes(*states)
             allowance, why = _left_open(*states, confidence=criteria.limits["confidence"])
-    found = compare_runs(
-        *runs,
-        allowance=allowance,
-        allowed_for=source,
-        in_turns=not parts,
-        statistic=criteria.statistic,
-        **criteria.limits,
-    )
+    limits = {"statistic": criteria.statistic, **criteria.limits}
+    found = compare_runs(*runs, allowance=allowance, allowed_for=source, in_turns=not parts, **limits)
     noisy = [
         f"the {name} one was too noisy: {side[1].reason}"
         for name, side in (("first", a), ("second", b))

@@ -133,7 +133,7 @@ def compare_runs(
         open_to += INSTANCES
         notes.append(f"fewer than {ROUNDS} rounds: ±{100 * INSTANCES:.2g} % allowed for what differs between instances")
     if allowance:
-        notes.append(f"±{100 * math.expm1(allowance):.2g} % allowed for {allowed_for}")
+        notes.append(f"±{100 * math.expm1(allowance):.3g} % allowed for {allowed_for}")
     ratio = math.exp(figure.middle)
     # A side of very few units leaves everything open.
     interval = Interval(math.exp(max(figure.middle - open_to, -100)), math.exp(min(figure.middle + open_to, 100)))

@@ -235,9 +235,8 @@ def test_runs_in_a_row_leave_a_state_of_the_machine_open(tmp_path: Path) -> None
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
     for factor, verdict in ((1.3, Verdict.UNCLEAR), (3.0, Verdict.SLOWER)):
         points = {("d", 1): 10_000.0 * factor}
-        found = only(
-            compared(a, made_runs(tmp_path / f"{factor}", points, speeds=SPEEDS, device="B"), across=["device"])
-        )
+        b = made_runs(tmp_path / f"{factor}", points, speeds=SPEEDS, device="B")
+        found = only(compared(a, b, across=["device"]))
         assert found.verdict is verdict, found
         assert "±100 % allowed for a state of the machine that lasts as long as the runs" in found.notes
 
