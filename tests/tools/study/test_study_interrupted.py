@@ -161,7 +161,7 @@ def test_two_at_a_time_are_refused(toml: Path, tmp_path: Path) -> None:
 def test_a_full_disk(toml: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"
     # Whatever grows beyond it is refused, as on a full disk; what is there already is larger than nothing.
-    program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (900000, 900000)); {PROGRAM}"
+    program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (650000, 650000)); {PROGRAM}"
     words = ["study", "run", str(toml), "--out", str(folder)]
     done = subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120, check=False
