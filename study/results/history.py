@@ -211,7 +211,7 @@ def _read(head: _Head, measure: str, confidence: float) -> dict[_Key, _Found]:
             half = math.inf
             if index in ratios:
                 entry = dataclasses.replace(entry, ratio=ratios[index].ratio, ratio_interval=ratios[index].interval)
-                half = _half_width(strict[index].interval)
+                half = _half_width(strict[index].interval) if index in strict else math.inf
             found[key] = _Found(entry, one.result, recorded(results, one.result), versions, half)
     return found
 

@@ -76,6 +76,7 @@ def made_version(
     old: tuple[str, float] | None,
     revision: Mapping[str, object] | None = None,
     version: str = "",
+    rounds: int = _VERSION_ROUNDS,
 ) -> Path:
     """Results of a version, ``v{place}`` by default, whose kernel takes ``level`` times as long as others, on a machine
     that is 1 to 2 times slower; ``old`` is the version that was measured in turns with it, and its level.
@@ -94,7 +95,7 @@ def made_version(
         sides = [("mul.comp", version or f"v{place}", level)] + ([] if old is None else [("against: mul.comp", *old)])
         for index, (name, content, side) in enumerate(sides):
             store.add_file(KeptFile.of(name, content.encode(), "kernel"))
-            for round_ in range(_VERSION_ROUNDS):
+            for round_ in range(rounds):
                 instance = side * (1 + 0.01 * random.standard_normal())
                 for block in range(4):
                     number = 4 * round_ + block

@@ -104,6 +104,14 @@ def test_another_baseline_is_said(tmp_path: Path) -> None:
     assert printed.count("another baseline begins at") == 1
 
 
+def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
+    """Eight pairs have an interval at 99 %, and none at the level of a change."""
+    for place, rounds in enumerate((8, 8, 2)):
+        made_version(tmp_path / str(place), place, 1.0, (f"v{max(place - 1, 0)}", 1.0), rounds=rounds)
+    (point,) = json.loads(history(tmp_path, "--json").stdout)["points"]
+    assert point["changes"] == [] and [entry["ratio"] is None for entry in point["entries"]] == [False] * 3
+
+
 def test_two_results_of_one_commit_are_one_step(tmp_path: Path) -> None:
     """Their ratios are pooled, and the change of the first entry is from what it was compared with."""
     facts = commits(tmp_path / "repository", ["First", "Second"])
