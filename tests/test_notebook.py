@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import pandas
 from support.made_studies import STUDY, made
 
-from pumice.notebook import html_table
+from pumice.notebook import figure_text, html_table, interval_text
 from pumice.study import compare, compare_results, summarize
 
 
@@ -62,13 +63,21 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         frame = a.to_pandas()
         frame = frame[~frame["is_baseline"]]
         shown = pandas.DataFrame(rows, columns=head)
-        assert shown["point"].tolist() == [one.point.label for one in a.points if not one.point.is_baseline]
+        (best,) = a.best()
+        points = [one for one in a.points if not one.point.is_baseline]
+        assert shown["point"].tolist() == [
+            f"{one.point.label} ★" if one.point is best.point.point else one.point.label for one in points
+        ]
+        intervals = [summarize(one.values(), blocks=one.blocks).median_interval for one in points]
+        ends = [[float(end) for end in text.split(" … ")] for text in shown["interval"]]
+        np.testing.assert_allclose(ends, np.array(intervals) / 1e3, rtol=6e-4)
         for column, expected in (("median, µs", frame["median_ns"] / 1e3), ("GB/s", frame["GB/s"])):
             np.testing.assert_allclose(shown[column].astype(float), expected, rtol=6e-4)
         assert repr(a).startswith("<Results of 'depth'")
         found = compare_results(a, b)
         head, *rows = read(found._repr_html_())
-        assert [row[1] for row in rows] == [str(one.comparison.verdict) for one in found.points if one.comparison]
+        known = [one.comparison for one in found.points if one.comparison]
+        assert [row[1:3] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
 
 
 def test_summaries_and_comparisons_of_samples() -> None:
@@ -78,5 +87,17 @@ def test_summaries_and_comparisons_of_samples() -> None:
     for name, theirs in (("median", "50%"), ("q1", "25%"), ("p99", "99%"), ("mean", "mean"), ("maximum", "max")):
         np.testing.assert_allclose(float(shown[name]), expected[theirs], rtol=6e-4)
     found = compare(values, 1.2 * values)
-    assert ["ratio", f"{found.ratio:.4g}"] in read(found._repr_html_())
+    assert ["ratio", "1.200"] in read(found._repr_html_())
     assert found.explanation in found._repr_html_()
+
+
+def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
+    numbers = {1.18: "1.180", 186.0: "186.0", 3.0: "3.000", 12345.6: "12,346", 0.0012: "0.001200", 1e13: "1e+13"}
+    assert {number: figure_text(number) for number in numbers} == numbers
+    assert [figure_text(number) for number in (0.0, None, math.nan)] == ["0", "—", "—"]
+    assert (interval_text(1.0, 1.2), interval_text(math.nan, math.nan)) == ("1.000 … 1.200", "—")
+
+
+def test_long_texts_have_room_for_a_line() -> None:
+    text = html_table(("point", "why", "n"), [("a", "because " * 20, "1")], texts=2)
+    assert re.findall(r"min-width: (\d+)ch", text) == ["5", "40"] * 2

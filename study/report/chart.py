@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -49,6 +50,11 @@ def label(text: str) -> str:
     """A text without markup for Plotly, cut to the width of a legend."""
     shown = text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
     return html.escape(" ".join(shown.split()), quote=False)
+
+
+def lines(text: str) -> str:
+    """A text without markup for Plotly, in lines of the width of a legend."""
+    return "<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(text, _MAX_LABEL))
 
 
 def point_label(point: Point, without: Iterable[str] = (), *, device: bool = False, target: bool = True) -> str:

@@ -15,7 +15,7 @@ from ..results.point_comparison import compare_points
 from ..results.results_comparison import compare_results
 from ..results.stored_results import StoredResults
 from ..statistics.comparison import Comparison, Verdict
-from .chart import Chart, error_bars, label, name_rows, new_figure, point_label, value_text
+from .chart import Chart, error_bars, label, lines, name_rows, new_figure, point_label, value_text
 from .palette import INK, MUTED, VERDICT
 from .units import number_text, plain_text
 
@@ -77,7 +77,8 @@ def ratio_text(comparison: Comparison) -> str:
     if not math.isfinite(comparison.ratio):
         return "no ratio"
     low, high = comparison.interval
-    return f"{number_text(comparison.ratio)} [{_end_text(low)}, {_end_text(high)}]"
+    ends = f"[{_end_text(low)}, {_end_text(high)}]" if math.isfinite(low) else "without interval"
+    return f"{number_text(comparison.ratio)} {ends}"
 
 
 def _end_text(value: float) -> str:
@@ -114,7 +115,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
                     "line": {"width": 2 if verdict is Verdict.UNCLEAR else 0, "color": VERDICT[verdict]},
                 },
                 error_x=error_bars(ratios, [_ends(one.comparison) for _, one in mine], VERDICT[verdict], 1.6),
-                text=[f"<b>{label(one.name)}</b><br>{label(one.comparison.explanation)}" for _, one in mine],
+                text=[f"<b>{label(one.name)}</b><br>{lines(one.comparison.explanation)}" for _, one in mine],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
@@ -181,8 +182,8 @@ def _caption(rows: Sequence[ComparedPoints], shown: Sequence[ComparedPoints]) ->
     of = references[0] if len(references) == 1 else "the reference"
     text = (
         f"Compared with {of}: {said}. Ratios of medians with {100 * rows[0].comparison.confidence:g} % intervals; "
-        "left of 1 is faster. SAME requires an interval narrow enough to exclude a change; UNCLEAR needs more "
-        "samples or a quieter machine."
+        "left of 1 is faster. SAME requires an interval narrow enough to exclude a change; why others are UNCLEAR, "
+        "and what to do, is in the table's notes."
     )
     if len(shown) < len(rows):
         text += f" {len(shown)} of {len(rows)} are drawn: those with ratios farthest from 1."

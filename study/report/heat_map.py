@@ -29,7 +29,7 @@ def heat_map_charts(analysis: StudyAnalysis) -> list[Chart]:
     grids: dict[tuple[str, str, str, Key], list[PointAnalysis]] = {}
     for one_axis, other in itertools.combinations(numeric_axes(analysis), 2):
         for one in analysis.measured:
-            axes = one.point.axes
+            axes = one.axes
             if one_axis in axes and other in axes:
                 rest = tuple((name, value) for name, value in axes.items() if name not in (one_axis, other))
                 shared = (("target", one.point.target), ("device", one.point.device), *rest)

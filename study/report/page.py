@@ -18,6 +18,7 @@ from ...files import write_whole
 from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
 from ..results.machine_record import Part
+from ..results.records import DISTURBED
 from ..results.results import Results
 from .chart import point_label
 from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
@@ -100,6 +101,7 @@ def render_report(
         problems=problems(analysis),
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
+        disturbed=" or ".join(flag.name.lower() for flag in DISTURBED if flag.name),
         best=[(point_label(one.point.point, device=True), best_text(one)) for one in table.best],
         raw=_raw_facts(analysis),
         source=str(results.path),
@@ -181,7 +183,7 @@ def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> Table:
             number_text(one.comparison.effect, 2),
             number_text(one.comparison.p_value, 2),
             f"{one.comparison.count_a} and {one.comparison.count_b}",
-            "; ".join(one.comparison.notes),
+            "; ".join(one.comparison.remarks),
         )
         for one in rows
     ]

@@ -82,6 +82,11 @@ VERDICT: Final[Mapping[Verdict, str]] = {
 """The colour of a comparison's verdict."""
 
 
+def line_style(place: int) -> tuple[str, str]:
+    """The colour and the marker of a line by its place in a legend: those of 64 all differ."""
+    return SERIES[place % len(SERIES)], SYMBOLS[(place + place // len(SERIES)) % len(SYMBOLS)]
+
+
 def faded(colour: str, alpha: float) -> str:
     """A colour of this module, translucent, in a form that the page can still replace."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))

@@ -70,7 +70,7 @@ def point_table(
     # The unit of the middle one, so that neither small nor large ones get too many digits.
     medians = sorted(one.median for one in shown if one.median is not None)
     unit = time_unit(medians[len(medians) // 2 : len(medians) // 2 + 1])
-    axes = tuple(axis for axis in analysis.axes if any(axis in one.point.axes for one in shown))
+    axes = axes_of(shown)
     several = len({one.point.device for one in shown}) > 1 and "device" not in axes
     figures = tuple(dict.fromkeys(name for one in shown for name in one.figures))
     baselines = any(one.baseline_median is not None for one in shown)
@@ -112,6 +112,11 @@ def point_table(
     return PointTable(unit, tuple(columns), rows, shown, marked)
 
 
+def axes_of(points: Sequence[PointAnalysis]) -> tuple[str, ...]:
+    """The names of the axes of some points, without baselines, in order."""
+    return tuple(dict.fromkeys(axis for one in points if not one.point.is_baseline for axis in one.axes))
+
+
 def best_text(best: Best) -> str:
     """Why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
     value = time_text(best.value) if best.by == HEADLINE else f"{number_text(best.value)} {best.by}"
@@ -123,7 +128,7 @@ def best_text(best: Best) -> str:
 
 
 def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
-    values = [one.point.axes[axis] for one in points if axis in one.point.axes and not one.point.is_baseline]
+    values = [one.axes[axis] for one in points if axis in one.axes and not one.point.is_baseline]
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
@@ -146,7 +151,7 @@ def _row(
     if several:
         cells.append(Cell(point.device))
     for axis in axes:
-        value = None if point.is_baseline else point.axes.get(axis)
+        value = None if point.is_baseline else one.axes.get(axis)
         number = float(value) if isinstance(value, (int, float)) else None
         cells.append(Cell("" if value is None else value_text(value), number))
     cells.append(Cell(point.measure))

@@ -10,7 +10,7 @@ from plotly import graph_objects as go
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
 from .chart import Chart, label, new_figure, point_label, samples_text, style_log_axis
-from .palette import INK, MUTED, SERIES, SYMBOLS
+from .palette import INK, MUTED, SERIES, line_style
 from .point_rows import roof_text
 from .units import number_text
 
@@ -46,22 +46,22 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
         )
     )
     groups: dict[str, list[int]] = {}
-    varied = list(dict.fromkeys(a for one in points for a in one.point.axes))
+    varied = list(dict.fromkeys(a for one in points for a in one.axes))
     # One colour for each target and each value of the axis with the fewest values, if these are few.
-    counts = {axis: len({one.point.axes.get(axis) for one in points}) for axis in varied}
+    counts = {axis: len({one.axes.get(axis) for one in points}) for axis in varied}
     axis = min((a for a in varied if 1 < counts[a] <= len(SERIES)), key=lambda a: counts[a], default=None)
     for place, one in enumerate(points):
-        name = one.point.target if axis is None else f"{one.point.target} {axis}={one.point.axes.get(axis)}"
+        name = one.point.target if axis is None else f"{one.point.target} {axis}={one.axes.get(axis)}"
         groups.setdefault(name, []).append(place)
     for style, (name, places) in enumerate(groups.items()):
-        style %= len(SERIES)
+        colour, symbol = line_style(style)
         figure.add_trace(
             go.Scatter(
                 x=[intensity[place] for place in places],
                 y=[reached[place] for place in places],
                 mode="markers",
                 name=label(name),
-                marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 9},
+                marker={"color": colour, "symbol": symbol, "size": 9},
                 text=[_hover(points[place]) for place in places],
                 hovertemplate="%{text}<extra></extra>",
             )

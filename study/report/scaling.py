@@ -29,7 +29,7 @@ from .chart import (
     style_log_axis,
     style_value_axis,
 )
-from .palette import INK, MUTED, SERIES, SYMBOLS
+from .palette import INK, MUTED, SERIES, line_style
 from .series import Key, axis_number, fit_series, key_text, numeric_axes, series_over
 from .units import TimeUnit, count_text, time_unit
 
@@ -50,7 +50,7 @@ def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
         for measure in dict.fromkeys(points[0].point.measure for points in every.values()):
             series = {key: points for key, points in every.items() if points[0].point.measure == measure}
             charts.append(_curve_chart(analysis, axis, measure, series))
-    alone = [one for one in analysis.measured if not any(axis in one.point.axes for axis in numeric)]
+    alone = [one for one in analysis.measured if not any(axis in one.axes for axis in numeric)]
     for measure in dict.fromkeys(one.point.measure for one in alone):
         mine = [one for one in alone if one.point.measure == measure]
         if len(mine) > 1 or not charts:
@@ -113,7 +113,7 @@ def _curve_chart(analysis: StudyAnalysis, axis: str, measure: str, series: Mappi
         for key in group:
             name = key_text(tuple(pair for pair in key if pair[0] in names)) or series[key][0].point.target
             new = name not in colours
-            style = colours.setdefault(name, len(colours)) % len(SERIES)
+            style = colours.setdefault(name, len(colours))
             for trace in _line_traces(series[key], axis, unit, name, style, new, fits):
                 figure.add_trace(trace, **place)
     baselines = any(one.baseline_median is not None for one in shown)
@@ -138,7 +138,7 @@ def _line_traces(
     in_legend: bool,
     fits: bool,
 ) -> Iterator[BaseTraceType]:
-    colour = SERIES[style]
+    colour, symbol = line_style(style)
     x = [axis_number(one, axis) for one in points]
     y = [(one.median or 0.0) / unit.ns for one in points]
     line = fit_series(points, axis) if fits else None
@@ -173,7 +173,7 @@ def _line_traces(
         legendgroup=label(name),
         showlegend=in_legend,
         line={"color": colour, "width": 1.8},
-        marker={"color": colour, "size": 8, "symbol": SYMBOLS[style], "line": {"width": 0}},
+        marker={"color": colour, "size": 8, "symbol": symbol, "line": {"width": 0}},
         error_y=error_bars(y, [interval_in(one, unit) for one in points], colour),
         text=[point_hover(one) for one in points],
         hovertemplate="%{text}<extra></extra>",
@@ -200,7 +200,7 @@ def _style_axes(
 ) -> None:
     x = sorted({axis_number(one, axis) for one in shown})
     if is_wide(x):
-        values = sorted({value for one in shown if isinstance(value := one.point.axes[axis], (int, float))})
+        values = sorted({value for one in shown if isinstance(value := one.axes[axis], (int, float))})
         most = 12 if columns == 1 else 7
         figure.update_xaxes(
             style_log_axis(x[0], x[-1], values if len(values) <= most else values[:: math.ceil(len(values) / most)])

@@ -70,7 +70,7 @@ def fit_rows(lines: Sequence[FittedLine]) -> list[tuple[str, ...]]:
 def numeric_axes(analysis: StudyAnalysis) -> list[str]:
     values: dict[str, set[AxisValue]] = {}
     for one in analysis.measured:
-        for name, value in one.point.axes.items():
+        for name, value in one.axes.items():
             values.setdefault(name, set()).add(value)
     return [
         name
@@ -83,8 +83,8 @@ def series_over(analysis: StudyAnalysis, axis: str) -> dict[Key, list[PointAnaly
     """The points that differ on one axis only, by what they share, in ascending order of the axis."""
     series: dict[Key, list[PointAnalysis]] = {}
     for one in analysis.measured:
-        if axis in one.point.axes:
-            rest = ((name, value) for name, value in one.point.axes.items() if name != axis)
+        if axis in one.axes:
+            rest = ((name, value) for name, value in one.axes.items() if name != axis)
             key = (("target", one.point.target), ("device", one.point.device), *rest)
             series.setdefault(key, []).append(one)
     for points in series.values():
@@ -93,7 +93,7 @@ def series_over(analysis: StudyAnalysis, axis: str) -> dict[Key, list[PointAnaly
 
 
 def axis_number(one: PointAnalysis, axis: str) -> float:
-    return float(one.point.axes[axis])
+    return float(one.axes[axis])
 
 
 def key_text(key: Key) -> str:

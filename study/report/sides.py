@@ -203,7 +203,7 @@ def side_rows(sides: ComparedSides) -> list[tuple[str, ...]]:
         if found is None:
             rows.append((name, _NONE, "—", "—", one.why_not))
         else:
-            notes = "; ".join(found.notes)
+            notes = "; ".join(found.remarks)
             samples = f"{found.count_a} and {found.count_b}"
             rows.append((name, str(found.verdict), ratio_text(found), samples, notes))
     return rows

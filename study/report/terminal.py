@@ -22,7 +22,7 @@ from .comparisons import ComparedPoints, compare_across, ratio_text
 from .observations import observation_facts
 from .overview import clock_qualities, facts, problems, seen, verdict, warnings
 from .palette import SEGMENT_COLOURS
-from .point_rows import best_text, few_text, point_table
+from .point_rows import axes_of, best_text, few_text, point_table
 from .series import fitted_lines
 from .sides import compared_sides
 from .units import number_text, percent_text, time_text, time_unit
@@ -243,7 +243,7 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
 
 def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis], best: Sequence[Best]) -> Table:
     data = point_table(analysis, shown, best)
-    named = {"target", *analysis.axes, *_FIGURES, *(one.by for one in best)}
+    named = {"target", *axes_of(shown), *_FIGURES, *(one.by for one in best)}
     kept = [
         place
         for place, column in enumerate(data.columns)
@@ -320,7 +320,9 @@ def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
             ratio_text(found),
             number_text(found.effect, 2),
         )
-    return ["", Text("Comparison", style="bold"), table]
+    unclear = [one for one in rows if one.comparison.verdict is Verdict.UNCLEAR]
+    whys = [Text(printable(f"{one.name}: {one.comparison.remarks[0]}"), style="dim") for one in unclear]
+    return ["", Text("Comparison", style="bold"), table, *whys]
 
 
 def _problems(analysis: StudyAnalysis) -> list[RenderableType]:

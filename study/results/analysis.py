@@ -14,9 +14,9 @@ from typing import Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..definition.point import Point
+from ..definition.point import AxisValue, Point
 from ..definition.sample import MEASURES, SEGMENTS
-from ..definition.settings import Sampling
+from ..definition.study import Study
 from ..statistics.summary import Summary, summarize
 from .point_result import PointResult
 from .records import DISTURBED, PointStatus, SampleFlag
@@ -35,10 +35,11 @@ Keep = SampleFlag | Literal["kept"] | None
 class PointAnalysis:
     """The figures of one point, computed on demand. Times are nanoseconds of a sample with all its dispatches."""
 
-    def __init__(self, results: StoredResults, result: PointResult, sampling: Sampling, keep: Keep = "kept") -> None:
+    def __init__(self, results: StoredResults, result: PointResult, study: Study, keep: Keep = "kept") -> None:
         self.result: Final = result
         self.keep: Final = result.keep if isinstance(keep, str) else keep
-        self.sampling: Final = sampling
+        self.sampling: Final = study.sampling
+        self._study = study
         self._results = results
         self._summaries: dict[str, Summary | None] = {}
 
@@ -49,6 +50,22 @@ class PointAnalysis:
     @property
     def status(self) -> PointStatus:
         return self.result.status
+
+    @cached_property
+    def axes(self) -> Mapping[str, AxisValue]:
+        """The value on each axis of the study; on one of several names they are as on a command line: ``8:8`` on
+        ``tx,ty``.
+        """
+        values = self.point.axes
+        together = {name: axis.names for axis in self._study.axes for name in axis.names if len(axis.names) > 1}
+        found: dict[str, AxisValue] = {}
+        for name, value in values.items():
+            names = together.get(name)
+            if names is None:
+                found[name] = value
+            else:
+                found[",".join(names)] = ":".join(str(values[each]) for each in names)
+        return found
 
     @cached_property
     def total(self) -> int:
@@ -177,7 +194,7 @@ class StudyAnalysis:
     def __init__(self, results: StoredResults, keep: Keep = "kept") -> None:
         self.results: Final = results
         self.study: Final = results.as_study()
-        self.points: Final = tuple(PointAnalysis(results, one, self.study.sampling, keep) for one in results.points)
+        self.points: Final = tuple(PointAnalysis(results, one, self.study, keep) for one in results.points)
 
     @property
     def measured(self) -> tuple[PointAnalysis, ...]:
@@ -188,5 +205,5 @@ class StudyAnalysis:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names of all axes of points, without baselines, in order."""
+        """The names of all axes of points, without baselines, in order; of an axis of several names each."""
         return tuple(dict.fromkeys(axis for one in self.points if not one.point.is_baseline for axis in one.point.axes))

@@ -58,8 +58,10 @@ class Best:
         return f"{'highest' if self.is_highest else 'lowest'} {what} of {self.count} points"
 
 
-def find_best(analysis: StudyAnalysis, by: str | None = None, per: Sequence[str] = ("device",)) -> tuple[Best, ...]:
-    """The best point of each group; see ``Results.best``."""
+def find_best(
+    analysis: StudyAnalysis, by: str | None = None, per: Sequence[str] = ("device",), *, ties: bool = True
+) -> tuple[Best, ...]:
+    """The best point of each group; see ``Results.best``. ``ties``, which take a comparison each, may be left out."""
     groups: dict[tuple[AxisValue | None, ...], list[PointAnalysis]] = {}
     for one in analysis.measured:
         at = _places(one)
@@ -68,7 +70,7 @@ def find_best(analysis: StudyAnalysis, by: str | None = None, per: Sequence[str]
     found = []
     for (_, *values), members in groups.items():
         group = {name: value for name, value in zip(per, values, strict=True) if value is not None}
-        best = _best(analysis, members, by, group)
+        best = _best(analysis, members, by, group, ties)
         if best is not None:
             found.append(best)
     return tuple(found)
@@ -113,7 +115,11 @@ def sorted_points(analysis: StudyAnalysis, by: str) -> tuple[PointAnalysis, ...]
 
 
 def _best(
-    analysis: StudyAnalysis, members: Sequence[PointAnalysis], by: str | None, group: Mapping[str, AxisValue]
+    analysis: StudyAnalysis,
+    members: Sequence[PointAnalysis],
+    by: str | None,
+    group: Mapping[str, AxisValue],
+    with_ties: bool,
 ) -> Best | None:
     if by is None:
         shared = (name for name in RATES if all(figure_of(one, name) is not None for one in members))
@@ -130,7 +136,7 @@ def _best(
     value = values[best.point.index]
     ties: list[PointResult] = []
     apart = 0
-    for one in others[:_MAX_COMPARED]:
+    for one in others[: _MAX_COMPARED if with_ties else 0]:
         if _is_tie(analysis, best, one, by, value, highest):
             ties.append(one.result)
             apart = 0

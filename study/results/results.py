@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...notebook import figure_text, html_table
+from ...notebook import figure_text, html_table, interval_text
 from ...status import UnavailableError
 from .analysis import Keep
 from .stored_results import StoredResults
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .best import Best
 
 
-_MAX_ROWS: Final = 200
+_MAX_ROWS: Final = 60  # each of them takes a bootstrap
 
 
 class Results(StoredResults):
@@ -67,20 +68,25 @@ class Results(StoredResults):
         return (points_table(self, keep=keep) if table is None else table).to_pandas()
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: a row a point, with the medians of the headline."""
+        """A table for notebooks: a row a point, with the medians of the headline; the best ones are marked."""
         from .analysis import StudyAnalysis
+        from .best import find_best
 
         analysis = StudyAnalysis(self)
         shown = [one for one in analysis.points if not one.point.is_baseline]
         points = shown[:_MAX_ROWS]
         figures = list(dict.fromkeys(name for one in points for name in one.figures))
+        best = {one.point.point.index for one in find_best(analysis, ties=False) if one.count > 1}
         rows = []
         for one in points:
-            # Without a bootstrap, which takes seconds for many points.
+            mark = " ★" if one.point.index in best else ""
+            texts = (f"{one.point.label}{mark}", one.point.device, str(one.status), one.point.measure)
+            summary = one.summary()
+            ends = (math.nan, math.nan) if summary is None else summary.median_interval
             median = None if one.median is None else one.median / 1e3
+            times = (figure_text(median), interval_text(*(end / 1e3 for end in ends)))
             values = [figure_text(one.figures.get(name)) for name in figures]
-            texts = (one.point.label, one.point.device, str(one.status), one.point.measure)
-            rows.append((*texts, figure_text(median), str(one.kept), *values))
-        columns = ("point", "device", "status", "measure", "median, µs", "samples", *figures)
-        more = [f"{_MAX_ROWS} of {len(shown)} points"] if len(shown) > _MAX_ROWS else []
+            rows.append((*texts, *times, str(one.kept), *values))
+        columns = ("point", "device", "status", "measure", "median, µs", "interval", "samples", *figures)
+        more = [f"{_MAX_ROWS} of {len(shown)} points; to_pandas() has all"] if len(shown) > _MAX_ROWS else []
         return html_table(columns, rows, title=analysis.study.title or self.name, notes=more, texts=4)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from ...notebook import figure_text, html_table
+from ...notebook import figure_text, html_table, interval_text
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
 from ..definition.expansion import unpaired
-from ..statistics.comparison import Comparison, Verdict
+from ..statistics.comparison import Comparison
 from .machine_record import PARTS, Part
 from .point_comparison import compare_apart, compare_in_turns, criteria_of, why_no_comparison
 from .point_result import PointResult
@@ -81,18 +81,8 @@ class ResultsComparison:
             if found is None:
                 rows.append((name, "—", one.why_not, "—", "—", "—"))
                 continue
-            low, high = (figure_text(end) for end in found.interval)
-            why = "; ".join([*([found.explanation] if found.verdict is Verdict.UNCLEAR else []), *found.notes])
-            rows.append(
-                (
-                    name,
-                    str(found.verdict),
-                    why,
-                    figure_text(found.ratio),
-                    f"{low} … {high}",
-                    f"{found.count_a}, {found.count_b}",
-                )
-            )
+            figures = (figure_text(found.ratio), interval_text(*found.interval), f"{found.count_a}, {found.count_b}")
+            rows.append((name, str(found.verdict), "; ".join(found.remarks), *figures))
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
         columns = ("point", "verdict", "notes", ratio, "interval", "samples")
         return html_table(

@@ -36,7 +36,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ...notebook import figure_text, html_table
+from ...notebook import figure_text, html_table, interval_text
 from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
@@ -94,12 +94,17 @@ class Comparison:
         """Half the width of the ratio's interval: a fraction; NaN if it is unknown."""
         return (self.interval.high - self.interval.low) / 2
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a table says beside the figures: why the verdict is UNCLEAR, and what to do; then the notes."""
+        why = self.explanation.removeprefix(f"{Verdict.UNCLEAR}: ")
+        return (why, *self.notes) if self.verdict is Verdict.UNCLEAR else tuple(self.notes)
+
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        low, high = (figure_text(end) for end in self.interval)
         rows = [
             ("ratio", figure_text(self.ratio)),
-            (f"interval at {100 * self.confidence:.4g} %", f"{low} … {high}"),
+            (f"interval at {100 * self.confidence:.4g} %", interval_text(*self.interval)),
             ("effect", figure_text(self.effect)),
             ("p-value", figure_text(self.p_value)),
             ("samples", f"{self.count_a} and {self.count_b}"),

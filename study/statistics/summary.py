@@ -18,7 +18,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...notebook import figure_text, html_table
+from ...notebook import figure_text, html_table, interval_text
 from ...records import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap, relative_error
@@ -122,11 +122,9 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """A table for notebooks, in the samples' unit."""
-        low, high = (figure_text(end) for end in self.median_interval)
-        least, most = (figure_text(end) for end in self.mean_interval)
         rows = [
-            ("median", figure_text(self.median), f"{low} … {high}"),
-            ("mean", figure_text(self.mean), f"{least} … {most}"),
+            ("median", figure_text(self.median), interval_text(*self.median_interval)),
+            ("mean", figure_text(self.mean), interval_text(*self.mean_interval)),
             ("standard deviation", figure_text(self.standard_deviation), ""),
             ("relative error of the median", figure_text(self.relative_error), ""),
             ("minimum", figure_text(self.minimum), ""),

@@ -15,9 +15,11 @@ from pumice.study.definition.point import Point
 from pumice.study.report.flame import flame_chart, flame_figure
 from pumice.study.report.heat_map import heat_map_charts
 from pumice.study.report.page import render_report
+from pumice.study.report.palette import line_style
 from pumice.study.report.point_rows import point_table
 from pumice.study.report.repeats import repeat_charts
 from pumice.study.report.roofline import roofline_charts
+from pumice.study.report.scaling import headline_charts
 from pumice.study.results.analysis import StudyAnalysis
 from pumice.study.results.results import Results
 from pumice.study.results.roofline import place_on_roof
@@ -62,6 +64,25 @@ def test_a_heat_map_has_the_median_of_each_point_and_its_figures(plane: Results)
 def test_axes_that_change_together_are_no_plane(tmp_path: Path) -> None:
     with made(tmp_path, STUDY) as results:
         assert heat_map_charts(StudyAnalysis(results)) == []
+
+
+def test_names_that_change_together_are_one_axis(tmp_path: Path) -> None:
+    together = '"in_flight, queues" = [[1, 1], [2, 2], [4, 1], [4, 2]]'
+    text = STUDY.replace('barrier = ["between", "none"]', together).replace('compare = "barrier"\n', "")
+    with made(tmp_path, text.replace("baseline = true", ""), fill_all) as results:
+        analysis = StudyAnalysis(results)
+        values = ["1:1", "2:2", "4:1", "4:2"]
+        assert [one.axes["in_flight,queues"] for one in analysis.points][:4] == values
+        (chart,) = headline_charts(analysis)
+        named = [trace.name for trace in chart.figure.data if trace.marker.symbol]
+        assert named == [f"in_flight,queues {value}" for value in values]
+        assert heat_map_charts(analysis) == []
+        names = [column.name for column in point_table(analysis).columns]
+        assert "in_flight,queues" in names and "queues" not in names
+
+
+def test_lines_of_a_legend_all_look_different() -> None:
+    assert len({line_style(place) for place in range(64)}) == 64
 
 
 @pytest.mark.parametrize(

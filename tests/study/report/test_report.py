@@ -131,6 +131,7 @@ def test_the_page_has_all_sections_and_every_figure_is_json(page: str) -> None:
     assert "What does one more cost?" in text and "16 of 16 points done" in text
     assert "device times are CPU times" in text and "clock deviation ≤ 1 ns" in text
     assert "marginal cost" in text and "all 480 samples, none disturbed" in text
+    assert "leave out samples that were preempted or starved as long as" in text
 
 
 def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Results) -> None:
@@ -148,6 +149,14 @@ def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Res
     assert {row.comparison.verdict for row in rows} == {Verdict.UNCLEAR}
     assert all(row.comparison.ratio == pytest.approx(1, abs=0.02) for row in rows)
     assert all(row.comparison.interval.low < 0.97 and row.comparison.interval.high > 1.03 for row in rows)
+
+
+def test_page_and_terminal_say_why_verdicts_are_unclear(results: Results, page: str) -> None:
+    text, shown = _Page(page).text, on_terminal(terminal_report(results), 600)
+    for row in compare_across(StudyAnalysis(results)):
+        why, *notes = row.comparison.remarks
+        assert f"{Verdict.UNCLEAR}: {why}" == row.comparison.explanation
+        assert "; ".join([why, *notes]) in text and f"{row.name}: {why}" in shown
 
 
 def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
