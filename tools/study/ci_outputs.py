@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 from tabulate import tabulate
 
+from ...study.report.units import time_text
+from ...study.statistics.samples import STATISTICS
 from ...terminal import printable
 from ..output_files import store
 from ..streams import note
@@ -39,16 +42,24 @@ def markdown(judged: Judgement) -> str:
     points = sorted(judged.points, key=lambda one: order.index(one.outcome))
     rows = []
     for one in points:
-        rows.append((_MARKS[one.outcome], _cell(one.label), one.verdict, one.ratio, one.interval))
-    table = tabulate(
-        rows, headers=("", "point", "verdict", "ratio", "interval"), tablefmt="github", disable_numparse=True
-    )
+        times = (_cell(time_text(ns)) for ns in _times(judged, one))
+        rows.append((_MARKS[one.outcome], _cell(one.label), one.verdict, *times, one.ratio, one.interval))
+    headers = ("", "point", "verdict", "old", "new", "ratio", "interval")
+    table = tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
     lines = [f"### {_cell(judged.summary)}", "", table, ""]
     lines += [f"- {_cell(one.label)}: {_cell(one.reason)}" for one in points if one.outcome is Outcome.UNCLEAR]
     notes = [f"- {_cell(text)}" for text in (*judged.comparison.unpaired, *judged.comparison.notes)]
     if notes:
         lines += ["", "They differ:", "", *notes]
     return "\n".join(lines).rstrip() + "\n\n"
+
+
+def _times(judged: Judgement, one: JudgedPoint) -> list[float | None]:
+    """What a dispatch takes on either side, nanoseconds: the statistic that is compared."""
+    found = judged.comparison
+    values = [side.per_dispatch(found.measure) for side in (one.point.a, one.point.b)]
+    known = [each[~np.isnan(each)] for each in values]
+    return [float(np.quantile(each, STATISTICS[found.statistic])) if each.size else None for each in known]
 
 
 def _cell(text: str) -> str:
@@ -63,12 +74,15 @@ def _cell(text: str) -> str:
 
 
 def write_junit(judged: Judgement, path: Path) -> None:
-    """Writes a suite with a test case a point: a failure where the gate fails, skipped where it is unclear without."""
+    """Writes a suite with a test case a point: a failure where the gate fails, skipped where it is unclear without. Its
+    time is that of the new side.
+    """
     from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
     suite = TestSuite("pumice")
     for one in judged.points:
-        case = TestCase(printable(one.label), f"pumice.{printable(one.point.b.point.target)}", 0.0)
+        _, ns = _times(judged, one)
+        case = TestCase(printable(one.label), f"pumice.{printable(one.point.b.point.target)}", (ns or 0.0) / 1e9)
         reason = printable(one.reason)
         fails = _fails(judged, one)
         result: Failure | Skipped | None = None

@@ -212,9 +212,20 @@ def test_the_summary_is_markdown_whatever_the_names() -> None:
     assert all(child.type in ("text", "text_special") for one in inline for child in one.children or ())
     cells = ["".join(child.content for child in one.children or ()) for one in inline]
     # The worst comes first, as the name has it but for what would steer a terminal.
-    assert cells[7] == " ".join(HOSTILE.replace("\n", "\\n").replace("\x1b", "\\x1b").split())
-    assert cells[8] == "SLOWER"
+    assert cells[9] == " ".join(HOSTILE.replace("\n", "\\n").replace("\x1b", "\\x1b").split())
+    assert cells[10] == "SLOWER"
     assert any("no samples in the second results" in cell for cell in cells)
+
+
+def test_both_times_are_written(tmp_path: Path) -> None:
+    a, b = (made_results(tmp_path / name, [ns]) for name, ns in (("a", 2_000.0), ("b", 3_000.0)))
+    text, report = tmp_path / "summary.md", tmp_path / "report.xml"
+    study("compare", a, b, "--markdown", text, "--junit", report)
+    (row,) = [line for line in text.read_text(encoding="utf-8").splitlines() if "n=4" in line]
+    old, new = (cell.strip() for cell in row.split("|")[4:6])
+    assert old.startswith(("1.9", "2.0")) and new.startswith(("2.9", "3.0")) and old.endswith("µs"), row
+    (case,) = ET.parse(report).getroot().iter("testcase")
+    assert float(case.get("time") or "") == pytest.approx(3e-6, rel=0.02)
 
 
 def test_the_step_summary_is_appended_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -356,7 +367,7 @@ def test_machines_are_compared_on_purpose_alone(tmp_path: Path) -> None:
     runs = {"speeds": (0.99, 1.0, 1.01, 1.0, 0.99), "study": described}
     a, b = (
         made_runs(tmp_path / name, {("d", 1): 1e4 * by}, device=name, **runs)  # type: ignore[arg-type]
-        for name, by in (("a", 1), ("b", 2))
+        for name, by in (("a", 1), ("b", 4))
     )
     assert study("compare", a, b).exit_code == 3
     found = study("compare", a, b, "--across", "device")
