@@ -28,7 +28,7 @@ Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("view", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit")
+PRODUCT_EXTRAS = ("view", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit", "vendor")
 
 
 # -- the rules ---------------------------------------------------------------------------------------
@@ -250,8 +250,8 @@ def declared_dependencies() -> set[str]:
     ]
     names = {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0].replace("-", "_").lower() for line in wanted}
     # cffi comes with vulkan, which is built on it; nvidia-ml-py is imported as pynvml, protobuf as google.protobuf,
-    # pillow as PIL.
-    return {*names, "cffi", "_cffi_backend", "pynvml", "google", "tensorboardX", "PIL"}
+    # pillow as PIL, pyelftools as elftools.
+    return {*names, "cffi", "_cffi_backend", "pynvml", "google", "tensorboardX", "PIL", "elftools"}
 
 
 RULES: Mapping[str, Callable[[Modules], list[str]]] = {

@@ -63,6 +63,7 @@ _COMMANDS: Final = {
     "run": (".run.command", "run", "Run a kernel, a compiled program or Amber scripts."),
     "run-checks": (".run.checks", "run_checks", "Run the check functions of modules."),
     "study": (".study.command", "study", "Run, report and compare timing studies."),
+    "vendor-driver": (".setup.vendor_driver", "vendor_driver", "Build a wheel of this machine's software driver."),
 }
 
 

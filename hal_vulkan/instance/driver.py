@@ -19,6 +19,7 @@ from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed, listed_names
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
+from ..vulkan.vendored import vendored_driver
 from .physical_device import read_profile
 from .profile import DeviceProfile
 from .uri import parse_device_uri, select_device
@@ -46,6 +47,16 @@ class Driver(Closing):
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
+        with _creation_lock, vendored_driver():
+            self._create_instance()
+        self.physical_devices: tuple[CData, ...] = tuple(
+            listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
+        )
+        self.profiles: tuple[DeviceProfile, ...] = tuple(
+            read_profile(self.functions, physical) for physical in self.physical_devices
+        )
+
+    def _create_instance(self) -> None:
         functions = InstanceFunctions()
         query = functions.vkEnumerateInstanceExtensionProperties
         available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
@@ -88,12 +99,6 @@ class Driver(Closing):
         self.functions = InstanceFunctions(self._instance)
         if self._messenger:
             self._messenger.attach(self.functions, self._instance)
-        self.physical_devices: tuple[CData, ...] = tuple(
-            listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
-        )
-        self.profiles: tuple[DeviceProfile, ...] = tuple(
-            read_profile(self.functions, physical) for physical in self.physical_devices
-        )
 
     def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
         """The index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
@@ -147,6 +152,8 @@ class Driver(Closing):
 
 _shared: dict[bool, Driver] = {}
 _shared_lock = threading.Lock()
+# Instances are created one at a time: the environment says for so long where the vendored driver is.
+_creation_lock = threading.Lock()
 
 
 def shared_driver(*, validation: bool | None = None) -> Driver:
@@ -168,8 +175,9 @@ def close_drivers() -> None:
 
 def forget_drivers() -> None:
     """Forgets the parent's drivers in a forked child."""
-    global _shared_lock
+    global _shared_lock, _creation_lock
     _shared_lock = threading.Lock()
+    _creation_lock = threading.Lock()
     _shared.clear()
 
 

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from ...status import UnavailableError, UnimplementedError
+from .vendored import vendored_loader
 
 # cffi objects have no useful static type: a handle, a struct pointer and an array are all CData.
 CData: TypeAlias = Any
@@ -157,7 +158,8 @@ def _library_names() -> Sequence[str]:
         found = find_library("vulkan")
         homebrew = ("/opt/homebrew/lib/libvulkan.1.dylib", "/usr/local/lib/libvulkan.1.dylib")
         return (*((found,) if found else ()), "libvulkan.1.dylib", *homebrew, "libMoltenVK.dylib")
-    return ("libvulkan.so.1", "libvulkan.so")
+    vendored = vendored_loader()
+    return ("libvulkan.so.1", "libvulkan.so", *([] if vendored is None else [str(vendored)]))
 
 
 def _is_vulkan(library: Any) -> bool:

@@ -219,7 +219,7 @@ ROOMS: Mapping[str, set[str]] = {
     "study.sampling": {"definition", "results", "statistics", "workloads"},
     "study.cluster": {"definition", "results", "sampling", "workloads"},
     "study.report": {"definition", "results", "statistics"},
-    "tools.setup": set(),
+    "tools.setup": {"tables"},
     "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
     "tools.codegen": {"errors", "output_files", "programs"},
     "tools.compile": {"device_targets", "errors", "input_files", "options", "output_files", "streams", "tables"},

@@ -1,6 +1,7 @@
-"""Checks what a machine has for pumice, and installs what is missing: ``python -m pumice.tools.setup.vulkan``.
+"""Checks what a machine has for pumice and installs what is missing (``python -m pumice.tools.setup.vulkan``), and
+builds a wheel of its software driver for other machines (``pumice vendor-driver``).
 
-Imports: no other file of `tools`.
+Imports: `tables` of `tools`.
 
-Read: `vulkan`.
+Read: `vulkan`; `dpkg` → `relocation` → `vendor_driver`.
 """

@@ -1,0 +1,59 @@
+"""A driver that is installed with pip: the package ``pumice_lavapipe``, which ``pumice vendor-driver`` builds.
+
+It has a Vulkan loader, for machines without one, and a driver, which is added to those of the machine while an
+instance is created. ``docs/design/vendored-driver.md`` says why it is done so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_PACKAGE: Final = "pumice_lavapipe"
+# With one of these the user says which drivers there are.
+_CHOSEN: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+# Mesa's name for the manifest of the machine's own lavapipe.
+_ITS_LIKE: Final = "lvp_icd*"
+
+
+def vendored_loader() -> Path | None:
+    """The Vulkan loader of the package; ``None`` without it."""
+    folder = _folder()
+    return None if folder is None else folder / "lib" / "libvulkan.so.1"
+
+
+@contextlib.contextmanager
+def vendored_driver() -> Iterator[None]:
+    """Has the Vulkan loader find the package's driver, in place of the machine's own lavapipe and beside all others.
+
+    The variables are those of the process, for this long: one thread at a time.
+
+    Source: LoaderDriverInterface.md of the Khronos Vulkan-Loader, "Additional Driver Discovery", "Driver Filtering".
+    """
+    folder = _folder()
+    if folder is None or any(os.environ.get(name) for name in _CHOSEN):
+        yield
+        return
+    manifest = str(folder / f"{_PACKAGE}.json")
+    before = {name: os.environ.get(name) for name in ("VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_DISABLE")}
+    added, disabled = before.values()
+    os.environ["VK_ADD_DRIVER_FILES"] = os.pathsep.join(filter(None, (manifest, added)))
+    os.environ["VK_LOADER_DRIVERS_DISABLE"] = ",".join(filter(None, (disabled, _ITS_LIKE)))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _folder() -> Path | None:
+    """Where the package is, without importing it."""
+    spec = importlib.util.find_spec(_PACKAGE)
+    return Path(spec.origin).parent if spec is not None and spec.origin is not None else None

