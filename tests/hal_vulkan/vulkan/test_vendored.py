@@ -15,10 +15,18 @@ from pumice.hal_vulkan.vulkan import functions
 from pumice.hal_vulkan.vulkan.vendored import vendored_driver, vendored_loader
 
 VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_DISABLE")
-# The drivers that a process has open, and what it tells its children of them.
+# The drivers that a process has open, and what it tells its children of them after several threads opened theirs.
 OPENING = """
-import os, pathlib
+import os, pathlib, threading
 from pumice.hal_vulkan.instance.driver import Driver
+def open_driver():
+    with Driver(validation=False):
+        pass
+threads = [threading.Thread(target=open_driver) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
 with Driver(validation=False) as driver:
     print(sum(profile.name.startswith("llvmpipe") for profile in driver.profiles))
     lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
