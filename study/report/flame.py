@@ -44,13 +44,16 @@ class _Tree:
         self.names: list[str] = []
         self.parents: list[str] = []
         self.own: list[float] = []
+        self.idle: list[float] = []
         self.colours: list[str] = []
 
-    def add(self, name: str, parent: str, own: float, colour: str) -> str:
+    def add(self, name: str, parent: str, own: float, colour: str, idle: float = 0.0) -> str:
+        """A block in another, ``""`` for none; ``idle`` widens it, and is not part of the time that its text says."""
         self.ids.append(f"{parent}/{name}")
         self.names.append(label(name))
         self.parents.append(parent)
-        self.own.append(max(own, 0.0))
+        self.own.append(max(own + idle, 0.0))
+        self.idle.append(idle)
         self.colours.append(colour)
         return self.ids[-1]
 
@@ -59,6 +62,7 @@ class _Tree:
         for place in reversed(range(len(self.ids))):
             if self.parents[place]:
                 totals[self.parents[place]] += totals[self.ids[place]]
+        told = [totals[name] - idle for name, idle in zip(self.ids, self.idle, strict=True)]
         return go.Icicle(
             ids=self.ids,
             labels=self.names,
@@ -70,10 +74,8 @@ class _Tree:
             tiling={"orientation": "v", "pad": 1},
             pathbar={"visible": False},
             marker={"colors": self.colours, "line": {"width": 0}},
-            text=[
-                f"{time_text(totals[one], 3)}, {percent_text(totals[one] / whole if whole else None)}"
-                for one in self.ids
-            ],
+            leaf={"opacity": 1},  # texts are coloured for the colours themselves
+            text=[f"{time_text(time, 3)}, {percent_text(time / whole if whole else None)}" for time in told],
             texttemplate="%{label}<br>%{text}",
             hovertemplate="<b>%{label}</b><br>%{text} of a call<extra></extra>",
         )
@@ -121,7 +123,7 @@ def _host(profile: Profile, calls: list[ProfiledCall], whole: float) -> _Tree:
             natives[names[call], name] += (end - begin - inside) / len(calls)
     tree = _Tree()
     root = tree.add(
-        "a call" if len(set(names.values())) > 1 else next(iter(names.values()), "no calls"), "", 0.0, MUTED
+        "a call" if len(set(names.values())) > 1 else next(iter(names.values()), "no calls"), "", 0.0, FAINT
     )
     for function in dict.fromkeys(names.values()):
         mine = [one for one in calls if one.name == function]
@@ -150,7 +152,7 @@ def _device(profile: Profile, whole: float) -> _Tree:
     count = max(len(profile.calls), 1)
     numbers = {one.number for one in profile.calls}
     busy = sum(one.device_ns or 0.0 for one in profile.calls) / count
-    root = tree.add("device", "", whole - busy, FAINT)
+    root = tree.add("device", "", 0.0, FAINT, idle=whole - busy)
     times: dict[str, float] = defaultdict(float)
     for one in profile.dispatches:
         if one.call in numbers and one.duration_ns is not None:

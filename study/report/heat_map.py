@@ -149,23 +149,21 @@ def _is_geometric(values: Sequence[float]) -> bool:
     return bool(np.std(ratios) / np.mean(ratios) < np.std(steps) / np.mean(steps))
 
 
+def _places(values: Sequence[float]) -> Array:
+    """Where ascending values are on their axis: at their logarithms if it is geometric. (On Plotly's own logarithmic
+    axis the texts of fields are off their centres.)
+    """
+    return np.log2(values) if _is_geometric(values) else np.array(values)
+
+
 def _edges(values: Sequence[float]) -> list[float]:
     """The edges of fields around ascending values, half-way between these on the axis."""
-    geometric = _is_geometric(values)
-    places = np.log(values) if geometric else np.asarray(values)
+    places = _places(values)
     middle = (places[1:] + places[:-1]) / 2
-    edges = np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
-    return (np.exp(edges) if geometric else edges).tolist()  # type: ignore[no-any-return]
+    return [float(2 * places[0] - middle[0]), *middle.tolist(), float(2 * places[-1] - middle[-1])]
 
 
 def _ticks(values: Sequence[float]) -> dict[str, object]:
     texts = [count_text(int(value) if value.is_integer() else value) for value in values]
-    low, high = _edges(values)[0], _edges(values)[-1]
-    if _is_geometric(values):
-        return {
-            "type": "log",
-            "range": [math.log10(low), math.log10(high)],
-            "tickvals": list(values),
-            "ticktext": texts,
-        }
-    return {"range": [low, high], "tickvals": list(values), "ticktext": texts}
+    edges = _edges(values)
+    return {"range": [edges[0], edges[-1]], "tickvals": _places(values).tolist(), "ticktext": texts}

@@ -132,6 +132,18 @@
     }
   }
 
+  // Puts the legend clear of the titles of panels below it; returns whether it was not.
+  function makeRoom(place, { layout }) {
+    const legend = place.querySelector("g.legend > .bg");
+    if (!legend || !(layout.annotations || []).some((one) => one.yref === "paper" && one.y > 0.99)) return false;
+    const lacking = legend.getBoundingClientRect().height + 34 - layout.margin.t;
+    if (lacking <= 0) return false;
+    layout.margin.t += lacking;
+    layout.height += lacking;
+    place.style.height = `${layout.height}px`;
+    return true;
+  }
+
   const figures = [...document.querySelectorAll("script.figure")].map((script) => ({
     place: document.getElementById(script.dataset.for),
     text: script.textContent,
@@ -146,6 +158,7 @@
     shorten(figure, width);
     place.style.height = `${figure.layout.height}px`;
     await Plotly.react(place, figure.data, figure.layout, config);
+    if (makeRoom(place, figure)) await Plotly.react(place, figure.data, figure.layout, config);
     if (!one.width) place.on("plotly_afterplot", () => thin(place));
     one.width = width;
     thin(place);

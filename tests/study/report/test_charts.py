@@ -20,6 +20,7 @@ from pumice.study.report.point_rows import point_table
 from pumice.study.report.repeats import repeat_charts
 from pumice.study.report.roofline import roofline_charts
 from pumice.study.report.scaling import headline_charts
+from pumice.study.report.units import time_text
 from pumice.study.results.analysis import StudyAnalysis
 from pumice.study.results.results import Results
 from pumice.study.results.roofline import place_on_roof
@@ -50,9 +51,11 @@ def test_a_heat_map_has_the_median_of_each_point_and_its_figures(plane: Results)
     assert [[float(text) for text in row] for row in trace.text] == [
         [pytest.approx(medians[batch, depth], rel=5e-3) for batch in BATCHES] for depth in DEPTHS
     ]
-    # One axis is geometric, and fields meet half-way on it.
-    assert (chart.figure.layout.xaxis.type, chart.figure.layout.yaxis.type) == ("log", None)
-    np.testing.assert_allclose(trace.x, [0.5, 2, 8, 32, 128])
+    # One axis is geometric, and fields meet half-way on it; their texts are at the means of their edges.
+    assert (chart.figure.layout.xaxis.type, chart.figure.layout.yaxis.type) == (None, None)
+    assert list(chart.figure.layout.xaxis.ticktext) == [str(batch) for batch in BATCHES]
+    np.testing.assert_allclose(trace.x, np.log2([0.5, 2, 8, 32, 128]))
+    np.testing.assert_allclose(chart.figure.layout.xaxis.tickvals, np.log2(BATCHES))
     np.testing.assert_allclose(trace.y, [0.5, 1.5, 2.5, 3.5])
     (menu,) = chart.figure.layout.updatemenus
     assert {"execute, µs", "GB/s", "GFLOP/s"} <= {button.label for button in menu.buttons}
@@ -168,6 +171,7 @@ def test_a_flame_view_has_the_time_of_host_and_device(tmp_path: Path) -> None:
     assert np.sum(host.values) == pytest.approx(whole, rel=1e-6) and min(host.values) >= 0
     assert np.sum(on_device.values) == pytest.approx(whole, rel=1e-6)
     assert on_device.values[0] == pytest.approx(whole - busy, rel=1e-6)
+    assert on_device.text[0].startswith(time_text(busy, 3))  # not the time in which it had nothing to do
     assert list(on_device.labels) == ["device", *(one.name for one in profile.exports)]
     parts = dict(zip(host.ids, host.values, strict=True))
     root = host.ids[0]
