@@ -89,6 +89,8 @@ class CommandRecorder:
         """Takes native commands and begins them."""
         device, context = self.device, self.context
         native = context.take(self.family)
+        if device.validation:  # whose messages name it
+            device.set_name("VK_OBJECT_TYPE_COMMAND_BUFFER", native.handle, self.name)
         info = context.begin_once if self.one_shot else context.begin_again
         result = device.fn.vkBeginCommandBuffer(native.handle, info)
         if result:

@@ -92,6 +92,12 @@ def test_names_that_the_hal_sets(validated: Device) -> None:
         device.fn.vkCmdDispatch(commands._handle, 1, 1, 1)  # and nothing is bound
         with pytest.raises(InternalError, match=r"objects: .*main"):
             commands.end()
+    # Commands by the name that they were given, kernels' calls by the kernel.
+    with device.create_command_buffer(name="my commands") as commands:
+        commands.begin()
+        device.fn.vkCmdDispatch(commands._handle, 1, 1, 1)  # no pipeline is bound
+        with pytest.raises(InternalError, match=r"objects: my commands"):
+            commands.end()
 
 
 def test_an_error_leaves_the_device_usable(validated: Device) -> None:
