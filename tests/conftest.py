@@ -31,6 +31,10 @@ settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
 
+# Projects of their own: test_projects.py runs them.
+collect_ignore = ["testing/projects"]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``make test`` runs the suite in two parts: what measures time runs alone, after all else."""
     parser.addoption(

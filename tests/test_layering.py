@@ -22,13 +22,25 @@ from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, m
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = (
     *("codegen", "compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
-    *("jit", "runtime", "spirv", "study", "tools", "vm"),
+    *("jit", "runtime", "spirv", "study", "testing", "tools", "vm"),
 )
 Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
-PRODUCT_EXTRAS = ("view", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit", "vendor")
+PRODUCT_EXTRAS = (
+    "view",
+    "study",
+    "pandas",
+    "cluster",
+    "compiler",
+    "graphdef",
+    "images",
+    "jax",
+    "jit",
+    "pytest",
+    "vendor",
+)
 
 
 # -- the rules ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The command line: ``pumice bench``, ``build``, ``cache``, ``codegen``, ``compile``, ``devices``, ``dump``, ``run``…
+"""The command line: ``pumice bench``, ``build``, ``cache``, ``ci``, ``codegen``, ``compile``, ``devices``, ``run``…
 
 This file is the group of commands and the one place that turns errors into messages and exit statuses:
 
@@ -55,6 +55,7 @@ _COMMANDS: Final = {
     "bench": (".bench.command", "bench", "Time a kernel or a function of a compiled program."),
     "build": (".compile.build", "build", "Compile kernels' sources to SPIR-V."),
     "cache": (".inspect.cache", "cache", "Show what is kept on disk."),
+    "ci": (".ci.command", "ci", "Set up tests in CI; find out what is wrong with Vulkan."),
     "codegen": (".codegen.command", "codegen", "Write a program as code that needs no virtual machine."),
     "compile": (".compile.command", "compile_", "Compile a tensor program."),
     "devices": (".inspect.devices", "devices", "List the Vulkan devices."),

@@ -181,6 +181,13 @@ def forget_drivers() -> None:
     _shared.clear()
 
 
+def loader_version(functions: InstanceFunctions) -> tuple[int, int, int]:
+    """The version of Vulkan that the loader knows; drivers have their own."""
+    packed = ffi.new("uint32_t *")
+    check(functions.vkEnumerateInstanceVersion(packed), "asking for the loader's version")
+    return packed[0] >> 22 & 0x7F, packed[0] >> 12 & 0x3FF, packed[0] & 0xFFF
+
+
 def instance_layers(functions: InstanceFunctions) -> frozenset[str]:
     """The instance layers that the loader offers."""
     return listed_names(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName", "layers")

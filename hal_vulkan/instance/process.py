@@ -19,6 +19,11 @@ class OpenDevice(Protocol):
     profile: DeviceProfile
     is_closed: bool
     abandoned: bool
+    lost: PumiceError | None
+
+    def retire(self) -> None: ...
+
+    def trim(self) -> int: ...
 
     def abandon(self, error: PumiceError) -> None: ...
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -42,6 +43,10 @@ READBACK: Final = UPLOAD | MemoryTypeFlags.HOST_CACHED
 """Staging memory that the host reads."""
 
 
+array_devices: Final[weakref.WeakSet[ArrayDevice]] = weakref.WeakSet()
+"""The devices of this process, closed ones included."""
+
+
 class ArrayDevice(Closing):
     """The base of ``pumice.Device``, which adds what makes arrays and kernels.
 
@@ -64,6 +69,7 @@ class ArrayDevice(Closing):
         self.verdicts = Verdicts(hal_device)
         self.stream = hal_device.compute_queue.stream
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
+        array_devices.add(self)
 
     @property
     @abstractmethod

@@ -63,12 +63,22 @@ class PreparedDispatch(NamedTuple):
     push: bytes
 
 
+class KernelSource(NamedTuple):
+    """What a kernel was made from: SPIR-V, and what of it was chosen."""
+
+    code: bytes
+    entry_point: str | None
+    specialization: Mapping[int | str, SpecializationValue]
+    subgroup_size: int | None
+
+
 class Kernel(Closing):
     """A compute shader, callable with arrays in binding order.
 
     Attributes:
         device: where it runs.
         name: for messages and profiles.
+        made_from: the module, with the entry point and the constants that were asked for.
         reflection: everything the module declares.
         pipeline: the HAL pipeline.
         entry: reflection of its entry point, specialised, with the names that ``layouts`` gave.
@@ -99,6 +109,7 @@ class Kernel(Closing):
             source: gives the text that the module was compiled from, where there is one.
         """
         self.device = device
+        self.made_from = KernelSource(code, entry_point, dict(specialization or {}), subgroup_size)
         vulkan = device.vulkan
         executable = vulkan.create_executable(code, sanitize=sanitize)
         try:
@@ -418,6 +429,18 @@ class Kernel(Closing):
         self._recorder.check_push(data)
         buffers = cast("tuple[Resource | None, ...]", tuple([one.buffer for one in bound]))
         return PreparedDispatch(self.pipeline, buffers, counts, data)
+
+    def placed(
+        self, arrays: Sequence[KernelArgument], *, out: Out = None, push: Push = None, named: Named | None = None
+    ) -> tuple[Sequence[KernelArgument], bytes]:
+        """The arguments of a call in binding order and its push constants as bytes, for tools that note calls.
+
+        Arguments and errors are those of a call.
+        """
+        rest: Named = named or {}
+        if len(arrays) != len(self.parameters) or out is not None:
+            arrays, rest = self._names.place(arrays, out, rest)
+        return arrays, self._push.pack(push, rest)
 
     def time(
         self,

@@ -57,7 +57,20 @@ ALLOWED: Mapping[str, set[str]] = {
     "jit": {*FORMATS, "jit", "compiler", "runtime", "tuning", "vm", "hal"},
     "study": {*FORMATS, "study", "runtime", "hal", "hal_vulkan", "shaders"},
     "amber": {*FORMATS, "amber", "hal_vulkan", "runtime"},
-    "tools": {*FORMATS, *DEVICES, "tools", "amber", "study", "tuning", "runtime", "vm", "compiler", "codegen"},
+    "testing": {*FORMATS, "testing", "hal_vulkan", "runtime", "vm"},
+    "tools": {
+        *FORMATS,
+        *DEVICES,
+        "tools",
+        "amber",
+        "study",
+        "testing",
+        "tuning",
+        "runtime",
+        "vm",
+        "compiler",
+        "codegen",
+    },
 }
 # Inside a folder: the rooms of the same folder that a room may import.
 ROOMS: Mapping[str, set[str]] = {
@@ -220,6 +233,7 @@ ROOMS: Mapping[str, set[str]] = {
     "study.cluster": {"definition", "results", "sampling", "workloads"},
     "study.report": {"definition", "results", "statistics"},
     "tools.setup": {"tables"},
+    "tools.ci": {"errors", "output_files", "setup", "streams", "tables"},
     "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
     "tools.codegen": {"errors", "output_files", "programs"},
     "tools.compile": {"device_targets", "errors", "input_files", "options", "output_files", "streams", "tables"},

@@ -33,9 +33,9 @@ from ...spirv.sources.glsl import find_compiler
 from ...spirv.tools import SPIRV_TOOLS, find_tool
 from ...status import DeadlineExceededError, PumiceError, UnavailableError
 
-_VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
-_LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
-_DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
+LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
+DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _LOOK_SECONDS: Final = 120.0
 
 
@@ -43,6 +43,7 @@ _LOOK_SECONDS: Final = 120.0
 class Findings:
     """The result of `look`."""
 
+    loader: str = ""
     loader_error: str | None = None
     driver_error: str | None = None
     devices: tuple[str, ...] = ()
@@ -63,8 +64,8 @@ def look() -> Findings:
             f"expected a Vulkan driver to list its devices within {_LOOK_SECONDS:.0f} s; it hangs. "
             "Name one driver that works with VK_DRIVER_FILES=<its manifest>.json"
         ) from None
-    drivers = tuple(str(path) for path in _manifests("icd.d"))
-    layer_manifest = any(path.name == _LAYER_MANIFEST for path in _manifests("explicit_layer.d"))
+    drivers = tuple(str(path) for path in manifests("icd.d"))
+    layer_manifest = any(path.name == LAYER_MANIFEST for path in manifests("explicit_layer.d"))
     if child.returncode < 0:
         name = signal.Signals(-child.returncode).name
         return Findings(driver_error=f"a driver crashed ({name})", drivers=drivers, layer_manifest=layer_manifest)
@@ -120,7 +121,7 @@ def missing(findings: Findings, tools: Sequence[Component], *, validation: bool)
         wanted.append("loader")
     if not (findings.devices or (findings.loader_error is not None and findings.drivers)):
         wanted.append("driver")
-    has_layer = _VALIDATION_LAYER in findings.layers or (findings.loader_error is not None and findings.layer_manifest)
+    has_layer = VALIDATION_LAYER in findings.layers or (findings.loader_error is not None and findings.layer_manifest)
     if validation and not has_layer:
         wanted.append("validation")
     return (*wanted, *tools)
@@ -228,7 +229,7 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
             lines.append(f"  {component}: {hint}")
     if "driver" in wanted and findings.drivers:
         lines.append(f"  driver manifests found, none of which gave a device: {', '.join(findings.drivers)}")
-    for variable in _DRIVER_VARIABLES:
+    for variable in DRIVER_VARIABLES:
         if "driver" in wanted and os.environ.get(variable):
             lines.append(f"  {variable}={os.environ[variable]} hides all other drivers; unset it if that is not meant")
     command = install_command(wanted)
@@ -239,14 +240,14 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
     return "\n".join(lines)
 
 
-def _manifests(kind: str) -> list[Path]:
+def manifests(kind: str) -> list[Path]:
     """The manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for them.
 
     Source: LoaderDriverInterface.md, "Driver Discovery", of the Khronos Vulkan-Loader. The registry, which Windows
     uses instead, is not read.
     """
     environ = os.environ
-    named = os.pathsep.join(environ.get(name, "") for name in _DRIVER_VARIABLES).split(os.pathsep)
+    named = os.pathsep.join(environ.get(name, "") for name in DRIVER_VARIABLES).split(os.pathsep)
     chosen = [Path(path) for path in named if path]
     if chosen and kind == "icd.d":
         return [path for path in chosen if path.is_file()]
@@ -269,7 +270,7 @@ def _manifests(kind: str) -> list[Path]:
 def _probe() -> Findings:
     """Looks in this process, which crashes with a driver."""
     # Imported here: the parent reports when this import fails.
-    from ...hal_vulkan.instance.driver import Driver, instance_layers
+    from ...hal_vulkan.instance.driver import Driver, instance_layers, loader_version
     from ...hal_vulkan.vulkan.functions import InstanceFunctions
 
     try:
@@ -277,18 +278,19 @@ def _probe() -> Findings:
     except PumiceError as error:
         return Findings(loader_error=error.message)
     layers: tuple[str, ...] = ()
+    loader = f"Vulkan {'.'.join(map(str, loader_version(functions)))}"
     try:
         layers = tuple(sorted(instance_layers(functions)))
         with Driver(validation=False) as driver:
             profiles = driver.profiles
     except PumiceError as error:
-        return Findings(driver_error=error.message, layers=layers)
+        return Findings(loader=loader, driver_error=error.message, layers=layers)
     names = tuple(f"{one.name} (Vulkan {one.api_version[0]}.{one.api_version[1]})" for one in profiles)
     usable = tuple(name for name, one in zip(names, profiles, strict=True) if one.api_version >= (1, 2))
     driver_error = None
     if not usable:
         driver_error = f"expected a device with Vulkan 1.2 or later, got {'; '.join(names) or 'no device at all'}"
-    return Findings(driver_error=driver_error, devices=usable, layers=layers)
+    return Findings(loader=loader, driver_error=driver_error, devices=usable, layers=layers)
 
 
 if __name__ == "__main__":

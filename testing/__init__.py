@@ -1,0 +1,39 @@
+"""Tests of GPU code: the pytest plug-in, and its parts for those who want them alone.
+
+Public: `assert_close`, `NotCloseError`, `tolerance`; `nothing_left`, `LiveLimit`; `DriverRange`, `missing_features`.
+
+pytest loads `plugin` wherever pumice is installed, so that it imports nothing else of pumice before a test uses it.
+
+Imports: `runtime`, `hal_vulkan`, `formats`, and the ground; nobody below `tools` imports it.
+
+Read: `plugin` (hooks and fixtures) → `testbed` (device and options) → `requirements` → `watch` (what fails a test) →
+`recording`, `reproduction` (what a failure carries) → `closeness`, `pictures`; `timing`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .closeness import NotCloseError, assert_close, tolerance
+    from .live import LiveLimit, nothing_left
+    from .requirements import DriverRange, missing_features
+
+__all__ = [
+    "DriverRange",
+    "LiveLimit",
+    "NotCloseError",
+    "assert_close",
+    "missing_features",
+    "nothing_left",
+    "tolerance",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".closeness": ("NotCloseError", "assert_close", "tolerance"),
+        ".live": ("LiveLimit", "nothing_left"),
+        ".requirements": ("DriverRange", "missing_features"),
+    },
+)

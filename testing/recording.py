@@ -1,0 +1,167 @@
+"""The last calls of kernels and programs in a test, with what went in, for a failure to carry.
+
+While a `Recorder` is active, calls of every kernel and session function of the process are noted: ``Kernel`` and
+``SessionFunction`` know nothing of it, and cost nothing more without one.
+
+What a call reads is kept as it is then: host arrays are copied on the host, arrays of a device on the device, in the
+order of its work, so that no test waits where it would not have waited.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import field
+from typing import Any, Final
+
+import numpy as np
+
+from ..records import dataclass
+from ..runtime import ArraySpec, DeviceArray, Kernel, SessionFunction
+from ..status import PumiceError
+
+_MAX_CALLS: Final = 8
+_SAMPLER: Final = 0  # VkDescriptorType
+_KIND: Final = "an argument of this kind is not kept"
+_MAX_BYTES: Final = 32 << 20
+
+Value = np.ndarray | ArraySpec | DeviceArray | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One argument of a call.
+
+    Attributes:
+        value: a copy of an array, a specification of one that is only written, a number, or ``None`` for what cannot be
+            kept, which ``why`` explains.
+    """
+
+    value: Value
+    why: str = ""
+
+    def read(self) -> Input:
+        """The input with an array of a device brought to the host."""
+        if not isinstance(self.value, DeviceArray):
+            return self
+        try:
+            return Input(host_copy(self.value))
+        except PumiceError as error:
+            return Input(None, f"it cannot be read: {error.message}")
+
+
+@dataclass(slots=True)
+class Call:
+    """A call of a kernel (by its parameters) or of a session's function."""
+
+    target: Kernel | SessionFunction
+    inputs: Sequence[Input]
+    groups: object = None
+    push: bytes = b""
+    results: tuple[object, ...] = field(default=())
+
+
+class Recorder:
+    """Notes calls: the last few, and of what they read up to 32 MiB a call."""
+
+    def __init__(self) -> None:
+        self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Notes calls until the block ends."""
+        watched: tuple[tuple[type, str, Any], ...] = (
+            (Kernel, "__call__", _kernel_call),
+            (SessionFunction, "__call__", _session_call),
+            (SessionFunction, "submit", _session_call),
+        )
+        real = [getattr(kind, name) for kind, name, _ in watched]
+        for (kind, name, note), call in zip(watched, real, strict=True):
+            setattr(kind, name, self._wrapped(call, note))
+        try:
+            yield
+        finally:
+            for (kind, name, _), call in zip(watched, real, strict=True):
+                setattr(kind, name, call)
+
+    def _wrapped(self, real: Callable[..., Any], note: Callable[..., Call | None]) -> Callable[..., Any]:
+        within = threading.local()  # a call may be made of another one
+
+        @functools.wraps(real)
+        def call(target: Any, /, *arguments: Any, **named: Any) -> Any:
+            if getattr(within, "one", False):
+                return real(target, *arguments, **named)
+            within.one = True
+            try:
+                # What cannot be noted is for the call to refuse.
+                try:
+                    noted = note(target, arguments, named)
+                except (PumiceError, TypeError, ValueError):
+                    noted = None
+                if noted is not None:
+                    self.calls.append(noted)
+                result = real(target, *arguments, **named)
+            finally:
+                within.one = False
+            if noted is not None:
+                noted.results = result if isinstance(result, tuple) else () if result is None else (result,)
+            return result
+
+        return call
+
+
+def _kernel_call(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
+    groups, push, out = (named.get(name) for name in ("groups", "push", "out"))
+    rest = {name: value for name, value in named.items() if name not in ("groups", "push", "out", "uses", "wait")}
+    arrays, packed = kernel.placed(arguments, out=out, push=push, named=rest)
+    budget = _Budget()
+    inputs = []
+    for array, one in zip(arrays, kernel.parameters, strict=True):
+        plain = one.binding.image is None and one.binding.count == 1 and one.binding.descriptor_type != _SAMPLER
+        inputs.append(budget.keep(array, reads=one.binding.readable) if plain else Input(None, _KIND))
+    return Call(kernel, inputs, groups, packed)
+
+
+def _session_call(function: SessionFunction, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
+    options = ("out", "donate", "timeout", "wait", "signal", "policy", "loop")
+    rest = {name: value for name, value in named.items() if name not in options}
+    values = function.signature.place(arguments, rest) if rest else arguments
+    budget = _Budget()
+    return Call(function, [budget.keep(value, reads=True) for value in values])
+
+
+class _Budget:
+    """What is left of the bytes of a call that are kept."""
+
+    def __init__(self) -> None:
+        self._left = _MAX_BYTES
+
+    def keep(self, value: Any, *, reads: bool) -> Input:
+        """A copy of an argument, or what is to be allocated in its place where it is not read."""
+        if isinstance(value, (bool, np.generic)):
+            value = value.item() if isinstance(value, np.generic) else int(value)
+        if isinstance(value, (int, float, ArraySpec)):
+            return Input(value)
+        if not isinstance(value, (DeviceArray, np.ndarray)):
+            value = np.asarray(value)
+        if value.dtype.hasobject:
+            return Input(None, _KIND)
+        if not reads:
+            return Input(ArraySpec(value.shape, value.dtype))
+        self._left -= value.nbytes
+        if self._left < 0:
+            size = f"{math.ceil(value.nbytes / 2**20)} MiB"
+            return Input(None, f"its {size} are more than the {_MAX_BYTES >> 20} MiB that are kept of a call")
+        return Input(value.copy())
+
+
+def host_copy(array: DeviceArray) -> np.ndarray:
+    """The contents, whatever shaders have reported of them: that is for the test to find."""
+    out = np.empty(array.shape, array.dtype)
+    array.device.reach(array.device.submitted)
+    array.device.download(array.buffer, out)
+    return out

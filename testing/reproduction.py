@@ -1,0 +1,227 @@
+"""What a failure carries: the calls before it as ``pumice run`` lines, with module and inputs in files.
+
+The lines run in the folder that they name, and so do those of its ``reproduce.sh``, wherever the folder is taken to.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from ..formats.element_type import ElementType, format_shape_and_type
+from ..records import dataclass
+from ..runtime import ArraySpec, DeviceArray, Kernel
+from ..status import InvalidArgumentError, PumiceError
+from ..vm.execution.bytecode_module import BytecodeModule
+from .closeness import NotCloseError
+from .recording import Call, Input, host_copy
+
+_SCRIPT: Final = "reproduce.sh"
+_MAX_NAME: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """What was saved of a failure.
+
+    Attributes:
+        folder: where.
+        lines: commands to be run in it, the last call first.
+        notes: which calls or arguments could not be saved, and why.
+        pictures: files that show the difference of arrays.
+    """
+
+    folder: Path
+    lines: tuple[str, ...]
+    notes: tuple[str, ...]
+    pictures: tuple[str, ...]
+
+    def text(self) -> str:
+        """For the report of the test."""
+        parts = []
+        if self.lines:
+            parts.append("to run the kernels and programs of this test again, the last one first:")
+            parts += [f"  (cd {shlex.quote(str(self.folder))} && {line})" for line in self.lines]
+        parts += [f"not saved: {note}" for note in self.notes]
+        if self.pictures:
+            parts.append(f"arrays and pictures of the difference: {', '.join(self.pictures)} in {self.folder}")
+        return "\n".join(parts)
+
+
+def folder_name(node: str) -> str:
+    """A name for a test's folder: ``tests-test_blur.py-test_edges-64``."""
+    name = re.sub(r"[^A-Za-z0-9_.]+", "-", node).strip("-.")
+    if len(name) > _MAX_NAME:
+        import hashlib
+
+        name = f"{name[: _MAX_NAME - 9]}-{hashlib.sha256(node.encode()).hexdigest()[:8]}"
+    return name
+
+
+def save(folder: Path, calls: Iterable[Call], error: BaseException | None, options: Sequence[str]) -> Reproduction:
+    """Writes modules, inputs, and the arrays of a `NotCloseError`, to a folder that is emptied first.
+
+    Args:
+        folder: of this test alone.
+        calls: in the order in which they were made.
+        error: the test's.
+        options: of ``pumice run`` for all lines, such as ``--device lavapipe``.
+    """
+    if (folder / _SCRIPT).exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    notes: list[str] = []
+    pictures: list[str] = []
+    if isinstance(error, NotCloseError):
+        pictures = error.save(folder)
+    found = list(calls)
+    compared = None if not isinstance(error, NotCloseError) else _origin(error.got, found)
+    lines: list[str] = []
+    for number, call in enumerate(found):
+        writer = _Writer(folder, f"{number}-" if len(found) > 1 else "", call)
+        wanted = error if compared is not None and compared[0] is call and isinstance(error, NotCloseError) else None
+        try:
+            words = writer.words(None if wanted is None or compared is None else compared[1], wanted)
+        except (PumiceError, _NotKeptError) as why:
+            notes.append(f"the call of {call.target.name}: {why}")
+            continue
+        lines.insert(0, shlex.join([*words, *options]))
+    script = "".join(f"{line}\n" for line in lines)
+    (folder / _SCRIPT).write_text(f'#!/bin/sh\ncd "$(dirname "$0")" || exit\n{script}', encoding="utf-8")
+    return Reproduction(folder, tuple(lines), tuple(notes), tuple(pictures))
+
+
+class _NotKeptError(Exception):
+    """An argument cannot be written down."""
+
+
+class _Writer:
+    """Writes the files of one call, whose names begin with ``prefix``, and makes its command line."""
+
+    def __init__(self, folder: Path, prefix: str, call: Call) -> None:
+        self._folder, self._prefix, self._call = folder, prefix, call
+
+    def words(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
+        """The command; the result number ``compared`` is expected to be what ``wanted`` expected."""
+        target = self._call.target
+        if isinstance(target, Kernel):
+            return self._kernel(target, compared, wanted)
+        return self._program(compared, wanted)
+
+    def _kernel(self, kernel: Kernel, compared: int | None, wanted: NotCloseError | None) -> list[str]:
+        made = kernel.made_from
+        words = ["pumice", "run", self._file("kernel.spv", made.code)]
+        if made.entry_point is not None:
+            words += ["--entry", made.entry_point]
+        for key, value in made.specialization.items():
+            words += ["--spec", f"{key}={value}"]
+        if made.subgroup_size is not None:
+            words += ["--subgroup-size", str(made.subgroup_size)]
+        for parameter, given in zip(kernel.parameters, self._call.inputs, strict=True):
+            binding = parameter.binding
+            key = f"{binding.set}.{binding.binding}" if binding.set else str(binding.binding)
+            words += ["--binding", f"{key}={self._buffer(given.read(), parameter.label, f'binding{key}')}"]
+        if self._call.push:
+            words += ["--push", f"@{self._file('push.bin', self._call.push)}"]
+        if self._call.groups is not None:
+            groups = self._call.groups
+            words += ["--groups", ",".join(map(str, groups)) if isinstance(groups, Sequence) else str(groups)]
+        if wanted is not None and compared is not None:
+            binding = [one for one in kernel.parameters if one.written][compared].binding
+            key = f"{binding.set}.{binding.binding}" if binding.set else str(binding.binding)
+            shape = self._call.inputs[[one.binding for one in kernel.parameters].index(binding)].value
+            expected = _like(wanted, shape)
+            words += ["--expect", f"{key}=@{self._array('expected', expected)}", *_tolerances(wanted)]
+        return words
+
+    def _program(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
+        function = self._call.target
+        assert not isinstance(function, Kernel)
+        modules = [one for one in function.function.context.modules if isinstance(one, BytecodeModule)]
+        own = next(one for one in modules if one.name == function.name.partition(".")[0])
+        words = ["pumice", "run"]
+        for module in [*(one for one in modules if one is not own), own]:
+            if module.archive is None:
+                raise _NotKeptError(f"the module {module.name} was made in memory")
+            words += ["--module", self._file(f"{module.name}.vmfb", bytes(module.archive.data))]
+        words += ["--function", function.name]
+        for number, given in enumerate(self._call.inputs):
+            found = given.read()
+            if isinstance(found.value, (int, float)):
+                words += ["--input", repr(found.value)]
+                continue
+            words += ["--input", self._buffer(found, f"argument {number}", f"input{number}")]
+        if wanted is not None:
+            for number in range(len(self._call.results)):
+                expected = f"@{self._array('expected', _like(wanted, None))}" if number == compared else "(ignored)"
+                words += ["--expected_output", expected]
+            words += _tolerances(wanted)
+        return words
+
+    def _buffer(self, given: Input, label: str, name: str) -> str:
+        value = given.value
+        if isinstance(value, ArraySpec):
+            try:
+                return format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
+            except InvalidArgumentError:  # a structure: the shader knows what the bytes are
+                return f"{value.nbytes}xui8"
+        if not isinstance(value, np.ndarray):
+            raise _NotKeptError(f"{label}: {given.why or f'{type(value).__name__} is not saved'}")
+        if value.dtype.names is None:
+            return f"@{self._array(name, value)}" if value.dtype.isbuiltin == 1 else self._raw(name, value)
+        return f"{value.nbytes}xui8=@{self._file(f'{name}.bin', value.tobytes())}"
+
+    def _raw(self, name: str, value: np.ndarray) -> str:
+        """Of a dtype that ``.npy`` files do not have, such as bfloat16."""
+        spec = format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
+        return f"{spec}=@{self._file(f'{name}.bin', value.tobytes())}"
+
+    def _array(self, name: str, value: np.ndarray) -> str:
+        path = f"{self._prefix}{name}.npy"
+        np.save(self._folder / path, value)
+        return path
+
+    def _file(self, name: str, data: bytes) -> str:
+        (self._folder / f"{self._prefix}{name}").write_bytes(data)
+        return f"{self._prefix}{name}"
+
+
+def _tolerances(wanted: NotCloseError) -> list[str]:
+    return ["--rtol", f"{wanted.rtol:g}", "--atol", f"{wanted.atol:g}"]
+
+
+def _like(wanted: NotCloseError, given: object) -> np.ndarray:
+    """What was expected in the dtype of the result, and in the shape of the argument that it came with."""
+    expected = np.broadcast_to(wanted.expected, wanted.got.shape).astype(wanted.got.dtype)
+    if isinstance(given, (np.ndarray, ArraySpec, DeviceArray)) and given.dtype == expected.dtype:
+        expected = expected.reshape(given.shape)
+    return np.ascontiguousarray(expected)
+
+
+def _origin(got: np.ndarray, calls: Sequence[Call]) -> tuple[Call, int] | None:
+    """The last call that gave the array, and which of its results it is: by their contents, whatever copied them."""
+    for call in reversed(calls):
+        for number, result in enumerate(call.results):
+            found = _contents(result)
+            if found is None or found.dtype != got.dtype or found.size != got.size:
+                continue
+            if np.array_equal(found.reshape(-1), got.reshape(-1), equal_nan=got.dtype.kind in "fc"):
+                return call, number
+    return None
+
+
+def _contents(result: object) -> np.ndarray | None:
+    if isinstance(result, np.ndarray):
+        return result
+    if isinstance(result, DeviceArray) and not result.is_closed:
+        try:
+            return host_copy(result)
+        except PumiceError:
+            return None
+    return None

@@ -1,0 +1,169 @@
+"""The device that tests run on, as options and environment say, and what is known of it before it is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from ..hal_vulkan import DeviceProfile, DeviceType, Driver, shared_driver
+from ..records import dataclass
+from ..runtime import Device, open_device
+from ..status import NotFoundError, PumiceError, UnavailableError
+from ..switches import switch
+from .recording import Recorder
+from .requirements import DriverRange, driver_text, missing_features
+from .watch import Watch
+
+LAVAPIPE: Final = "lavapipe"
+_LAYER: Final = "VK_LAYER_KHRONOS_validation"
+_LLVMPIPE: Final = 13  # VK_DRIVER_ID_MESA_LLVMPIPE
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which device tests run on.
+
+    Attributes:
+        uri: for ``pumice.open_device``.
+        named: by whom; empty for the default at a desk. A device that somebody named has to be there.
+        validation: whether the validation layers are on.
+        validation_named: by whom.
+    """
+
+    uri: str
+    named: str
+    validation: bool
+    validation_named: str
+
+
+def choose(device: str | None, validation: bool | None, environ: Mapping[str, str], *, in_ci: bool) -> Choice:
+    """The choice: the command line's, else the environment's, else lavapipe with validation in CI, or the best device.
+
+    Raises:
+        InvalidArgumentError: ``PUMICE_VALIDATION`` says neither on nor off.
+    """
+    uri, named = "vulkan", ""
+    if device:
+        uri, named = device, "--pumice-device"
+    elif environ.get("PUMICE_DEVICE"):
+        uri, named = environ["PUMICE_DEVICE"], "PUMICE_DEVICE"
+    elif in_ci:
+        uri, named = LAVAPIPE, "the default in CI; --pumice-device names another"
+    said = switch("PUMICE_VALIDATION")
+    if validation is not None:
+        return Choice(uri, named, validation, "--pumice-validation")
+    if said is not None:
+        return Choice(uri, named, said, "PUMICE_VALIDATION")
+    return Choice(uri, named, in_ci, "the default in CI; --no-pumice-validation turns it off")
+
+
+class Testbed:
+    """The device of a test run.
+
+    Attributes:
+        choice: what was asked for.
+        watch, recorder: of the process's tests.
+        artifacts: where failures are saved.
+    """
+
+    __test__ = False  # no class of tests
+
+    def __init__(self, choice: Choice, artifacts: Path) -> None:
+        self.choice = choice
+        self.artifacts = artifacts
+        self.watch = Watch()
+        self.recorder = Recorder()
+
+    @cached_property
+    def _found(self) -> tuple[Driver | None, int, PumiceError | None]:
+        try:
+            driver = shared_driver(validation=self.choice.validation)
+            return driver, driver.select(self.choice.uri), None
+        except PumiceError as error:
+            return None, 0, error
+
+    @property
+    def profile(self) -> DeviceProfile:
+        """The device.
+
+        Raises:
+            PumiceError: it is not there, or the validation layers are not; the message says who asked for it.
+        """
+        driver, index, error = self._found
+        if error is not None:
+            raise error
+        assert driver is not None
+        return driver.profiles[index]
+
+    def absence(self) -> str | None:
+        """Why tests are skipped: no device, and none was named. Raises for one that was named."""
+        error = self._found[2]
+        if error is None:
+            return None
+        is_layer = self.choice.validation and _LAYER in error.message
+        who = self.choice.validation_named if is_layer else self.choice.named
+        if not who and isinstance(error, (NotFoundError, UnavailableError)):
+            return f"no Vulkan device here: {error.message}"
+        raise type(error)(f"{error.message} (asked for: {who})", vk_result=error.vk_result) from error
+
+    @cached_property
+    def header(self) -> str:
+        """Device, driver with version, Vulkan, layers, in a line."""
+        error = self._found[2]
+        if error is not None:
+            return f"no device: {error.message.splitlines()[0]}"
+        profile = self.profile
+        version = ".".join(map(str, profile.api_version))
+        layers = f"validation on ({_LAYER})" if self.choice.validation else "validation off"
+        info = f" ({profile.driver_info})" if profile.driver_info else ""
+        return f"{profile.name}, driver {driver_text(profile)}{info}, Vulkan {version}, {layers}"
+
+    def open(self) -> Device:
+        """Opens the device."""
+        _ = self.profile
+        return open_device(self.choice.uri, validation=self.choice.validation)
+
+    def run_options(self) -> list[str]:
+        """What has ``pumice run`` use the same device in the same way."""
+        is_lavapipe = self.profile.driver_id == _LLVMPIPE
+        uuid = self.profile.device_uuid
+        uri = (
+            LAVAPIPE
+            if is_lavapipe
+            else f"vulkan://GPU-{uuid}"
+            if self.choice.uri == "vulkan" and uuid
+            else self.choice.uri
+        )
+        return ["--device", uri, *(["--validation"] if self.choice.validation else [])]
+
+    def environment(self) -> dict[str, str]:
+        """What has devices that tests open themselves be the same."""
+        return {"PUMICE_DEVICE": self.choice.uri, "PUMICE_VALIDATION": str(int(self.choice.validation))}
+
+    # -- what tests are skipped for --------------------------------------------------------------------
+
+    def not_a_gpu(self) -> str | None:
+        """Why a test that needs real hardware is skipped."""
+        if self.profile.device_type is DeviceType.CPU:
+            return f"needs a GPU; the device is {self.profile.name}, which runs on the CPU"
+        return None
+
+    def lacks(self, names: Sequence[str]) -> str | None:
+        """Why a test that needs features or extensions is skipped."""
+        missing = missing_features(self.profile, names)
+        return f"{self.profile.name} lacks {', '.join(missing)}" if missing else None
+
+    def avoided(self, ranges: Sequence[str]) -> str | None:
+        """Why a test is skipped on a driver."""
+        for text in ranges:
+            if self.profile in DriverRange.parse(text):
+                return f"not for {text}; the driver is {driver_text(self.profile)}"
+        return None
+
+
+def in_ci(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether this is a CI job, as pytest tells it."""
+    return any(environ.get(name) for name in ("CI", "BUILD_NUMBER"))

@@ -1,0 +1,48 @@
+"""The timing report: how long the tests of each device took, the slowest first, as a page of Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Final
+
+from ..records import dataclass
+
+_SHOWN: Final = 50
+_PHASES: Final = ("setup", "call", "teardown")
+
+
+@dataclass(slots=True)
+class TimedTest:
+    """One test: seconds by phase, and how it ended."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    outcome: str = "passed"
+
+    @property
+    def total(self) -> float:
+        """Seconds in all."""
+        return sum(self.seconds.values())
+
+
+def write_times(path: Path, header: str, times: Mapping[str, TimedTest]) -> None:
+    """Writes the report."""
+    slowest = sorted(times.items(), key=lambda item: -item[1].total)
+    total = sum(one.total for _, one in slowest)
+    lines = [
+        "# Tests with pumice",
+        "",
+        f"{header}. {len(times)} tests, {total:.2f} s in all.",
+        "",
+        f"| test | {' | '.join(f'{phase} s' for phase in _PHASES)} | outcome |",
+        "| -- |" + " --: |" * len(_PHASES) + " -- |",
+    ]
+    for name, one in slowest[:_SHOWN]:
+        cells = [f"{one.seconds.get(phase, 0.0):.3f}" for phase in _PHASES]
+        escaped = name.replace("|", "\\|")
+        lines.append(f"| {escaped} | {' | '.join(cells)} | {one.outcome} |")
+    if len(slowest) > _SHOWN:
+        lines += ["", f"and {len(slowest) - _SHOWN} more, none of them slower."]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")

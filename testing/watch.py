@@ -1,0 +1,156 @@
+"""What fails the test that caused it: validation messages, native objects left, lost devices, shaders' reports.
+
+Calling sequence for each test: `begin` before its fixtures → `fixture` around the set-up of those that outlive it →
+`body` around its function → `end_body` → `end` after its fixtures. The last two return what is to be complained of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Final
+
+from ..hal_vulkan.vulkan.results import take_validation_errors
+from ..runtime.arrays.array_device import ArrayDevice, array_devices
+from ..status import DeadlineExceededError, DeviceLostError, PumiceError
+from .live import NOTHING, LiveLimit, left_text, settled_counts
+
+_ADVICE: Final = (
+    "close what the test opens (a with block, or the fixtures pumice_kernel and pumice_session), or mark it with "
+    'limit_live("…") where caches fill'
+)
+
+
+class Watch:
+    """Watches the tests of one process.
+
+    Attributes:
+        killers: for each lost device the test that lost it.
+        last_good: the last test without complaints.
+        is_broken: whether the test's function has failed: its traceback keeps what it had.
+    """
+
+    def __init__(self) -> None:
+        self.killers: weakref.WeakKeyDictionary[ArrayDevice, str] = weakref.WeakKeyDictionary()
+        self.last_good = ""
+        self.is_broken = False
+        self._before: dict[str, int] = {}
+        self._limit = NOTHING
+        self._depth = 0
+        self._is_counting = False
+
+    def begin(self, limit: LiveLimit | None, *, counting: bool = True) -> list[str]:
+        """Counts what is alive; returns the messages that came since the last test, which no test has caused.
+
+        Args:
+            limit: what the test may leave.
+            counting: whether it is held to that.
+        """
+        if self.is_broken:
+            for name in ("last_exc", "last_type", "last_value", "last_traceback"):  # pytest's, of the test before
+                vars(sys).pop(name, None)
+            gc.collect()
+        self._limit, self._is_counting, self.is_broken = limit or NOTHING, counting, False
+        self._before = settled_counts(self._before)
+        return [error.message for error in take_validation_errors()]
+
+    @contextlib.contextmanager
+    def fixture(self) -> Iterator[None]:
+        """The set-up of a fixture that outlives the test: what it makes is not the test's."""
+        if self._depth:  # one that the fixture itself asks for
+            yield
+            return
+        before = settled_counts(self._before)
+        self._depth = 1
+        try:
+            yield
+        finally:
+            self._depth = 0
+            after = settled_counts(before)
+            for kind in after.keys() | before.keys():
+                self._before[kind] = self._before.get(kind, 0) + after.get(kind, 0) - before.get(kind, 0)
+
+    @contextlib.contextmanager
+    def body(self, timeout: float | None) -> Iterator[None]:
+        """The test's function; where a device takes longer than ``timeout`` seconds for work, it is given up."""
+        if timeout is None:
+            yield
+            return
+        done = threading.Event()
+        watchdog = threading.Thread(
+            target=_watch_devices, args=(timeout, done), name="pumice timeout_device", daemon=True
+        )
+        watchdog.start()
+        try:
+            yield
+        finally:
+            for device in _usable():  # what the body did not wait for counts as well
+                with contextlib.suppress(PumiceError):
+                    device.reach(device.submitted)
+            done.set()
+            watchdog.join()
+
+    def end_body(self, test: str) -> list[str]:
+        """What went wrong, once the devices have done all that the test gave them."""
+        complaints: list[str] = []
+        for device in _usable():
+            try:
+                device.wait()
+            except DeviceLostError:
+                pass  # below
+            except PumiceError as error:
+                complaints.append(f"nobody read this result: {error}")
+        return [*_messages(), *self._lost(test), *complaints]
+
+    def end(self, test: str) -> list[str]:
+        """What went wrong after the body, and what is left."""
+        complaints = [*_messages(), *self._lost(test)]
+        if self._is_counting and not self.is_broken:
+            after = settled_counts(self._before)
+            left = self._limit.exceeded(self._before, after)
+            self._before = after
+            if left:
+                complaints.append(f"native objects left behind: {left_text(left)}; {_ADVICE}")
+        if not (complaints or self.is_broken):
+            self.last_good = test
+        return complaints
+
+    def _lost(self, test: str) -> list[str]:
+        """The devices that were lost since the last test ended."""
+        complaints = []
+        for device in list(array_devices):
+            error = device.hal.lost
+            if isinstance(error, DeviceLostError) and device not in self.killers:
+                self.killers[device] = test
+                self.is_broken = True  # what was in flight is not freed before the device is closed
+                before = f" Last test that left it well: {self.last_good}." if self.last_good else ""
+                complaints.append(f"this test lost the device. {error.message}.{before} Later tests get a fresh one.")
+        return complaints
+
+
+def _usable() -> list[ArrayDevice]:
+    return [one for one in list(array_devices) if not (one.is_closed or one.hal.abandoned or one.hal.lost)]
+
+
+def _messages() -> list[str]:
+    return [error.message for error in take_validation_errors()]
+
+
+def _watch_devices(timeout: float, done: threading.Event) -> None:
+    """Marks a device as lost that has not finished what it had to do ``timeout`` seconds before."""
+    seen: dict[ArrayDevice, tuple[int, float]] = {}
+    while not done.wait(min(timeout / 20, 0.1)):
+        now = time.monotonic()
+        for device in _usable():
+            payload, since = seen.get(device, (0, now))
+            if device.has_reached(payload):
+                seen[device] = device.submitted, now
+            elif now - since > timeout:
+                device.vulkan.lose(
+                    DeadlineExceededError(f"it took more than {timeout:g} s, the limit of timeout_device")
+                )

@@ -1,0 +1,218 @@
+"""``pumice ci doctor``: looks at each part of a machine's Vulkan, and says how to mend it.
+
+Every part that loads drivers runs in a process of its own: a driver that crashes or hangs is a finding.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+from ...hal_vulkan import DeviceProfile
+from ...install_hints import install_hint
+from ...records import dataclass
+from ...status import PumiceError
+from ...testing.requirements import DriverRange, driver_text
+from ..setup.vulkan import DRIVER_VARIABLES, LAYER_MANIFEST, VALIDATION_LAYER, look, manifests, missing_tools
+from .known_drivers import DRIVERS, LAYERS
+
+_SECONDS: Final = 60.0
+_WIDTH: Final = 100
+_HIDING: Final = (
+    *("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LOADER_LAYERS_DISABLE"),
+    *("VK_LAYER_PATH", "VK_INSTANCE_LAYERS", "PUMICE_VULKAN_LIBRARY"),
+)
+# What the loader and the drivers of absent GPUs answer.
+_NO_DEVICE: Final = ("VK_ERROR_INITIALIZATION_FAILED", "it finds no Vulkan driver", "it lists no device")
+_REINSTALL: Final = "reinstall its package, or delete the manifest"
+_KERNEL: Final = Path(__file__).parents[2] / "shaders" / "mul.spv"
+
+
+class State(enum.Enum):
+    """How a part is."""
+
+    GOOD = "ok"
+    NOTED = "note"
+    BROKEN = "mend"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one part, and what to do."""
+
+    part: str
+    state: State
+    found: str
+    remedy: str = ""
+
+    def text(self) -> str:
+        """A line, and the remedy below."""
+        head = f"{self.state.value:<5}{self.part}: "
+        wrap = functools.partial(textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+        lines = wrap(self.found, initial_indent=head, subsequent_indent=" " * 5) or [head]
+        if self.remedy:
+            lines += wrap(self.remedy, initial_indent="     → ", subsequent_indent=" " * 7)
+        return "\n".join(lines)
+
+    def to_json(self) -> dict[str, str]:
+        """As JSON values."""
+        return {"part": self.part, "state": self.state.name.lower(), "found": self.found, "remedy": self.remedy}
+
+
+def examine(device: str | None, *, validation: bool) -> Iterator[Finding]:
+    """Looks at everything, and gives each finding when it has it."""
+    try:
+        seen = look()
+    except PumiceError as error:
+        yield Finding("drivers", State.BROKEN, error.message)
+        return
+    if seen.loader_error is not None:
+        yield Finding("loader", State.BROKEN, "no Vulkan library loads", seen.loader_error)
+        return
+    yield Finding("loader", State.GOOD, seen.loader)
+    yield from _environment(os.environ)
+    profiles: list[DeviceProfile] = []
+    for manifest in manifests("icd.d"):
+        found, of_driver = _driver(manifest)
+        yield found
+        profiles += of_driver
+    if not seen.drivers:
+        yield Finding("drivers", State.BROKEN, "no driver is installed", install_hint("driver"))
+    elif not any(not one.problems() for one in profiles):
+        yield Finding("drivers", State.BROKEN, "none of them gives a device for compute", install_hint("driver"))
+    yield from _layers(seen.layers, required=validation)
+    for tool in missing_tools():
+        yield Finding("tools", State.NOTED, f"{tool} is not installed", install_hint(tool))
+    yield from _render_nodes(Path("/dev/dri"))
+    if any(not one.problems() for one in profiles):
+        yield from _run(device)
+
+
+def _environment(environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Variables that hide drivers or layers."""
+    for name in DRIVER_VARIABLES:
+        for path in filter(None, environ.get(name, "").split(os.pathsep)):
+            if not Path(path).exists():
+                yield Finding("environment", State.BROKEN, f"{name} names {path}, which is not there", f"unset {name}")
+            else:
+                yield Finding("environment", State.NOTED, f"{name}={path} hides all other drivers")
+    for name in _HIDING:
+        if environ.get(name):
+            yield Finding("environment", State.NOTED, f"{name}={environ[name]} changes which drivers and layers load")
+
+
+def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
+    """One driver alone: its devices, or why it gives none."""
+    part = f"driver {manifest.name}"
+    try:
+        library = json.loads(manifest.read_text(encoding="utf-8"))["ICD"]["library_path"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Finding(part, State.BROKEN, f"{manifest} is damaged: {error!r}", _REINSTALL), []
+    if os.sep in library and not (manifest.parent / library).exists():
+        remedy = _REINSTALL
+        return Finding(part, State.BROKEN, f"its library {library} is not there", remedy), []
+    environ = {name: str(manifest) for name in DRIVER_VARIABLES}
+    status, output, error_text = _pumice(["devices", "--json"], environ)
+    if status == 0:
+        profiles = [DeviceProfile.from_json(one["profile"]) for one in json.loads(output)]
+        return _of_devices(part, profiles), profiles
+    if status is None or status < 0:
+        how = "it hangs" if status is None else f"it crashes ({signal.Signals(-status).name})"
+        remedy = f"update or remove its package; until then hide it with VK_LOADER_DRIVERS_DISABLE='{manifest.name}'"
+        return Finding(part, State.BROKEN, how, remedy), []
+    if any(words in error_text for words in _NO_DEVICE):
+        return Finding(part, State.NOTED, "it finds no device of its kind on this machine"), []
+    return Finding(part, State.NOTED, error_text.removeprefix("error: ")), []
+
+
+def _of_devices(part: str, profiles: list[DeviceProfile]) -> Finding:
+    """A driver that has devices: refused, reported to be broken, or good."""
+    names = "; ".join(
+        f"{one.name}, {driver_text(one)}, Vulkan {'.'.join(map(str, one.api_version))}" for one in profiles
+    )
+    refused = [f"{one.name}: {'; '.join(one.problems())}" for one in profiles if one.problems()]
+    if refused:
+        return Finding(part, State.NOTED, f"pumice cannot run on {'; '.join(refused)}", "a newer driver may do")
+    for fault in DRIVERS:
+        if any(one in DriverRange.parse(fault.drivers) for one in profiles):
+            return Finding(part, State.NOTED, f"{names}: {fault.fault} ({fault.source})", fault.remedy)
+    return Finding(part, State.GOOD, names)
+
+
+def _layers(layers: tuple[str, ...], *, required: bool) -> Iterator[Finding]:
+    if VALIDATION_LAYER not in layers:
+        state = State.BROKEN if required else State.NOTED
+        yield Finding("layers", state, f"{VALIDATION_LAYER} is not there", install_hint("validation"))
+        return
+    version = _layer_version()
+    fault = LAYERS.get(version)
+    name = f"{VALIDATION_LAYER} {'.'.join(map(str, version))}".strip()
+    if fault is None:
+        yield Finding("layers", State.GOOD, name)
+    else:
+        yield Finding("layers", State.NOTED, f"{name}: {fault.fault} ({fault.source})", fault.remedy)
+
+
+def _layer_version() -> tuple[int, ...]:
+    """As its manifest says; empty if that cannot be read."""
+    for manifest in manifests("explicit_layer.d"):
+        if manifest.name == LAYER_MANIFEST:
+            try:
+                text = json.loads(manifest.read_text(encoding="utf-8"))["layer"]["api_version"]
+                return tuple(map(int, text.split(".")))
+            except (OSError, ValueError, KeyError, TypeError):
+                return ()
+    return ()
+
+
+def _render_nodes(folder: Path) -> Iterator[Finding]:
+    """GPUs that this user may not open."""
+    for node in sorted(folder.glob("renderD*")) if folder.is_dir() else ():
+        if not os.access(node, os.R_OK | os.W_OK):
+            remedy = (
+                f"add the user to the group that owns {node} (usually render or video), or share it with the container"
+            )
+            yield Finding("permissions", State.NOTED, f"{node} cannot be opened: its GPU is not seen", remedy)
+
+
+def _run(device: str | None) -> Iterator[Finding]:
+    """Which device is taken, and whether a kernel runs on it."""
+    options = [] if device is None else ["--device", device]
+    values = [f"{key}=4xf32={text}" for key, text in enumerate(("1,2,3,4", "2,3,4,5"))]
+    bindings = [word for value in (*values, "2=4xf32") for word in ("--binding", value)]
+    command = ["run", str(_KERNEL), *bindings, "--expect", "2=4xf32=2,6,12,20", *options]
+    status, _, error_text = _pumice(command, {})
+    if status == 0:
+        yield Finding("kernel", State.GOOD, error_text.splitlines()[-1] if error_text else "ran")
+    elif status is None or status < 0:
+        how = "hangs" if status is None else f"ends the process ({signal.Signals(-status).name})"
+        yield Finding("kernel", State.BROKEN, f"a first kernel {how}", "install another version of the driver")
+    else:
+        yield Finding("kernel", State.BROKEN, error_text.removeprefix("error: "))
+
+
+def _pumice(arguments: list[str], environ: Mapping[str, str]) -> tuple[int | None, str, str]:
+    """Runs pumice in a child; its status (``None``: it took too long), stdout and stderr."""
+    command = [sys.executable, "-c", "from pumice.tools.cli import main; main()", *arguments]
+    try:
+        child = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+            env={**os.environ, **environ},
+        )
+    except subprocess.TimeoutExpired:
+        return None, "", ""
+    return child.returncode, child.stdout, child.stderr.strip()
