@@ -37,8 +37,8 @@ SHARED := -n $(WORKERS) --dist worksteal --durations=10
 VALIDATED := PUMICE_VALIDATION=1 $(BIN)/python -m pytest
 
 # What measures time runs alone, after all else. Each part says its count; both must pass. 5: it selected no test.
-test: $(VENV)/.dev ## set up with validation layers and C tools, and run the whole suite
-	$(BIN)/python -m pumice.tools.setup.vulkan --validation --c-tools
+test: $(VENV)/.dev ## set up with validation layers and the tools of tests, and run the whole suite
+	$(BIN)/python -m pumice.tools.setup.vulkan --validation --test-tools
 	@$(VALIDATED) --timing=without $(SHARED) $(ARGS); many=$$?; \
 	echo '== what measures time, alone'; \
 	$(VALIDATED) --timing=only --durations=10 $(ARGS); alone=$$?; \

@@ -1,4 +1,4 @@
-"""What to install where a part of Vulkan is missing, or what C programs on it are built with: packages by platform.
+"""What to install where a part of Vulkan is missing, or what tests need beside it: packages by platform.
 
 The error of a missing Vulkan library, the set-up program (``tools/setup/vulkan.py``) and the messages about shader
 tools take their text from here. Nothing here loads or probes anything.
@@ -29,6 +29,7 @@ Component: TypeAlias = Literal[
     "vulkan-headers",
     "cmake",
     "valgrind",
+    "xvfb",
 ]
 
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
@@ -46,6 +47,7 @@ _TITLES: Final[Mapping[Component, str]] = {
     "vulkan-headers": "the headers of Vulkan, and its loader to link with",
     "cmake": "CMake",
     "valgrind": "Valgrind",
+    "xvfb": "the X server without a screen, Xvfb",
 }
 
 _PLATFORM_TITLES: Final[Mapping[str, str]] = {
@@ -67,8 +69,8 @@ _COMMANDS: Final[Mapping[str, str]] = {
 }
 
 # Drivers are Mesa's, for AMD and Intel GPUs and with lavapipe, which runs on the CPU. On macOS the driver is MoltenVK;
-# on Windows it comes with the GPU, and no package manager has it. Valgrind runs on neither. Several packages of one
-# component are separated by spaces.
+# on Windows it comes with the GPU, and no package manager has it. Valgrind and Xvfb run on neither. Several packages
+# of one component are separated by spaces.
 _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
     "loader": {
         "debian": "libvulkan1",
@@ -121,6 +123,7 @@ _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
     "cmake": {"debian": "cmake", "fedora": "cmake", "arch": "cmake", "macos": "cmake", "windows": "Kitware.CMake"},
     # Valgrind needs the symbols of the dynamic loader, which Debian strips.
     "valgrind": {"debian": "valgrind libc6-dbg", "fedora": "valgrind", "arch": "valgrind"},
+    "xvfb": {"debian": "xvfb", "fedora": "xorg-x11-server-Xvfb", "arch": "xorg-server-xvfb"},
 }
 
 # What no system's packages have, or not all of them.

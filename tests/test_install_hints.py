@@ -33,8 +33,11 @@ def test_every_hint_names_its_packages_in_whole_sentences(what: Component, platf
     sources = ("debian", "fedora", "arch") if platform == "linux" else (platform,)
     for source in sources:
         assert all(package in text for package in packages(what, source))
-    # Without a package: Windows' driver, Valgrind where it does not run, and a distribution that is not known.
-    without = {("driver", "windows"), ("valgrind", "windows"), ("valgrind", "macos")}
+    # Without a package: Windows' driver, Valgrind and Xvfb where they do not run, and a distribution that is not known.
+    without = {
+        ("driver", "windows"),
+        *((tool, system) for tool in ("valgrind", "xvfb") for system in ("windows", "macos")),
+    }
     everywhere = {"hlsl": "pip install 'pumice[slang]'", "slang": "pip install 'pumice[slang]'", "wgsl": "naga-cli"}
     assert bool(packages(what, platform)) != ((what, platform) in without or platform == "linux" or what in everywhere)
     assert everywhere.get(what, "") in text
@@ -216,23 +219,23 @@ def test_where_nothing_may_be_installed_the_packages_are_printed(
     assert command is None or command in captured.err
 
 
-def test_c_tools_are_installed_where_they_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_of_tests_are_installed_where_they_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch, [READY])
     looks = iter([("c-compiler", "valgrind"), ()])
-    monkeypatch.setattr(setup_vulkan, "missing_c_tools", lambda: next(looks))
-    assert setup_vulkan.main(["--c-tools"]) == 0
+    monkeypatch.setattr(setup_vulkan, "missing_test_tools", lambda: next(looks))
+    assert setup_vulkan.main(["--test-tools"]) == 0
     assert machine.installed == [("c-compiler", "valgrind")]
 
 
-def test_c_tools_that_cannot_be_installed_are_named_and_no_error(
+def test_tools_of_tests_that_cannot_be_installed_are_named_and_no_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = Machine(monkeypatch, [READY], may_install=False)
-    monkeypatch.setattr(setup_vulkan, "missing_c_tools", lambda: ("cmake", "valgrind"))
-    assert setup_vulkan.main(["--c-tools"]) == 0
+    monkeypatch.setattr(setup_vulkan, "missing_test_tools", lambda: ("cmake", "valgrind"))
+    assert setup_vulkan.main(["--test-tools"]) == 0
     assert machine.installed == []
     said = capsys.readouterr().err
-    assert "tests of C programs will skip" in said and "missing: cmake, valgrind" in said
+    assert "tests of C programs or windows will skip" in said and "missing: cmake, valgrind" in said
 
 
 def test_an_unknown_distribution_gets_every_known_command(
@@ -334,14 +337,15 @@ def test_shader_tools_are_looked_for_where_the_shader_build_does(
 
 
 @needs_posix
-def test_c_tools_are_looked_for_by_compiling(programs: types.SimpleNamespace) -> None:
-    assert setup_vulkan.missing_c_tools() == ("c-compiler", "vulkan-headers", "cmake", "valgrind")
+def test_tools_of_tests_are_looked_for_by_compiling(programs: types.SimpleNamespace) -> None:
+    assert setup_vulkan.missing_test_tools() == ("c-compiler", "vulkan-headers", "cmake", "valgrind", "xvfb")
     programs.write("gcc", "exit 1")  # knows no header
     programs.write("cmake")
-    assert setup_vulkan.missing_c_tools() == ("vulkan-headers", "valgrind")
+    assert setup_vulkan.missing_test_tools() == ("vulkan-headers", "valgrind", "xvfb")
     programs.write("gcc")
     programs.write("valgrind")
-    assert setup_vulkan.missing_c_tools() == ()
+    programs.write("Xvfb")
+    assert setup_vulkan.missing_test_tools() == ()
     assert "gcc -fsyntax-only -x c -" in programs.calls()
 
 

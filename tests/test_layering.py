@@ -22,7 +22,7 @@ from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, m
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = (
     *("codegen", "compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
-    *("jit", "runtime", "spirv", "study", "testing", "tools", "vm"),
+    *("jit", "runtime", "spirv", "study", "testing", "tools", "viewer", "vm"),
 )
 Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
@@ -30,6 +30,7 @@ BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
 PRODUCT_EXTRAS = (
     "view",
+    "video",
     "study",
     "pandas",
     "cluster",
@@ -289,6 +290,17 @@ def package() -> Modules:
 @pytest.mark.parametrize("rule", RULES)
 def test_the_package_keeps_the_rule(rule: str, package: Modules) -> None:
     assert RULES[rule](package) == []
+
+
+def test_only_the_viewer_presents(package: Modules) -> None:
+    room = "hal_vulkan.presentation"
+    users = {
+        module.unit
+        for module in package.values()
+        for found in imports_of(module, package)
+        if found.own and found.module.startswith(room) and not module.name.startswith(room)
+    }
+    assert users == {"viewer"}
 
 
 def test_every_arrow_is_used(package: Modules) -> None:

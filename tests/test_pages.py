@@ -19,6 +19,7 @@ PAGES = {
     "elementwise.md": [Language.GLSL],
     "images.md": [Language.GLSL],
     "kernels.md": [Language.GLSL],
+    "view.md": [Language.GLSL],
     "sources.md": [Language.GLSL, Language.HLSL, Language.SLANG],
 }
 

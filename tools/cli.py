@@ -1,4 +1,4 @@
-"""The command line: ``pumice bench``, ``build``, ``cache``, ``ci``, ``codegen``, ``compile``, ``devices``, ``run``…
+"""The command line: ``pumice bench``, ``build``, ``cache``, ``ci``, ``codegen``, ``compile``, ``run``, ``view``…
 
 This file is the group of commands and the one place that turns errors into messages and exit statuses:
 
@@ -65,6 +65,7 @@ _COMMANDS: Final = {
     "run-checks": (".run.checks", "run_checks", "Run the check functions of modules."),
     "study": (".study.command", "study", "Run, report and compare timing studies."),
     "vendor-driver": (".setup.vendor_driver", "vendor_driver", "Build a wheel of this machine's software driver."),
+    "view": (".view.command", "view", "Show the picture of a shader or a program, live."),
 }
 
 

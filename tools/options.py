@@ -140,11 +140,11 @@ def parse_sources(
             if value:
                 raise usage_error(f"{name}: {spoken.title} has no preprocessor")
     return SourceOptions(
-        language=spoken, entry_point=entry_point, defines=_parse_defines(defines), include_dirs=include_dirs
+        language=spoken, entry_point=entry_point, defines=parse_defines(defines), include_dirs=include_dirs
     )
 
 
-def _parse_defines(texts: Sequence[str]) -> dict[str, str]:
+def parse_defines(texts: Sequence[str]) -> dict[str, str]:
     """Preprocessor macros by name."""
     defines: dict[str, str] = {}
     for text in texts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...closing import Closing
 from ...install_hints import install_hint
@@ -33,22 +33,23 @@ _API_VERSION = (1 << 22) | (4 << 12)
 class Driver(Closing):
     """A VkInstance with the profiles of all its physical devices; ``extensions`` are those that instances may have."""
 
-    def __init__(self, *, validation: bool | None = None) -> None:
+    def __init__(self, *, validation: bool | None = None, extensions: Sequence[str] = ()) -> None:
         """Loads the Vulkan library and enumerates.
 
         Args:
             validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
+            extensions: instance extensions to enable besides its own, such as those of surfaces.
 
         Raises:
-            UnavailableError: no Vulkan loader, or validation asked for and no layers installed; the message says
-                what to install.
+            UnavailableError: no Vulkan loader, no such extension, or validation asked for and no layers installed; the
+                message says what to install.
         """
         self.validation = validation_requested(validation)
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
         with _creation_lock, vendored_driver():
-            self._create_instance()
+            self._create_instance(extensions)
         self.physical_devices: tuple[CData, ...] = tuple(
             listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
         )
@@ -56,16 +57,21 @@ class Driver(Closing):
             read_profile(self.functions, physical) for physical in self.physical_devices
         )
 
-    def _create_instance(self) -> None:
+    def _create_instance(self, extensions: Sequence[str]) -> None:
         functions = InstanceFunctions()
         query = functions.vkEnumerateInstanceExtensionProperties
         available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
         self.extensions = frozenset(available)
         portability = _PORTABILITY_ENUMERATION in available
         self.debug_utils = _DEBUG_UTILS in available or self.validation
-        extensions = [_PORTABILITY_ENUMERATION] if portability else []
+        if missing := sorted(set(extensions) - available):
+            raise UnavailableError(
+                f"the Vulkan loader and drivers here lack the instance extension(s) {', '.join(missing)}. "
+                + install_hint("driver")
+            )
+        enabled = [*extensions, *([_PORTABILITY_ENUMERATION] if portability else [])]
         if self.debug_utils:
-            extensions.append(_DEBUG_UTILS)
+            enabled.append(_DEBUG_UTILS)
         self._messenger: DebugMessenger | None = None
         if self.validation:
             if LAYER not in instance_layers(functions):
@@ -81,8 +87,8 @@ class Driver(Closing):
                 pApplicationInfo=application,
                 enabledLayerCount=int(self.validation),
                 ppEnabledLayerNames=[LAYER] if self.validation else None,
-                enabledExtensionCount=len(extensions),
-                ppEnabledExtensionNames=extensions,
+                enabledExtensionCount=len(enabled),
+                ppEnabledExtensionNames=enabled,
             ),
             self._messenger.create_info() if self._messenger else None,
         )
@@ -124,6 +130,13 @@ class Driver(Closing):
         """Counts a device closed."""
         with self._lock:
             self._device_count -= 1
+
+    @property
+    def handle(self) -> CData:
+        """The VkInstance; ClosedError once it was destroyed."""
+        if self._instance is None:
+            raise ClosedError("this driver was closed; make a new Driver()")
+        return self._instance
 
     @property
     def is_closed(self) -> bool:

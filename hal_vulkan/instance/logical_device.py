@@ -347,5 +347,5 @@ class LogicalDevice(AnyDevice):
 @functools.cache
 def _native_names(kind: str) -> tuple[str, str, str]:
     """The type of a pointer to native objects of a kind, and the functions that create and destroy one."""
-    name = kind.title().replace(" ", "")
+    name = kind.title().replace(" ", "").replace("Khr", "KHR")
     return f"Vk{name} *", f"vkCreate{name}", f"vkDestroy{name}"

@@ -34,6 +34,9 @@ _SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | Queue
 PIPELINE_STATISTICS: Final = "VK_KHR_pipeline_executable_properties"
 """The extension of ``PlanOptions.pipeline_statistics``; its one feature comes with it."""
 
+SWAPCHAIN: Final = "VK_KHR_swapchain"
+"""The extension of ``PlanOptions.presentation``."""
+
 PERFORMANCE_QUERY: Final = "VK_KHR_performance_query"
 """The extension of ``PlanOptions.performance_counters``; the feature that is enabled comes with it."""
 
@@ -68,6 +71,7 @@ class PlanOptions:
         pipeline_statistics: have the driver keep what it knows of each pipeline: registers, spills, code size. Off by
             default, as drivers may compile otherwise for it.
         performance_counters: allow queries of the device's performance counters.
+        presentation: allow swapchains, on a family with graphics, which scales and converts pictures.
     """
 
     robust_buffer_access: bool = False
@@ -83,6 +87,7 @@ class PlanOptions:
     wait: WaitMode | None = None
     pipeline_statistics: bool = False
     performance_counters: bool = False
+    presentation: bool = False
 
     def __post_init__(self) -> None:
         for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize"):
@@ -198,6 +203,10 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         _require(profile, PERFORMANCE_QUERY, "performance_counters")
         enable(PERFORMANCE_QUERY)
         why.append("performance counters can be queried, as asked")
+    if options.presentation:
+        _require(profile, SWAPCHAIN, "presentation")
+        enable(SWAPCHAIN)
+        why.append("swapchains can be made, as asked")
     if enable("VK_KHR_portability_subset"):
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
@@ -245,21 +254,22 @@ def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]
     graphics queue sooner than a compute queue. Both use the same shader cores.
     """
 
-    def cost(index: int) -> tuple[bool, bool, bool, int]:
+    def cost(index: int) -> tuple[bool, bool, bool, bool, int]:
         family = profile.queue_families[index]
         draws = bool(family.flags & QueueFlag.GRAPHICS)
         return (
             not family.timestamp_valid_bits,
             bool(family.flags & _SPECIAL_QUEUES),
+            options.presentation and not draws,
             draws and options.prefer_dedicated_compute,
             index,
         )
 
     chosen = min((i for i, f in enumerate(profile.queue_families) if f.has_compute and f.count), key=cost)
     family = profile.queue_families[chosen]
-    kind = (
-        "has graphics too: no compute-only family is better" if family.flags & QueueFlag.GRAPHICS else "has no graphics"
-    )
+    kind = "has no graphics"
+    if family.flags & QueueFlag.GRAPHICS:
+        kind = "has graphics too: " + ("as asked" if options.presentation else "no compute-only family is better")
     stamps = f"{family.timestamp_valid_bits}-bit timestamps" if family.timestamp_valid_bits else "no timestamps"
     why.append(f"dispatches go to queue family {chosen}, which {kind} and writes {stamps}")
     return chosen

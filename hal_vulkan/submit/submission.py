@@ -20,7 +20,7 @@ from ..commands.recording import Recording
 from ..memory.buffer import Buffer
 from ..sync.context import SemaphoreContext
 from ..sync.semaphore import TimelineSemaphore
-from ..vulkan.functions import NULL
+from ..vulkan.functions import NULL, CData, NativeFunction
 from .held_submission import HeldSubmission
 from .retirement import Points, RetiringQueue, Used
 from .submit_structures import SubmitStructures
@@ -44,6 +44,7 @@ class SubmissionQueue(RetiringQueue):
         self._plain = SubmitStructures(1)  # of submissions that signal nothing but the queue's stream
         self._plain.signal_handles[0] = self.timeline
         self._plain.set_shape((1, 0, 1))
+        self._native_commands: SubmitStructures | None = None  # of submit_native
 
     def submit(
         self,
@@ -235,6 +236,46 @@ class SubmissionQueue(RetiringQueue):
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
             self.retire()
         return number
+
+    def submit_native(self, commands: CData, wait: CData, signal: CData) -> int:
+        """Submits a VkCommandBuffer between two binary semaphores, as presentation has them; returns its number.
+
+        It counts as any submission: what is closed from now on is kept until it is done. The caller keeps the commands
+        and the semaphores until then.
+        """
+        device, stream = self.device, self.stream
+        noted = False
+        try:
+            with self._lock:
+                device.check_usable()
+                native = self._native_commands
+                if native is None:
+                    native = self._native_commands = SubmitStructures(2)
+                    native.set_shape((1, 1, 2))
+                    native.signal_handles[1] = self.timeline
+                native.command_handles[0], native.wait_handles[0], native.signal_handles[0] = commands, wait, signal
+                self.preparing = number = self._submitted + 1
+                try:
+                    native.signal_values[1] = number
+                    self._inflight.append((number, (), (), False))
+                    # To the end of the native call: see _submit_one.
+                    self._submitted = stream.scheduled = number
+                    noted = True
+                    result = device.fn.vkQueueSubmit(self.handle, 1, native.info, NULL)
+                finally:
+                    self.preparing = 0
+                self._check_submitted(result, (), (), ())
+        finally:
+            if noted:
+                self._after_submission(())
+        if len(self._inflight) >= _RETIRE_EVERY or self._deferred:
+            self.retire()
+        return number
+
+    def call_native(self, function: NativeFunction, *arguments: object) -> int:
+        """Calls a function of Vulkan that no other thread may use the queue beside; returns its result."""
+        with self._lock:
+            return int(function(self.handle, *arguments))
 
     def _hold(
         self,

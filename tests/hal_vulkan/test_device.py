@@ -25,6 +25,7 @@ from pumice.status import (
     InvalidArgumentError,
     NotFoundError,
     PumiceError,
+    UnavailableError,
     UnimplementedError,
 )
 
@@ -77,6 +78,13 @@ def test_a_driver_with_open_devices_stays(driver: Driver) -> None:
     assert own.is_closed
     with pytest.raises(ClosedError):
         Device(own)
+
+
+def test_a_driver_without_an_extension_says_which(driver: Driver) -> None:
+    before = live_objects()
+    with pytest.raises(UnavailableError, match=r"lack the instance extension\(s\) VK_KHR_none"):
+        Driver(validation=driver.validation, extensions=["VK_KHR_none"])
+    assert live_objects() == before
 
 
 def test_close_is_idempotent_and_takes_everything_with_it(driver: Driver) -> None:

@@ -58,6 +58,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "study": {*FORMATS, "study", "runtime", "hal", "hal_vulkan", "shaders"},
     "amber": {*FORMATS, "amber", "hal_vulkan", "runtime"},
     "testing": {*FORMATS, "testing", "hal_vulkan", "runtime", "vm"},
+    "viewer": {*FORMATS, "viewer", "hal_vulkan", "runtime", "vm"},
     "tools": {
         *FORMATS,
         *DEVICES,
@@ -67,6 +68,7 @@ ALLOWED: Mapping[str, set[str]] = {
         "testing",
         "tuning",
         "runtime",
+        "viewer",
         "vm",
         "compiler",
         "codegen",
@@ -225,6 +227,7 @@ ROOMS: Mapping[str, set[str]] = {
     "hal_vulkan.submit": {"commands", "instance", "memory", "sync", "vulkan"},
     "hal_vulkan.programs": {"commands", "instance", "memory", "submit", "sync"},
     "hal_vulkan.device": {"commands", "images", "instance", "memory", "programs", "submit", "sync", "vulkan"},
+    "hal_vulkan.presentation": {"device", "images", "instance", "vulkan"},
     "study.definition": set(),
     "study.statistics": set(),
     "study.workloads": {"definition"},
@@ -240,4 +243,5 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
     "tools.study": {"errors", "options", "output_files", "streams", "tables"},
     "tools.bench": {"errors", "input_files", "options", "programs", "run", "streams", "study"},
+    "tools.view": {"errors", "options", "programs", "reports", "run", "streams"},
 }

@@ -86,7 +86,7 @@ def run_module(options: ModuleRun) -> None:
         modules: list[BytecodeModule] = []
         for path in options.modules:
             modules.append(stack.enter_context(contextlib.closing(_open(path, options))))
-        name, signature = _choose(modules[-1], options.function)
+        name, signature = choose_function(modules[-1], options.function)
         if len(options.inputs) == len(signature.inputs):
             signature = signature.without_storages()
         inputs = parse_inputs(options.inputs, signature)
@@ -163,8 +163,8 @@ def _validation(asked: bool | None) -> bool:
         return validation_requested(asked)
 
 
-def _choose(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:
-    """The function to call: its name within the module, and its signature."""
+def choose_function(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:
+    """The function that ``--function`` names: its name within the module, and its signature."""
     # Initializers and functions for the compiler's own use have other conventions than functions that users call.
     names = [name for name in module.exports if not name.startswith("__") and "$" not in name]
     if not wanted:

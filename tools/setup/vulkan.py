@@ -1,13 +1,13 @@
 """``python -m pumice.tools.setup.vulkan``: checks for a Vulkan loader, a driver and tools; installs what is missing.
 
 It looks for a Vulkan library that loads, at least one device with Vulkan 1.2 (with a GPU's own driver Mesa is not
-installed), glslang and SPIRV-Tools on ``PATH``, and with ``--validation`` the Khronos validation layer. ``--c-tools``
-adds what C programs on Vulkan are built and checked with: a C compiler, Vulkan's headers, CMake and Valgrind. Missing
-packages are installed with ``apt-get`` where that exists and may be run (as root, or with ``sudo`` without password);
-elsewhere their names are printed. Nothing else is changed.
+installed), glslang and SPIRV-Tools on ``PATH``, and with ``--validation`` the Khronos validation layer.
+``--test-tools`` adds what only tests need: a C compiler, Vulkan's headers, CMake and Valgrind for C programs, Xvfb for
+windows. Missing packages are installed with ``apt-get`` where that exists and may be run (as root, or with ``sudo``
+without password); elsewhere their names are printed. Nothing else is changed.
 
-The exit status is 0 when everything is there, and 1 when something is missing. C tools that cannot be installed are
-only named: the tests that need them skip.
+The exit status is 0 when everything is there, and 1 when something is missing. Tools of tests that cannot be installed
+are only named: the tests that need them skip.
 
 Calling sequence: ``look()`` → ``missing()`` → ``install()`` → ``look()`` again. Looking loads drivers, which may
 crash, so it happens in a child process, which also finds libraries that were just installed.
@@ -22,7 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -94,16 +94,16 @@ def missing_tools() -> tuple[Component, ...]:
     return tuple(wanted)
 
 
-def missing_c_tools() -> tuple[Component, ...]:
-    """What is not installed of what C programs on Vulkan are built and checked with."""
+def missing_test_tools() -> tuple[Component, ...]:
+    """What is not installed of what only tests need."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     wanted: list[Component] = []
     if compiler is None:
         wanted.append("c-compiler")
     if compiler is None or not _compiles(compiler, "#include <stdlib.h>\n#include <vulkan/vulkan.h>\n"):
         wanted.append("vulkan-headers")
-    programs: tuple[Component, ...] = ("cmake", "valgrind")
-    wanted += [name for name in programs if shutil.which(name) is None]
+    programs: Mapping[Component, str] = {"cmake": "cmake", "valgrind": "valgrind", "xvfb": "Xvfb"}
+    wanted += [name for name, program in programs.items() if shutil.which(program) is None]
     return tuple(wanted)
 
 
@@ -180,14 +180,14 @@ def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
         rounds += 1
 
 
-def ensure_c_tools(*, may_install: bool = True) -> tuple[Component, ...]:
-    """Installs what is missing of the C tools if it may; returns what still is."""
-    wanted = missing_c_tools()
+def ensure_test_tools(*, may_install: bool = True) -> tuple[Component, ...]:
+    """Installs what is missing of the tools of tests if it may; returns what still is."""
+    wanted = missing_test_tools()
     apt_get = installer() if wanted and may_install else None
     if apt_get is None:
         return wanted
     install(wanted, apt_get)
-    return missing_c_tools()
+    return missing_test_tools()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -197,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description="Find a Vulkan loader, a driver and tools; install what is missing where apt-get may.",
     )
     parser.add_argument("--validation", action="store_true", help="require the Khronos validation layer too")
-    parser.add_argument("--c-tools", action="store_true", help="also what C programs are built and checked with")
+    parser.add_argument("--test-tools", action="store_true", help="also what only tests need: C tools, Xvfb")
     parser.add_argument("--check", action="store_true", help="install nothing, only report")
     parser.add_argument("--probe", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -206,13 +206,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     try:
         findings = ensure(validation=options.validation, may_install=not options.check)
-        lacking = ensure_c_tools(may_install=not options.check) if options.c_tools else ()
+        lacking = ensure_test_tools(may_install=not options.check) if options.test_tools else ()
     except PumiceError as error:
         print(f"setup: {error.message}", file=sys.stderr)
         return 1
     print("setup: Vulkan is ready on " + "; ".join(findings.devices))
     if lacking:
-        print(f"setup: tests of C programs will skip. {_report(Findings(), lacking)}", file=sys.stderr)
+        print(f"setup: tests of C programs or windows will skip. {_report(Findings(), lacking)}", file=sys.stderr)
     return 0
 
 

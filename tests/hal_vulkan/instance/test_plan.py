@@ -372,3 +372,16 @@ def test_no_plan_enables_what_the_profile_lacks(data: st.DataObject, options: Pl
 def test_switches_are_booleans(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name}: expected True, False or None, got 'no'"):
         PlanOptions(**{name: "no"})
+
+
+@pytest.mark.parametrize("name", sorted(PROFILES))
+def test_presentation_takes_graphics_and_swapchains(name: str) -> None:
+    profile = replace(PROFILES[name], extensions=PROFILES[name].extensions | {"VK_KHR_swapchain"})
+    assert "VK_KHR_swapchain" not in plan_device(profile).extensions
+    plan = plan_device(profile, PlanOptions(presentation=True))
+    assert "VK_KHR_swapchain" in plan.extensions
+    assert profile.queue_families[plan.compute_family].flags & QueueFlag.GRAPHICS
+    assert any("has graphics too: as asked" in reason for reason in plan.why)
+    without = replace(profile, extensions=profile.extensions - {"VK_KHR_swapchain"})
+    with pytest.raises(UnavailableError, match="lacks VK_KHR_swapchain; plan without presentation"):
+        plan_device(without, PlanOptions(presentation=True))

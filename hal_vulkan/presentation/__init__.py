@@ -1,0 +1,13 @@
+"""Presentation: surfaces of windows, and swapchains that show images on them. Optional: nothing else imports it.
+
+Imports: `images`, `instance`, `submit`, `vulkan` and the ground files at the root.
+
+Read: `surface`, `swapchain`.
+"""
+
+from __future__ import annotations
+
+from .surface import Surface
+from .swapchain import Layer, Swapchain
+
+__all__ = ["Layer", "Surface", "Swapchain"]

@@ -1,0 +1,50 @@
+"""A window's surface: where a swapchain's images are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...closing import Closing
+from ...status import UnavailableError
+from ..instance.driver import Driver
+from ..instance.logical_device import LogicalDevice
+from ..vulkan.functions import CData, ffi
+from ..vulkan.live_objects import created, destroyed
+from ..vulkan.results import check
+
+
+class Surface(Closing):
+    """A VkSurfaceKHR. Close the swapchains of a surface before it, and it before its window and its driver."""
+
+    def __init__(self, driver: Driver, create: Callable[[CData, CData], int]) -> None:
+        """Makes a surface.
+
+        Args:
+            driver: of an instance with the extensions of the window system.
+            create: a function of the window system, which gets the VkInstance and where to write the VkSurfaceKHR, and
+                returns a VkResult.
+        """
+        self._driver = driver
+        handle = ffi.new("VkSurfaceKHR *")
+        check(create(driver.handle, handle), "creating the surface of a window")
+        created("surface")
+        self.handle: CData = handle[0]
+
+    def check_device(self, device: LogicalDevice) -> None:
+        """Raises UnavailableError unless the device's compute queue can show images on this surface."""
+        can = ffi.new("VkBool32 *")
+        family = device.plan.compute_family
+        query = self._driver.functions.vkGetPhysicalDeviceSurfaceSupportKHR
+        check(query(device.physical_device, family, self.handle, can), "asking whether the surface can be presented to")
+        if not can[0]:
+            raise UnavailableError(
+                f"{device.name} cannot show images in this window (queue family {family}); take the device that the "
+                "display is connected to"
+            )
+
+    def close(self) -> None:
+        """Destroys it; idempotent."""
+        if self.handle != ffi.NULL:
+            handle, self.handle = self.handle, ffi.NULL
+            self._driver.functions.vkDestroySurfaceKHR(self._driver.handle, handle, ffi.NULL)
+            destroyed("surface")

@@ -1,0 +1,342 @@
+"""A swapchain: images of the window system, to which pictures are copied.
+
+Calling sequence: ``Swapchain(device, surface, size)`` → ``present`` for each frame → ``close``, before the surface and
+the device. ``size`` is read whenever the swapchain has to be made again: after the window was resized, and while it has
+no area, when nothing is shown.
+
+Pictures are copied into the swapchain's images, which a shader could write into on few devices. What has their format
+and size is copied as it is; the rest by blits, which scale, convert and turn upside down.
+
+Thread rule: one thread at a time. Other threads may use the device's queue meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ...closing import Closing
+from ...formats.image_format import ImageFormat
+from ...records import dataclass
+from ...status import UnavailableError, UnimplementedError
+from ..device import Device
+from ..images.format_features import LINEAR_FILTER, format_features
+from ..images.image import Image
+from ..vulkan.functions import NULL, CData, ffi, new
+from ..vulkan.results import VK_SUCCESS, listed
+from .surface import Surface
+
+_SUBOPTIMAL: Final = 1000001003
+_OUT_OF_DATE: Final = -1000001004
+_SURFACE_LOST: Final = -1000000000
+_UNDEFINED, _GENERAL, _TRANSFER_TARGET, _PRESENT = 0, 1, 7, 1000001002  # VkImageLayout
+_STAGE_TRANSFER: Final = 0x1000
+_STAGE_ALL: Final = 0x10000
+_ACCESS_TRANSFER_WRITE: Final = 0x1000
+_USAGE_TRANSFER_TARGET: Final = 0x2
+_COLOR: Final = 0x1
+_FAMILY_IGNORED: Final = 0xFFFF_FFFF
+_ANY_EXTENT: Final = 0xFFFF_FFFF
+_NEAREST, _LINEAR = 0, 1  # VkFilter
+# Of values as they are, without an encoding as sRGB; by preference.
+_FORMATS: Final = tuple(ImageFormat.parse(name) for name in ("bgra8unorm", "rgba8unorm"))
+_IMMEDIATE, _MAILBOX, _FIFO = 0, 1, 2  # VkPresentModeKHR
+_ACQUIRE_NS: Final = 200_000_000
+_MIN_IMAGES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """An image that is shown.
+
+    Attributes:
+        image: with colours of any format that can be blitted; whatever writes it was submitted before.
+        at: the place of its upper left corner in the window, whose edges cut it off; ``None`` has it fill the window.
+        is_upward: whether its first row is the lowest.
+    """
+
+    image: Image
+    at: tuple[int, int] | None = None
+    is_upward: bool = False
+
+
+@dataclass(slots=True)
+class _Slot:
+    """What one frame under way needs; free for the next when the queue is past ``number``."""
+
+    pool: CData
+    commands: CData
+    acquired: CData
+    number: int = 0
+
+
+class Swapchain(Closing):
+    """A VkSwapchainKHR, made again when the window changes.
+
+    Attributes:
+        size: width and height of its images; (0, 0) while there are none.
+        format: of images that are copied as they are, by name.
+    """
+
+    def __init__(
+        self, device: Device, surface: Surface, window_size: Callable[[], tuple[int, int]], *, vsync: bool = True
+    ) -> None:
+        """Makes a swapchain.
+
+        Args:
+            device: opened with ``PlanOptions(presentation=True)``.
+            surface: of the window.
+            window_size: gives the window's width and height in pixels, for systems whose surfaces have none.
+            vsync: wait for the display's refresh; without, frames are shown as they come, if the system can.
+
+        Raises:
+            UnavailableError: the device cannot show images there.
+            UnimplementedError: the surface's images cannot be copied to.
+        """
+        surface.check_device(device)
+        self._device, self._surface, self._window_size, self._vsync = device, surface, window_size, vsync
+        self._queue = device.compute_queue
+        self._handle: CData = NULL
+        self._images: list[CData] = []
+        self._rendered: list[CData] = []  # by image: signalled when it may be shown
+        self._slots: list[_Slot] = []
+        self._next = 0
+        self._has_free_size = False  # where it is the window's: nobody else says that it changed
+        self._index = ffi.new("uint32_t *")
+        self.size = (0, 0)
+        self.format = _FORMATS[0].name
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+
+    # -- frames --------------------------------------------------------------------------------------
+
+    def present(self, layers: Sequence[Layer]) -> bool:
+        """Shows images, later ones over earlier ones.
+
+        Returns:
+            Whether they will be shown: not while the window has no area, or where the system gives no image for 0.2 s.
+
+        Raises:
+            UnavailableError: the surface was lost; make another one, and a swapchain for it.
+        """
+        is_out_of_date = self._has_free_size and self.size != self._window_size()
+        if (self._handle == NULL or is_out_of_date) and not self._make():
+            return False
+        slot = self._slots[self._next % len(self._slots)]
+        self._queue.stream.wait(slot.number)
+        result = self._acquire(slot)
+        if result == _OUT_OF_DATE:
+            if not self._make():
+                return False
+            slot = self._slots[0]
+            result = self._acquire(slot)
+        if result not in (VK_SUCCESS, _SUBOPTIMAL):
+            return False
+        self._next += 1
+        index = self._index[0]
+        self._record(slot, self._images[index], layers)
+        slot.number = self._queue.submit_native(slot.commands, slot.acquired, self._rendered[index])
+        swapchains, indices = ffi.new("VkSwapchainKHR[]", [self._handle]), ffi.new("uint32_t[]", [index])
+        info = new(
+            "VkPresentInfoKHR",
+            waitSemaphoreCount=1,
+            pWaitSemaphores=[self._rendered[index]],
+            swapchainCount=1,
+            pSwapchains=swapchains,
+            pImageIndices=indices,
+        )
+        shown = self._check(self._queue.call_native(self._device.fn.vkQueuePresentKHR, info), "presenting an image")
+        if shown in (_OUT_OF_DATE, _SUBOPTIMAL) or result == _SUBOPTIMAL:
+            self._make()
+        return True
+
+    def _acquire(self, slot: _Slot) -> int:
+        """The result of asking for the next image, whose number is then in ``_index``."""
+        acquire = self._device.fn.vkAcquireNextImageKHR
+        result = acquire(self._device.handle, self._handle, _ACQUIRE_NS, slot.acquired, NULL, self._index)
+        return self._check(result, "acquiring an image of the window")
+
+    def _check(self, result: int, what: str) -> int:
+        """The result, if it is one that presentation goes on after."""
+        if result == _SURFACE_LOST:
+            raise UnavailableError(
+                "the window's surface was lost; make another one, and a swapchain for it",
+                vk_result="VK_ERROR_SURFACE_LOST_KHR",
+            )
+        self._device.check(0 if result == _OUT_OF_DATE else result, what)
+        return result
+
+    def _record(self, slot: _Slot, image: CData, layers: Sequence[Layer]) -> None:
+        device, fn, commands = self._device, self._device.fn, slot.commands
+        device.check(fn.vkResetCommandPool(device.handle, slot.pool, 0), "resetting a frame's commands")
+        begin = new("VkCommandBufferBeginInfo", flags=1)  # submitted once
+        device.check(fn.vkBeginCommandBuffer(commands, begin), "beginning a frame's commands")
+        self._change_layout(commands, image, _UNDEFINED, _TRANSFER_TARGET)
+        for number, layer in enumerate(layers):
+            if number:  # what overlaps is in order
+                self._change_layout(commands, image, _TRANSFER_TARGET, _TRANSFER_TARGET)
+            x, y, _ = layer.image.extent
+            left, top = layer.at or (0, 0)
+            width, height = self.size[0] - left, self.size[1] - top
+            if layer.at is not None:
+                x, y = width, height = min(width, x), min(height, y)
+            if width <= 0 or height <= 0:
+                continue
+            source, target = (layer.image.handle, _GENERAL), (image, _TRANSFER_TARGET)
+            if layer.image.format.name == self.format and (x, y) == (width, height) and not layer.is_upward:
+                copied = new("VkImageCopy", extent=new("VkExtent3D", width=x, height=y, depth=1))
+                copied.dstOffset.x, copied.dstOffset.y = left, top
+                _set_layers(copied)
+                fn.vkCmdCopyImage(commands, *source, *target, 1, copied)
+            else:
+                region = new("VkImageBlit")
+                _set_layers(region)
+                first, last = (y, 0) if layer.is_upward else (0, y)
+                _set_corners(region.srcOffsets, (0, first), (x, last))
+                _set_corners(region.dstOffsets, (left, top), (left + width, top + height))
+                can_filter = format_features(device, layer.image.format).image & LINEAR_FILTER
+                fn.vkCmdBlitImage(commands, *source, *target, 1, region, _LINEAR if can_filter else _NEAREST)
+        self._change_layout(commands, image, _TRANSFER_TARGET, _PRESENT)
+        device.check(fn.vkEndCommandBuffer(commands), "ending a frame's commands")
+
+    def _change_layout(self, commands: CData, image: CData, old: int, new_layout: int) -> None:
+        """A barrier: the last one holds up whatever follows on the queue, which may write the layers again."""
+        barrier = new(
+            "VkImageMemoryBarrier",
+            srcAccessMask=0 if old == _UNDEFINED else _ACCESS_TRANSFER_WRITE,
+            dstAccessMask=0 if new_layout == _PRESENT else _ACCESS_TRANSFER_WRITE,
+            oldLayout=old,
+            newLayout=new_layout,
+            srcQueueFamilyIndex=_FAMILY_IGNORED,
+            dstQueueFamilyIndex=_FAMILY_IGNORED,
+            image=image,
+            subresourceRange=new("VkImageSubresourceRange", aspectMask=_COLOR, levelCount=1, layerCount=1),
+        )
+        after = _STAGE_ALL if new_layout == _PRESENT else _STAGE_TRANSFER
+        self._device.fn.vkCmdPipelineBarrier(commands, _STAGE_TRANSFER, after, 0, 0, NULL, 0, NULL, 1, barrier)
+
+    # -- making --------------------------------------------------------------------------------------
+
+    def _make(self) -> bool:
+        """Makes the swapchain for the window as it is now; ``False`` if that has no area."""
+        device, functions = self._device, self._device.driver.functions
+        physical, surface = device.physical_device, self._surface.handle
+        capabilities = new("VkSurfaceCapabilitiesKHR")
+        query = functions.vkGetPhysicalDeviceSurfaceCapabilitiesKHR
+        self._check(query(physical, surface, capabilities), "asking for the capabilities of a surface")
+        self._has_free_size = capabilities.currentExtent.width == _ANY_EXTENT
+        extent = _extent(capabilities, self._window_size)
+        old = self._handle
+        if 0 in extent:
+            self._destroy_frames()
+            self._destroy(old)
+            return False
+        if not capabilities.supportedUsageFlags & _USAGE_TRANSFER_TARGET:
+            raise UnimplementedError(f"{device.name}: the window's images cannot be copied to")
+        query = functions.vkGetPhysicalDeviceSurfaceFormatsKHR
+        found = listed(query, "VkSurfaceFormatKHR", "surface formats", physical, surface)
+        offered = {one.format: one.colorSpace for one in found}
+        plain = next((one for one in _FORMATS if one.vk in offered), None)
+        image_format = plain.vk if plain is not None else next(iter(offered))
+        least, most = capabilities.minImageCount, capabilities.maxImageCount
+        alpha = capabilities.supportedCompositeAlpha
+        info = new(
+            "VkSwapchainCreateInfoKHR",
+            surface=surface,
+            minImageCount=min(max(least, _MIN_IMAGES), most or _MIN_IMAGES + least),
+            imageFormat=image_format,
+            imageColorSpace=offered[image_format],
+            imageExtent=new("VkExtent2D", width=extent[0], height=extent[1]),
+            imageArrayLayers=1,
+            imageUsage=_USAGE_TRANSFER_TARGET,
+            preTransform=capabilities.currentTransform,
+            compositeAlpha=alpha & -alpha,  # opaque where there is a choice
+            presentMode=self._present_mode(),
+            clipped=1,
+            oldSwapchain=old,
+        )
+        self._destroy_frames()
+        try:
+            self._handle = NULL
+            self._handle = device.create("swapchain khr", info, "a swapchain")
+        finally:
+            self._destroy(old)
+        self.size = extent
+        images = listed(
+            device.fn.vkGetSwapchainImagesKHR, "VkImage", "a swapchain's images", device.handle, self._handle
+        )
+        self._images = list(images)
+        self._rendered = [device.create("semaphore", new("VkSemaphoreCreateInfo")) for _ in self._images]
+        self._slots = [self._slot() for _ in self._images]
+        self._next = 0
+        return True
+
+    def _present_mode(self) -> int:
+        """Every surface has FIFO."""
+        if self._vsync:
+            return _FIFO
+        query = self._device.driver.functions.vkGetPhysicalDeviceSurfacePresentModesKHR
+        where = self._device.physical_device, self._surface.handle
+        offered = set(listed(query, "VkPresentModeKHR", "present modes", *where))
+        return next((mode for mode in (_IMMEDIATE, _MAILBOX) if mode in offered), _FIFO)
+
+    def _slot(self) -> _Slot:
+        device = self._device
+        pool = device.create("command pool", new("VkCommandPoolCreateInfo", queueFamilyIndex=self._queue.family))
+        commands = ffi.new("VkCommandBuffer *")
+        info = new("VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=1)
+        device.check(device.fn.vkAllocateCommandBuffers(device.handle, info, commands), "a frame's command buffer")
+        return _Slot(pool, commands[0], device.create("semaphore", new("VkSemaphoreCreateInfo")))
+
+    def _destroy_frames(self) -> None:
+        """Destroys what frames under way used, once the queue is done with it, presentation included."""
+        device = self._device
+        if device.is_closed:
+            return
+        if self._slots and device.lost is None:
+            self._queue.call_native(device.fn.vkQueueWaitIdle)
+        for slot in self._slots:
+            device.destroy("semaphore", slot.acquired)
+            device.destroy("command pool", slot.pool)
+        for semaphore in self._rendered:
+            device.destroy("semaphore", semaphore)
+        self._slots, self._rendered, self._images, self.size = [], [], [], (0, 0)
+
+    def _destroy(self, handle: CData) -> None:
+        if handle == self._handle:
+            self._handle = NULL
+        if handle != NULL and not self._device.is_closed:
+            self._device.destroy("swapchain khr", handle)
+
+    def close(self) -> None:
+        """Destroys it once the queue is done with it; idempotent."""
+        self._destroy_frames()
+        self._destroy(self._handle)
+
+
+def _extent(capabilities: CData, window_size: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+    """The size of a swapchain's images: the surface's, or the window's within the surface's limits."""
+    current = capabilities.currentExtent
+    if current.width != _ANY_EXTENT:
+        return int(current.width), int(current.height)
+    least, most = capabilities.minImageExtent, capabilities.maxImageExtent
+    width, height = window_size()
+    if not width or not height:
+        return 0, 0
+    return (
+        int(min(max(width, least.width), most.width)),
+        int(min(max(height, least.height), most.height)),
+    )
+
+
+def _set_layers(region: CData) -> None:
+    for side in (region.srcSubresource, region.dstSubresource):
+        side.aspectMask, side.layerCount = _COLOR, 1
+
+
+def _set_corners(corners: CData, first: tuple[int, int], last: tuple[int, int]) -> None:
+    for corner, (x, y), z in ((corners[0], first, 0), (corners[1], last, 1)):
+        corner.x, corner.y, corner.z = x, y, z

@@ -1,0 +1,274 @@
+"""Shaders as pictures: what they are given, what is kept, and what is shown. Pixels are compared with formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pumice
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.runtime.device import Device
+from pumice.status import DataLossError, InvalidArgumentError, NotFoundError
+from pumice.viewer import Renderer, ShaderOptions, ShaderPicture, Uniforms, pixels_of, render
+
+pytestmark = pytest.mark.vulkan
+
+WIDTH, HEIGHT = 20, 12
+ROWS, COLUMNS = np.mgrid[0:HEIGHT, 0:WIDTH]
+
+
+@pytest.fixture
+def viewed(driver: Driver) -> Iterator[Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+class Shaders:
+    """Writes shaders to files and renders them."""
+
+    def __init__(self, device: Device, folder: Path) -> None:
+        self.device, self.folder = device, folder
+
+    def picture(self, text: str, name: str = "a.comp", **options: object) -> ShaderPicture:
+        path = self.folder / name
+        path.write_text(text)
+        return ShaderPicture(self.device, path, ShaderOptions(**options))  # type: ignore[arg-type]
+
+    def frames(self, text: str, count: int = 1, **options: object) -> list[np.ndarray]:
+        with self.picture(text, **options) as picture:
+            return list(render(picture, (WIDTH, HEIGHT), count, rate=10))
+
+
+@pytest.fixture
+def shaders(viewed: Device, tmp_path: Path) -> Shaders:
+    return Shaders(viewed, tmp_path)
+
+
+def codes(*channels: np.ndarray | float) -> np.ndarray:
+    """A picture of values of red, green and blue."""
+    planes = [np.broadcast_to(np.asarray(one, np.float64), (HEIGHT, WIDTH)) for one in (*channels, 1.0)]
+    return np.rint(255 * np.clip(np.stack(planes, -1), 0, 1)).astype(np.uint8)
+
+
+def test_main_image_counts_rows_upwards_from_pixel_centres(shaders: Shaders) -> None:
+    text = "void mainImage(out vec4 c, in vec2 p) { c = vec4((p - 0.5) / 255.0, iResolution.x / 255.0, 0.2); }"
+    (frame,) = shaders.frames(text)
+    np.testing.assert_array_equal(frame, codes(COLUMNS / 255, (HEIGHT - 1 - ROWS) / 255, WIDTH / 255))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vec4 mainCompute(ivec2 p) { return vec4(vec2(p) / 255.0, 0, 1); }",
+        "void mainCompute(ivec2 p) { imageStore(iPicture, p, vec4(vec2(p) / 255.0, 0, 1)); }",
+        """#version 450
+layout(local_size_x = 4, local_size_y = 8) in;
+layout(binding = 3) writeonly uniform image2D target;
+void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy); imageStore(target, p, vec4(vec2(p) / 255.0, 0, 1)); }""",
+        """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) buffer Colors { vec4 colors[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x, w = uint(iResolution.x);
+    if (i < colors.length()) colors[i] = vec4(float(i % w) / 255.0, float(i / w) / 255.0, 0, 1);
+}""",
+        """#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) buffer Colors { uint colors[]; };
+void main() {
+    uvec2 p = gl_GlobalInvocationID.xy, size = uvec2(iResolution.xy);
+    if (all(lessThan(p, size))) colors[p.y * size.x + p.x] = 0xff000000u | p.y << 8 | p.x;
+}""",
+    ],
+    ids=["value", "store", "image", "vec4 buffer", "uint buffer"],
+)
+def test_other_shaders_count_rows_downwards(shaders: Shaders, text: str) -> None:
+    (frame,) = shaders.frames(text)
+    np.testing.assert_array_equal(frame, codes(COLUMNS / 255, ROWS / 255, 0))
+
+
+def test_frames_are_told_their_time(shaders: Shaders) -> None:
+    text = (
+        "vec4 mainCompute(ivec2 p) { return vec4(iTime, iTimeDelta, float(iFrame + int(iDate.x) - 2000) / 255.0, 1); }"
+    )
+    frames = shaders.frames(text, 4)
+    for number, frame in enumerate(frames):
+        delta = 0.1 if number else 0
+        np.testing.assert_allclose(frame.astype(int), codes(number / 10, delta, number / 255), atol=1)
+
+
+def test_all_uniforms_are_where_the_shader_reads_them(shaders: Shaders) -> None:
+    names = ["iMouse.x", "iMouse.w", "iDate.w", "iFrameRate", "iSampleRate / 441.0", "iChannelTime[3]"]
+    names += ["iChannelResolution[1].x", "iChannelResolution[3].y", "iResolution.z"]
+    values = [3, 9, 8, 30, 100, 7, 1, 1, 1]
+    tests = " ".join(f"ok = ok && abs({name} - {value}.0) < 0.01;" for name, value in zip(names, values, strict=True))
+    text = f"vec4 mainCompute(ivec2 p) {{ bool ok = true; {tests} return vec4(ok); }}"
+    uniforms = Uniforms(time=7, rate=30, mouse=(3, 4, 5, 9), date=(1, 2, 3, 8))
+    with shaders.picture(text) as picture, Renderer(shaders.device) as renderer:
+        picture.resize((WIDTH, HEIGHT))
+        renderer.draw(picture, uniforms)
+        assert (pixels_of(picture) == 255).all()
+
+
+def test_derivatives_are_those_of_a_pixel(shaders: Shaders) -> None:
+    text = """void mainImage(out vec4 c, in vec2 p) {
+        float x = 3.0 * p.x - 2.0 * p.y;
+        c = vec4(dFdx(x) / 10.0, -dFdy(x) / 10.0, fwidth(x) / 10.0, 1);
+    }"""
+    (frame,) = shaders.frames(text)
+    np.testing.assert_allclose(frame.astype(int), codes(0.3, 0.2, 0.5), atol=1)
+
+
+COUNTER = """#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(r32f, binding = 0) uniform image2D counts;
+layout(binding = 1) buffer Total { uint total; uint rows[]; };
+layout(rgba8, binding = 2) writeonly uniform image2D target;
+void main() {
+    ivec2 p = ivec2(gl_GlobalInvocationID.xy);
+    if (any(greaterThanEqual(p, imageSize(target)))) return;
+    float count = imageLoad(counts, p).r + STEP;
+    imageStore(counts, p, vec4(count));
+    if (p == ivec2(0)) total++;
+    if (p.x == 0) rows[p.y] += p.y;
+    imageStore(target, p, vec4(count, float(rows[p.y]), float(total), 255.0) / 255.0);
+}"""
+
+
+def counted(step: float, frames: int) -> np.ndarray:
+    return codes(step * frames / 255)[..., 0]
+
+
+def test_state_is_zero_at_first_and_kept(shaders: Shaders) -> None:
+    frames = shaders.frames(COUNTER, 3, defines={"STEP": "2.0"})
+    for number, frame in enumerate(frames):
+        np.testing.assert_array_equal(frame[..., 0], counted(2, number + 1))
+
+
+def test_a_new_version_goes_on_with_the_state_and_a_restart_does_not(shaders: Shaders) -> None:
+    with (
+        shaders.picture(COUNTER, defines={"STEP": "2.0"}) as before,
+        shaders.picture(COUNTER, defines={"STEP": "5.0"}) as after,
+        Renderer(shaders.device) as renderer,
+    ):
+        before.resize((WIDTH, HEIGHT))
+        renderer.draw(before, Uniforms())
+        after.take_over(before)
+        after.resize((WIDTH, HEIGHT))
+        before.close()
+        renderer.draw(after, Uniforms())
+        np.testing.assert_array_equal(pixels_of(after)[..., 0], counted(7, 1))
+        after.restart()
+        renderer.draw(after, Uniforms())
+        np.testing.assert_array_equal(pixels_of(after)[..., 0], counted(5, 1))
+        after.resize((WIDTH, HEIGHT))  # the same size: nothing begins anew
+        renderer.draw(after, Uniforms())
+        np.testing.assert_array_equal(pixels_of(after)[..., 0], counted(10, 1))
+        after.resize((WIDTH + 1, HEIGHT))
+        renderer.draw(after, Uniforms())
+        assert pixels_of(after).shape == (HEIGHT, WIDTH + 1, 4) and (pixels_of(after)[..., 0] == 5).all()
+
+
+def test_the_frame_before_is_a_channel(shaders: Shaders) -> None:
+    text = """void mainImage(out vec4 c, in vec2 p) {
+        vec4 before = texelFetch(iChannel2, ivec2(p), 0);
+        c = vec4(before.r + 1.0 / 255.0, iFrame == 0 ? floor(p.y) / 255.0 : before.g, 0, 1);
+    }"""
+    frames = shaders.frames(text, 4, channels={2: "previous"})
+    np.testing.assert_array_equal(frames[3], codes(4 / 255, (HEIGHT - 1 - ROWS) / 255, 0))
+
+
+@pytest.mark.parametrize("upward", [True, False])
+def test_files_are_channels(shaders: Shaders, tmp_path: Path, upward: bool) -> None:
+    image = pytest.importorskip("PIL.Image")
+    red = np.zeros((HEIGHT, WIDTH, 3), np.uint8)
+    red[2:5, 3:7] = 200
+    image.fromarray(red).save(tmp_path / "red.png")
+    fetch = "texelFetch(iChannel1, ivec2(p), 0)"
+    text = f"vec4 mainCompute(ivec2 p) {{ return {fetch}; }}"
+    if upward:
+        text = f"void mainImage(out vec4 c, in vec2 p) {{ c = {fetch} * iChannelResolution[1].x / {WIDTH}.0; }}"
+    (frame,) = shaders.frames(text, channels={1: str(tmp_path / "red.png")})
+    np.testing.assert_array_equal(frame[..., :3], red)
+
+
+def test_missing_files_are_named(shaders: Shaders) -> None:
+    with pytest.raises(NotFoundError, match="no such"):
+        shaders.frames("vec4 mainCompute(ivec2 p) { return texelFetch(iChannel0, p, 0); }", channels={0: "none.png"})
+
+
+def test_of_several_images_one_is_shown(shaders: Shaders) -> None:
+    text = """#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(rgba8, binding = 0) uniform image2D both;
+layout(rgba8, binding = 1) writeonly uniform image2D written;
+void main() {
+    ivec2 p = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(both, p, imageLoad(both, p) + vec4(1, 0, 0, 1));
+    imageStore(written, p, vec4(0, 1, 0, 1));
+}"""
+    assert shaders.frames(text)[0][0, 0].tolist() == [0, 255, 0, 255]
+    assert shaders.frames(text, shown="both")[0][0, 0].tolist() == [255, 0, 0, 255]
+    with pytest.raises(InvalidArgumentError, match="by the name of other"):
+        shaders.frames(text, shown="other")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("layout(local_size_x = 8) in;\nvoid main() {}", "expected a shader that writes a picture"),
+        (
+            "layout(local_size_x = 8) in;\nlayout(binding = 0, rgba8) writeonly uniform image2D t[2];\n"
+            "layout(binding = 2, rgba8) writeonly uniform image2D u;\n"
+            "void main() { imageStore(t[1], ivec2(0), vec4(1)); imageStore(u, ivec2(0), vec4(1)); }",
+            "a shader's own bindings are",
+        ),
+        ("vec4 mainCompute(ivec2 p) {\n  return lost;\n}", "lost"),
+    ],
+)
+def test_what_gives_no_picture_is_said(shaders: Shaders, text: str, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        shaders.frames(text)
+
+
+def test_included_files_are_found_beside_the_shader(shaders: Shaders, tmp_path: Path) -> None:
+    (tmp_path / "half.glsl").write_text("float half_of(float x) { return 0.5 * x; }\n")
+    text = '#include "half.glsl"\nvec4 mainCompute(ivec2 p) { return vec4(half_of(1.0)); }'
+    assert shaders.frames(text)[0][0, 0, 0] in (127, 128)
+
+
+def test_loops_that_the_driver_cuts_are_said(shaders: Shaders) -> None:
+    text = """vec4 mainCompute(ivec2 p) {
+        float x = 0.0;
+        for (int i = 0; i < 1000000 + iFrame; i++) x = fract(x + 0.1);
+        return vec4(x);
+    }"""
+    with pytest.raises(DataLossError, match="the driver ended"):
+        shaders.frames(text)
+    with shaders.picture(text) as picture, Renderer(shaders.device) as renderer:
+        picture.resize((8, 8))
+        for _ in range(3):
+            renderer.draw(picture, Uniforms())
+        assert isinstance(renderer.failure, DataLossError)
+        with shaders.picture("vec4 mainCompute(ivec2 p) { return vec4(1); }") as good:
+            good.resize((8, 8))
+            for _ in range(4):  # those under way end first
+                renderer.draw(good, Uniforms())
+            assert renderer.failure is None
+
+
+def test_frames_are_timed(shaders: Shaders) -> None:
+    with shaders.picture("vec4 mainCompute(ivec2 p) { return vec4(1); }") as picture, Renderer(shaders.device) as one:
+        picture.resize((WIDTH, HEIGHT))
+        timings = [one.draw(picture, Uniforms()) for _ in range(260)]  # clocks are related anew on the way
+    assert timings[:2] == [None, None]
+    assert all(t is not None and 0 < t.gpu_ns <= t.latency_ns for t in timings[2:])
+
+
+def test_frames_are_the_same_on_each_run(shaders: Shaders) -> None:
+    text = "vec4 mainCompute(ivec2 p) { return fract(vec4(iTime, iDate.w, float(p.x * p.y) * 0.1, 1)); }"
+    runs: list[Sequence[np.ndarray]] = [shaders.frames(text, 3) for _ in range(2)]
+    np.testing.assert_array_equal(runs[0], runs[1])

@@ -1,0 +1,78 @@
+"""The GLSL of viewed shaders: what is added, and that lines stay those of the file."""
+
+from __future__ import annotations
+
+import pytest
+
+from pumice.spirv.sources.compile import compile_source
+from pumice.spirv.sources.language import Language
+from pumice.status import InvalidArgumentError
+from pumice.viewer.source import viewed_source
+
+IMAGE = "void mainImage(out vec4 color, in vec2 position) { color = vec4(position, iTime, 1.0); }\n"
+
+
+def compiled(text: str, **options: bool) -> bytes:
+    source = viewed_source(text, "a.frag", **options)
+    return compile_source(source.text, Language.GLSL, parts=source.parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        (IMAGE, "mainImage"),
+        ("vec4 mainCompute(ivec2 pixel) { return vec4(pixel, iFrame, 1); }", "mainCompute"),
+        ("void mainCompute(ivec2 pixel) { imageStore(iPicture, pixel, vec4(iDate.x)); }", "mainCompute"),
+        ("layout(local_size_x = 8) in;\nvoid main() {}\n// mainImage(", "main"),
+        ("/* void main() */\n" + IMAGE, "mainImage"),
+        ("\ufeff#version 460\r\n" + IMAGE, "mainImage"),
+        (
+            "#version 300 es\nprecision highp float;\nuniform vec3 iResolution;\nuniform highp float iTime;\n" + IMAGE,
+            "mainImage",
+        ),
+        ("#extension GL_EXT_control_flow_attributes : require\nuniform sampler2D iChannel0;\n" + IMAGE, "mainImage"),
+        ("float f(float x) { return dFdx(x) + dFdyFine(x) + fwidth(vec3(x)).y; }\n" + IMAGE, "mainImage"),
+    ],
+)
+def test_sources_compile_as_they_are(text: str, entry: str) -> None:
+    assert viewed_source(text, "a.frag").entry == entry
+    assert compiled(text)
+
+
+def test_the_picture_has_the_format_that_is_asked_for() -> None:
+    assert "layout(rgba32f, set = 3" in viewed_source(IMAGE, "a", picture_format="rgba32f", formatless=False).text
+    assert "layout(set = 3, binding = 1) writeonly" in viewed_source(IMAGE, "a").text
+    assert compiled(IMAGE, formatless=False) and compiled(IMAGE, upward=True)
+    reads = "void mainCompute(ivec2 p) { imageStore(iPicture, p, imageLoad(iPicture, p) + 0.1); }"
+    assert compiled(reads)
+
+
+@pytest.mark.parametrize(
+    "head", ["", "#version 450\n", "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n"]
+)
+def test_errors_have_the_lines_of_the_file(head: str) -> None:
+    text = head + "\nfloat f() {\n    return missing;\n}\n" + IMAGE
+    with pytest.raises(InvalidArgumentError, match="missing") as caught:
+        compiled(text)
+    line = text[: text.index("return")].count("\n") + 1
+    assert caught.value.location == f"a.frag:{line}"
+    assert f"{line:6} |     return missing;" in caught.value.message
+
+
+def test_an_open_bracket_is_missed_after_the_file() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        compiled(IMAGE + "void f() {\n")
+    assert str(caught.value.location).startswith("after a.frag:3")
+
+
+def test_a_source_without_an_entry_point_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="mainImage") as caught:
+        viewed_source("// void main()\nfloat x;\n", "a.frag")
+    assert caught.value.location == "a.frag"
+
+
+def test_derivatives_need_quads() -> None:
+    text = "float f(float x) { return fwidth(x); }\n" + IMAGE
+    with pytest.raises(InvalidArgumentError, match="without fwidth"):
+        viewed_source(text, "a.frag", quads=False)
+    assert compiled("// fwidth\n" + IMAGE, quads=False)

@@ -1,0 +1,52 @@
+"""Pictures of compute shaders and compiled programs, live: in a window, in a notebook, or as files.
+
+Imports: `runtime`, `hal_vulkan`, `spirv`, `formats`, `hal`, `vm` and the ground files at the root. Windows need GLFW,
+files and text Pillow: each is imported when it is used.
+
+Read: `source`, `uniforms`, `picture`, `shader`, `program`, `renderer`; `offscreen`, `movies`; `playback`, `mouse`,
+`frame_times`, `overlay`, `reloading`, `window`; `canvas`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .canvas import CanvasView
+    from .offscreen import render
+    from .picture import Picture, pixels_of
+    from .program import ProgramPicture
+    from .renderer import FrameTiming, Renderer
+    from .shader import ShaderOptions, ShaderPicture
+    from .uniforms import Uniforms
+    from .window import Window
+
+__all__ = [
+    "CanvasView",
+    "FrameTiming",
+    "Picture",
+    "ProgramPicture",
+    "Renderer",
+    "ShaderOptions",
+    "ShaderPicture",
+    "Uniforms",
+    "Window",
+    "pixels_of",
+    "render",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".canvas": ("CanvasView",),
+        ".offscreen": ("render",),
+        ".picture": ("Picture", "pixels_of"),
+        ".program": ("ProgramPicture",),
+        ".renderer": ("FrameTiming", "Renderer"),
+        ".shader": ("ShaderOptions", "ShaderPicture"),
+        ".uniforms": ("Uniforms",),
+        ".window": ("Window",),
+    },
+)

@@ -1,0 +1,107 @@
+"""Text over the picture: frame times, and what is wrong with the shader. Drawn by Pillow (the extra ``images``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from ..status import UnavailableError
+from .frame_times import PERCENTILES
+
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont
+
+_BACKGROUND: Final = (18, 20, 26, 255)
+_TEXT: Final = (226, 230, 236, 255)
+_FAINT: Final = (140, 148, 160, 255)
+_BAD: Final = (255, 120, 110, 255)
+_SIZE: Final = 14
+_MARGIN: Final = 8
+# In sizes of the font: lines, names of rows, and columns of numbers.
+_LINE, _NAME, _COLUMN = 1.35, 5.0, 4.2
+_CARETS: Final = re.compile(r"[ |]*(\^+)")
+
+Rows = Sequence[tuple[str, Sequence[float]]]
+
+
+class Overlay:
+    """Draws panels of text with a font of Pillow's own."""
+
+    def __init__(self, scale: float = 1.0) -> None:
+        """``scale`` is the display's: 2 where text is twice as large.
+
+        Raises:
+            UnavailableError: Pillow is not installed, or was built without FreeType.
+        """
+        try:
+            from PIL import Image, ImageDraw, ImageFont, features
+        except ModuleNotFoundError as error:
+            raise UnavailableError("text over pictures is drawn by Pillow: pip install 'pumice[view]'") from error
+        if not features.check("freetype2"):
+            raise UnavailableError("text over pictures needs a Pillow with FreeType, which its wheels have")
+        self._image, self._draw = Image, ImageDraw
+        self._size = round(_SIZE * scale)
+        self._font = cast("FreeTypeFont", ImageFont.load_default(self._size))
+
+    def panel(self, title: str, rows: Rows, message: str, width: int) -> np.ndarray:
+        """A panel as an array of shape (height, width, 4), uint8.
+
+        Args:
+            title: its first line; "" for none.
+            rows: names with a time each for the last frame and the percentiles, in milliseconds.
+            message: lines that say what is wrong; what does not fit is wrapped.
+            width: of the panel at most, in pixels.
+        """
+        line, first, column = (round(self._size * each) for each in (_LINE, _NAME, _COLUMN))
+        table: list[tuple[str, list[str]]] = []
+        if rows:
+            table = [("ms", ["last", *(f"{each} %" for each in PERCENTILES)])]
+            table += [(name, [f"{value:.2f}" for value in values]) for name, values in rows]
+        wrapped = self._wrapped(message, width - 2 * _MARGIN)
+        titles = [title] if title else []
+        lengths = [self._font.getlength(text) for text in (*titles, *(text for text, _ in wrapped))]
+        inner = max([*lengths, first + column * len(table[0][1]) if table else 0], default=0)
+        lines = len(titles) + len(table) + len(wrapped)
+        size = min(width, round(inner) + 2 * _MARGIN), line * lines + 2 * _MARGIN
+        picture = self._image.new("RGBA", size, _BACKGROUND)
+        draw = self._draw.Draw(picture)
+        y = _MARGIN
+        for text in titles:
+            draw.text((_MARGIN, y), text, _TEXT, self._font)
+            y += line
+        for number, (name, cells) in enumerate(table):
+            color = _TEXT if number else _FAINT
+            draw.text((_MARGIN, y), name, color, self._font)
+            for index, cell in enumerate(cells):
+                draw.text((_MARGIN + first + column * (index + 1), y), cell, color, self._font, anchor="ra")
+            y += line
+        for text, marked in wrapped:
+            draw.text((_MARGIN, y), text, _BAD, self._font)
+            if marked is not None:
+                begin, end = (_MARGIN + self._font.getlength(text[:at]) for at in marked)
+                draw.line((begin, y + line - 2, end, y + line - 2), _BAD, 2)
+            y += line
+        return np.asarray(picture)
+
+    def _wrapped(self, message: str, width: float) -> list[tuple[str, tuple[int, int] | None]]:
+        """Lines that fit a width, and which characters to underline: those above the carets of a compiler's message."""
+        wrapped: list[tuple[str, tuple[int, int] | None]] = []
+        for text in message.splitlines():
+            if wrapped and (carets := _CARETS.fullmatch(text)):
+                wrapped[-1] = wrapped[-1][0], carets.span(1)
+                continue
+            while (count := self._fitting(text, width)) < len(text):
+                wrapped.append((text[:count], None))
+                text = text[count:]
+            wrapped.append((text, None))
+        return wrapped
+
+    def _fitting(self, text: str, width: float) -> int:
+        """How many characters of a text fit a width, up to the end of a word where there is one; one at least."""
+        count = len(text)
+        while count > 1 and self._font.getlength(text[:count]) > width:
+            count -= 1
+        return count if count == len(text) else text.rfind(" ", 1, count) + 1 or count

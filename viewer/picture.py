@@ -1,0 +1,68 @@
+"""What is viewed: something that makes a picture a frame."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import numpy as np
+
+from ..closing import Closing
+from ..formats.picture import texels_to_picture
+from ..hal_vulkan import CommandBuffer
+from ..hal_vulkan.commands.reports import ReportSlot
+from ..runtime import DeviceImage
+from ..runtime.device import Device
+from .uniforms import Uniforms
+
+Size = tuple[int, int]
+
+
+class Picture(Closing):
+    """A source of frames.
+
+    Calling sequence: ``resize`` → ``record`` for each frame, in order → ``close``.
+
+    Attributes:
+        device: where it runs.
+        image: what the last recorded frame writes; another one after ``resize``.
+        is_upward: whether the first row of the image is the lowest one.
+        counts_upward: whether the source counts rows from below, as Shadertoy does; the mouse's, too.
+        size: width and height.
+        reports: of its instrumented shaders.
+    """
+
+    device: Device
+    image: DeviceImage
+    is_upward: bool = False
+    counts_upward: bool = False
+    size: Size
+    reports: tuple[ReportSlot, ...] = ()
+
+    @abstractmethod
+    def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
+        """Makes what depends on the size; a source that has a size of its own keeps it.
+
+        Args:
+            size: width and height.
+            image_format: that is shown without a conversion, for sources that leave the format open.
+        """
+
+    def take_over(self, before: Picture) -> None:
+        """Takes the state of an earlier version of it, which is closed next.
+
+        After the next ``resize`` what both declare alike has its contents.
+        """
+
+    @abstractmethod
+    def record(self, commands: CommandBuffer, uniforms: Uniforms) -> None:
+        """Adds the commands of a frame."""
+
+    def restart(self) -> None:
+        """Puts state that goes from frame to frame back to its beginning; without any there is nothing to do."""
+
+
+def pixels_of(picture: Picture) -> np.ndarray:
+    """The picture as an array of shape (height, width, 4), uint8, once the frame is done."""
+    image = picture.image
+    pixels = texels_to_picture(image.texels(), image.format, "the picture")
+    return np.flipud(pixels) if picture.is_upward else pixels

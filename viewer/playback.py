@@ -1,0 +1,79 @@
+"""The time that a shader sees: it runs with the host's clock, stands still, and is moved by hand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+STEP: Final = 1 / 60
+"""Seconds that a single step takes."""
+
+_MAX_DELTA: Final = 0.25
+
+
+class Playback:
+    """Time and number of the frames.
+
+    Calling sequence: ``advance`` at the begin of each frame; anything else between two frames.
+
+    Attributes:
+        time: of the current frame, in seconds.
+        delta: seconds since the frame before, on the same clock; 0 while it stands still.
+        frame: number of the current frame.
+        paused: whether it stands still.
+        rate: frames a second, smoothed.
+    """
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.delta = 0.0
+        self.frame = -1
+        self.paused = False
+        self.rate = 60.0
+        self._last: float | None = None
+        self._steps = 0
+        self._moved = True
+
+    def advance(self, now: float) -> bool:
+        """Goes on to the next frame; ``now`` is the host's clock in seconds.
+
+        Returns:
+            Whether there is one to draw: while it stands still, only after a step or a seek.
+        """
+        passed = 0.0 if self._last is None else now - self._last
+        self._last = now
+        if passed:
+            self.rate += 0.1 * (1 / passed - self.rate)
+        moved, self._moved = self._moved, False
+        if self._steps:
+            self.delta = self._steps * STEP
+            self._steps = 0
+        elif self.paused:
+            self.delta = 0.0
+            if not moved:
+                return False
+        else:
+            # A frame that took long, as while the shader was suspended, is no jump in time.
+            self.delta = min(passed, _MAX_DELTA)
+        self.time = max(0.0, self.time + self.delta)
+        self.frame += 1
+        return True
+
+    def step(self, count: int) -> None:
+        """Stands still, and goes on or back by so many frames of 1/60 s."""
+        self.paused = True
+        self._steps += count
+
+    def seek(self, seconds: float) -> None:
+        """Goes on or back by a time, down to 0."""
+        self.time = max(0.0, self.time + seconds)
+        self._moved = True
+
+    def redraw(self) -> None:
+        """Has a frame drawn, though it stands still: the picture is another one."""
+        self._moved = True
+
+    def restart(self) -> None:
+        """Goes to time 0 and frame 0."""
+        self.time, self.frame, self._steps = 0.0, -1, 0
+        self._last = None
+        self._moved = True

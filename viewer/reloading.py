@@ -1,0 +1,81 @@
+"""A shader that is compiled again when its file, or one that it includes, is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Final
+
+from ..closing import Closing
+from ..spirv.sources.includes import included_files
+from ..status import PumiceError
+from .picture import Picture
+
+_EVERY: Final = 0.2
+
+
+class Reloader(Closing):
+    """Watches the files of a shader, and makes the picture anew in a thread of its own.
+
+    Files are looked at, not subscribed to: editors replace files, network folders tell of nothing, and a look at a few
+    of them takes microseconds.
+
+    Calling sequence: ``poll`` each frame → ``close``.
+
+    Attributes:
+        failure: why the file as it is now gives no picture, or ``None``.
+    """
+
+    def __init__(self, path: Path, make: Callable[[], Picture], include_dirs: Sequence[Path] = ()) -> None:
+        """``make`` makes the picture of the file as it is; a PumiceError says what is wrong with it."""
+        self._path, self._make, self._include_dirs = path, make, include_dirs
+        self.failure: PumiceError | None = None
+        self._thread = ThreadPoolExecutor(1, "pumice reload")
+        self._pending: Future[Picture] | None = None
+        self._files = self._watched()
+        self._seen = self._stamps()
+        self._next = 0.0
+
+    def poll(self, now: float) -> Picture | None:
+        """A new picture, if one is ready; ``now`` is the host's clock in seconds."""
+        made = None
+        if self._pending is not None and self._pending.done():
+            try:
+                made = self._pending.result()
+                self.failure = None
+            except PumiceError as error:
+                self.failure = error
+            self._pending = None
+        if self._pending is None and now >= self._next:
+            self._next = now + _EVERY
+            stamps = self._stamps()
+            # A file that is missing is being replaced.
+            if stamps != self._seen and None not in stamps:
+                self._files = self._watched()
+                self._seen = self._stamps()
+                self._pending = self._thread.submit(self._make)
+        return made
+
+    def _watched(self) -> list[Path]:
+        try:
+            return [self._path, *included_files(self._path, self._include_dirs)]
+        except PumiceError:  # the compiler says it better
+            return self._files if hasattr(self, "_files") else [self._path]
+
+    def _stamps(self) -> list[tuple[int, int] | None]:
+        return [_stamp(path) for path in self._files]
+
+    def close(self) -> None:
+        """Waits for a compilation that is under way."""
+        self._thread.shutdown(cancel_futures=True)
+        if self._pending is not None and not self._pending.cancelled() and self._pending.exception() is None:
+            self._pending.result().close()
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

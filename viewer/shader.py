@@ -1,0 +1,268 @@
+"""A compute shader as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Final, cast
+
+import numpy as np
+
+from ..files import reading_errors
+from ..formats.image_format import ImageFormat
+from ..formats.picture import decode_picture, picture_to_array
+from ..hal_vulkan import CommandBuffer
+from ..hal_vulkan.images.format_features import STORAGE_WRITE_WITHOUT_FORMAT, format_features
+from ..records import dataclass
+from ..runtime import DeviceArray, DeviceImage
+from ..runtime.device import Device
+from ..runtime.kernels.kernel import Kernel
+from ..runtime.kernels.parameter import Parameter
+from ..spirv.reflection_types import ImageType
+from ..spirv.sources.compile import compile_source
+from ..spirv.sources.includes import read_source
+from ..spirv.sources.language import Language
+from ..status import InvalidArgumentError
+from .picture import Picture, Size
+from .source import CHANNELS, SET, UNIFORMS, viewed_source
+from .uniforms import UNIFORM_BYTES, Uniforms
+
+PREVIOUS: Final = "previous"
+"""In place of a channel's file: the picture of the frame before."""
+
+_TILE: Final = (8, 8)
+_BUFFERS: Final = (6, 7)  # VkDescriptorType: uniform and storage buffers
+_RGBA8: Final = ImageFormat.parse("rgba8unorm")
+_RGBA32F: Final = ImageFormat.parse("rgba32float")
+
+_State = dict[object, DeviceImage | DeviceArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShaderOptions:
+    """How a shader is compiled, and what it reads.
+
+    Attributes:
+        defines: macros by name.
+        include_dirs: folders for ``#include``, after the shader's own.
+        channels: files of pictures for ``iChannel0`` to ``iChannel3`` by number, or ``PREVIOUS``.
+        shown: the name of the binding that is shown, where a shader writes several.
+    """
+
+    defines: Mapping[str, str | int] = field(default_factory=dict)
+    include_dirs: Sequence[Path] = ()
+    channels: Mapping[int, str] = field(default_factory=dict)
+    shown: str | None = None
+
+
+class ShaderPicture(Picture):
+    """A compute shader that writes an image, or a buffer of colours.
+
+    Its other bindings are its state: zeros at first, and kept from frame to frame.
+    """
+
+    def __init__(self, device: Device, path: Path, options: ShaderOptions | None = None) -> None:
+        """Compiles and loads it.
+
+        Args:
+            device: where it runs.
+            path: of the source.
+            options: how to compile it, and what it reads.
+
+        Raises:
+            InvalidArgumentError: it does not compile, or writes no picture; the location is file and line.
+        """
+        self.device = device
+        options = self._options = options or ShaderOptions()
+        profile = device.profile
+        # The frame before is read by the coordinates that it was written by, and without rounding.
+        self._has_previous = PREVIOUS in options.channels.values()
+        source = viewed_source(
+            read_source(path).decode("utf-8", "replace"),
+            str(path),
+            picture_format="rgba32f" if self._has_previous else "rgba8",
+            formatless="shaderStorageImageWriteWithoutFormat" in device.vulkan.plan.features,
+            upward=self._has_previous,
+            quads=profile.subgroup.compute_stage and "quad" in profile.subgroup.supported_operations,
+        )
+        self.counts_upward = source.entry == "mainImage"
+        self.is_upward = self.counts_upward and self._has_previous
+        self._has_main = source.entry == "main"
+        code = compile_source(
+            source.text,
+            Language.GLSL,
+            defines=options.defines,
+            include_dirs=[path.parent, *options.include_dirs],
+            target_env=f"vulkan1.{min(profile.api_version[1], 3)}",
+            debug=device.names_lines,
+            parts=source.parts,
+        )
+        self._kernel = Kernel(device, code, name=path.stem)
+        report = self._kernel.pipeline.report
+        self.reports = () if report is None else (report,)
+        for parameter in self._kernel.parameters:
+            _check(parameter, path)
+        self._target = self._find_target(path)
+        self._black = device.asimage(np.zeros((1, 1, 4), np.uint8))
+        self._uniforms = device.zeros(UNIFORM_BYTES, np.uint8)
+        self._files = {i: self._picture(name) for i, name in options.channels.items() if name != PREVIOUS}
+        self._state: _State = {}
+
+    def _find_target(self, path: Path) -> Parameter:
+        """The parameter that is the picture."""
+        shown = self._options.shown
+        written = [
+            one
+            for one in self._kernel.parameters
+            if one.written and _shows(one) and shown in (None, one.binding.name, one.binding.block)
+        ]
+        if not written:
+            what = "a picture" if shown is None else f"a picture by the name of {shown}"
+            raise InvalidArgumentError(
+                f"expected a shader that writes {what}: a storage image of two dimensions, or a buffer of vec4 or uint "
+                f"with a pixel each; its bindings are {', '.join(p.label for p in self._kernel.parameters) or 'none'}",
+                location=str(path),
+            )
+        # What is only written is the picture; what is read too is more likely state.
+        return min(written, key=lambda one: (one.binding.image is None, one.binding.readable))
+
+    def _picture(self, name: str) -> DeviceImage:
+        """The picture of a file, as Shadertoy reads it."""
+        with reading_errors(Path(name)):
+            data = Path(name).read_bytes()
+        array = picture_to_array(decode_picture(data, name), _RGBA8, name)
+        image = self.device.asimage(np.flipud(array) if self.counts_upward else array, _RGBA8.name, mips=True)
+        return image.with_sampler(self.device.sampler("linear", "repeat"))
+
+    # -- sizes and state -----------------------------------------------------------------------------
+
+    def take_over(self, before: Picture) -> None:
+        if isinstance(before, ShaderPicture):
+            self._state = dict(before._state)
+
+    def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
+        self.size = size
+        self._format = self._format_for(ImageFormat.parse(image_format))
+        kept, self._state = self._state, {}
+        self._channels = [self._channel(number, kept) for number in range(len(CHANNELS))]
+        values = [self._value(parameter, kept) for parameter in self._kernel.parameters]
+        target = values[self._target.index]
+        self._colors = target if isinstance(target, DeviceArray) else None
+        self.image = target if isinstance(target, DeviceImage) else self._image("colors", self._format, kept)
+        self._dispatch = self._kernel.prepare(*values, groups=self._groups())
+
+    def _format_for(self, wanted: ImageFormat) -> ImageFormat:
+        """The picture's format: the declared one, or where that is open the wanted one."""
+        image = self._target.binding.image
+        if image is None:
+            return _RGBA32F if self._target.dtype == np.float32 else _RGBA8
+        if image.format != "unknown":
+            return ImageFormat.parse(image.format)
+        if self._has_previous:
+            return _RGBA32F
+        has_it = format_features(self.device.vulkan, wanted).image & STORAGE_WRITE_WITHOUT_FORMAT
+        return wanted if has_it else _RGBA8
+
+    def _groups(self) -> tuple[int, int]:
+        """An invocation a pixel."""
+        width, height = self.size
+        across, down, _ = self._kernel.pipeline.local_size if self._has_main else (*_TILE, 1)
+        if self._colors is not None and down == 1:
+            return -(-width * height // across), 1
+        return -(-width // across), -(-height // down)
+
+    def _channel(self, number: int, kept: _State) -> DeviceImage:
+        name = self._options.channels.get(number)
+        if name == PREVIOUS:
+            return self._image(PREVIOUS, self._format, kept)
+        return self._black if name is None else self._files[number]
+
+    def _value(self, parameter: Parameter, kept: _State) -> DeviceImage | DeviceArray:
+        """What a binding is given."""
+        binding = parameter.binding
+        if (binding.set, binding.binding) == (SET, UNIFORMS):
+            return self._uniforms
+        if binding.set == SET and binding.binding in CHANNELS:
+            return self._channels[CHANNELS.index(binding.binding)]
+        place = (binding.set, binding.binding, binding.name)
+        if binding.image is not None:
+            declared = binding.image.format
+            open_format = self._format if parameter is self._target else _RGBA8
+            return self._image(place, open_format if declared == "unknown" else ImageFormat.parse(declared), kept)
+        is_endless = binding.element is not None and binding.element.array == "runtime"
+        pixels = self.size[0] * self.size[1] * parameter.stride if is_endless else 0
+        return self._bytes(place, binding.fixed_size + pixels, kept)
+
+    def _image(self, name: object, image_format: ImageFormat, kept: _State) -> DeviceImage:
+        """The image of this name, as large as the picture; black where there was none like it."""
+        key = (name, image_format, self.size)
+        if key in kept:
+            self._state[key] = kept[key]
+        elif key not in self._state:  # a frame before may be several channels
+            self._state[key] = self.device.empty_image(self.size[::-1], image_format.name)
+            self._clear([self._state[key]])
+        return cast("DeviceImage", self._state[key])
+
+    def _bytes(self, name: object, size: int, kept: _State) -> DeviceArray:
+        """The buffer of this name and size; zeros where there was none."""
+        key = (name, size)
+        self._state[key] = kept[key] if key in kept else self.device.zeros(size, np.uint8)
+        return cast("DeviceArray", self._state[key])
+
+    def restart(self) -> None:
+        self._clear(list(self._state.values()))
+
+    def _clear(self, resources: Sequence[DeviceImage | DeviceArray]) -> None:
+        commands = self.device.vulkan.create_command_buffer(one_shot=True, name="clear").begin()
+        for one in resources:
+            if isinstance(one, DeviceImage):
+                commands.clear_image(one.hal)
+            else:
+                commands.fill(one.buffer, b"\0")
+        self.device.submit((commands.end(),))
+
+    # -- frames --------------------------------------------------------------------------------------
+
+    def record(self, commands: CommandBuffer, uniforms: Uniforms) -> None:
+        # In the commands and not by the host: frames before this one may still be under way.
+        sizes = tuple((image.shape[1], image.shape[0]) for image in self._channels)
+        commands.update(self._uniforms.buffer, uniforms.pack(self.size, sizes))
+        commands.execution_barrier()
+        commands.dispatch(*self._dispatch[:2], self._dispatch.groups, self._dispatch.push)
+        if self._colors is not None:
+            commands.execution_barrier()
+            commands.copy_buffer_to_image(self._colors.buffer, self.image.hal)
+        if self._has_previous:
+            previous = next(one for i, one in enumerate(self._channels) if self._options.channels.get(i) == PREVIOUS)
+            commands.execution_barrier()
+            commands.copy_image(self.image.hal, previous.hal)
+
+    def close(self) -> None:
+        self._kernel.close()
+
+
+def _check(parameter: Parameter, path: Path) -> None:
+    """Raises for a binding whose size does not follow from that of the picture."""
+    binding = parameter.binding
+    has_size = binding.descriptor_type in _BUFFERS if binding.image is None else _is_plane(binding.image)
+    if binding.count != 1 or not has_size:
+        raise InvalidArgumentError(
+            f"{parameter.label}: a shader's own bindings are buffers and images of two dimensions, which get the "
+            f"picture's size; this is {parameter.declared()}",
+            location=str(path),
+        )
+
+
+def _is_plane(image: ImageType) -> bool:
+    return image.dim == "2d" and not image.arrayed and not image.multisampled
+
+
+def _shows(parameter: Parameter) -> bool:
+    """Whether a binding can be a picture."""
+    image, element = parameter.binding.image, parameter.binding.element
+    if image is not None:
+        return image.storage and _is_plane(image) and image.sampled.kind == "float"
+    if element is None or element.array != "runtime" or parameter.binding.fixed_size:
+        return False
+    return (parameter.dtype, element.components) in ((np.dtype(np.float32), 4), (np.dtype(np.uint32), 1))

@@ -1,0 +1,168 @@
+"""The GLSL of a viewed shader: Shadertoy's names in front of it, and a ``main`` behind it where it has none.
+
+A source has one of three entry points: ``void main()`` of a compute shader, Shadertoy's ``mainImage``, or
+``mainCompute(ivec2 pixel)``. Lines in messages of the compiler are those of the file.
+
+Everything that is added is in descriptor set 3, which leaves the sets 0 to 2 to the shader.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+from ..records import dataclass
+from ..status import InvalidArgumentError
+
+SET: Final = 3
+UNIFORMS: Final = 0
+PICTURE: Final = 1
+CHANNELS: Final = (4, 5, 6, 7)
+
+Entry = Literal["main", "mainImage", "mainCompute"]
+
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ENTRIES: Final[tuple[tuple[Entry, re.Pattern[str]], ...]] = (
+    ("main", re.compile(r"\bvoid\s+main\s*\(")),
+    ("mainImage", re.compile(r"\bvoid\s+mainImage\s*\(")),
+    ("mainCompute", re.compile(r"\b(?:void|vec4)\s+mainCompute\s*\(")),
+)
+_VERSION: Final = re.compile(r"^[ \t]*#[ \t]*version[ \t]+(\d+)([ \t]+es)?[^\n]*", re.MULTILINE)
+_EXTENSION: Final = re.compile(r"^[ \t]*#[ \t]*extension\b[^\n]*", re.MULTILINE)
+# What Shadertoy's site does not write, and other tools for its shaders do.
+_DECLARED: Final = re.compile(
+    r"^[ \t]*(?:layout[ \t]*\([^)\n]*\)[ \t]*)?uniform[ \t]+(?:(?:low|medium|high)p[ \t]+)?\w+[ \t]+"
+    r"i(?:Resolution|TimeDelta|Time|FrameRate|Frame|SampleRate|Mouse|Date|ChannelTime|ChannelResolution|Channel[0-3])"
+    r"[ \t]*(?:\[\w*\][ \t]*)?;",
+    re.MULTILINE,
+)
+_DERIVATIVE: Final = re.compile(r"\b(?:dFd[xy]|fwidth)(?:Fine|Coarse)?\b")
+_MIN_VERSION: Final = 450
+
+_UNIFORMS: Final = f"""\
+layout(std140, set = {SET}, binding = {UNIFORMS}) uniform Shadertoy {{
+    vec3 iResolution; float iTime; vec4 iMouse; vec4 iDate;
+    float iTimeDelta; float iFrameRate; float iSampleRate; int iFrame;
+    float iChannelTime[4]; vec3 iChannelResolution[4];
+}};
+"""
+# A compute shader has no derivatives, but the four invocations of a quad hold a square of 2 x 2 pixels. Functions of
+# the built-in names are refused in any stage.
+_DERIVATIVES: Final = "".join(
+    f"""\
+{kind} _difference({kind} v, {kind} other, uint bit) {{
+    return (gl_SubgroupInvocationID & bit) == 0 ? other - v : v - other;
+}}
+{kind} _dFdx({kind} v) {{ return _difference(v, subgroupQuadSwapHorizontal(v), 1); }}
+{kind} _dFdy({kind} v) {{ return _difference(v, subgroupQuadSwapVertical(v), 2); }}
+{kind} _fwidth({kind} v) {{ return abs(_dFdx(v)) + abs(_dFdy(v)); }}
+"""
+    for kind in ("float", "vec2", "vec3", "vec4")
+) + "\n".join(f"#define {name}{kind} _{name}" for name in ("dFdx", "dFdy", "fwidth") for kind in ("", "Fine", "Coarse"))
+# Along a Z-shaped curve, so that each four invocations in a row are a square.
+_TILE: Final = """\
+layout(local_size_x = 64) in;
+void main() {
+    uint i = gl_LocalInvocationIndex;
+    ivec2 pixel = 8 * ivec2(gl_WorkGroupID.xy)
+        + ivec2(i & 1 | i >> 1 & 2 | i >> 2 & 4, i >> 1 & 1 | i >> 2 & 2 | i >> 3 & 4);
+    bool inside = all(lessThan(pixel, imageSize(iPicture)));
+"""
+# Outside, too: derivatives take all of a quad. Shadertoy's alpha means nothing.
+_IMAGE: Final = """\
+    vec4 color = vec4(0, 0, 0, 1);
+    mainImage(color, vec2(pixel) + 0.5);
+    if (inside) imageStore(iPicture, {place}, vec4(color.rgb, 1));
+}}"""
+_MAINS: Final = {
+    "mainImage": _TILE + _IMAGE.format(place="ivec2(pixel.x, imageSize(iPicture).y - 1 - pixel.y)"),
+    "upward mainImage": _TILE + _IMAGE.format(place="pixel"),
+    "vec4 mainCompute": _TILE
+    + """\
+    vec4 color = mainCompute(pixel);
+    if (inside) imageStore(iPicture, pixel, color);
+}""",
+    "void mainCompute": _TILE + "    if (inside) mainCompute(pixel);\n}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedSource:
+    """A source that is ready to compile.
+
+    Attributes:
+        text: GLSL.
+        entry: the entry point that the file has.
+        parts: the texts that ``text`` holds under names, for ``compile_source``.
+    """
+
+    text: str
+    entry: Entry
+    parts: dict[str, str]
+
+
+def viewed_source(
+    text: str,
+    name: str,
+    *,
+    picture_format: str = "rgba8",
+    formatless: bool = True,
+    upward: bool = False,
+    quads: bool = True,
+) -> ViewedSource:
+    """The source of a file.
+
+    Args:
+        text: of the file.
+        name: of the file, for messages of the compiler.
+        picture_format: of the picture that ``mainImage`` and ``mainCompute`` write, in GLSL.
+        formatless: leave it open where the source only writes the picture, which takes a feature of the device.
+        upward: of ``mainImage``: the picture's first row is the lowest one, else the highest.
+        quads: whether the device has subgroup operations over quads, which derivatives take.
+
+    Raises:
+        InvalidArgumentError: it has no entry point, or takes derivatives that the device has not.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    bare = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    entry = next((entry for entry, pattern in _ENTRIES if pattern.search(bare)), None)
+    if entry is None:
+        raise InvalidArgumentError(
+            "expected a shader with void main(), void mainImage(out vec4 color, in vec2 position), or "
+            "vec4 mainCompute(ivec2 pixel); found none of them",
+            location=name,
+        )
+    version = _VERSION.search(bare)
+    number = int(version[1]) if version is not None and not version[2] else 0
+    extensions = ["#extension GL_GOOGLE_cpp_style_line_directive : require", *_EXTENSION.findall(bare)]
+    derivatives = entry != "main" and _DERIVATIVE.search(bare)
+    if derivatives:
+        if not quads:
+            raise InvalidArgumentError(
+                f"expected a shader without {derivatives[0]}: this device has no subgroup operations over quads in "
+                "compute shaders, which take the place of derivatives",
+                location=name,
+            )
+        extensions.append("#extension GL_KHR_shader_subgroup_quad : require")
+    head = [f"#version {max(number, _MIN_VERSION)}", *extensions, _UNIFORMS]
+    head += [f"layout(set = {SET}, binding = {at}) uniform sampler2D iChannel{i};" for i, at in enumerate(CHANNELS)]
+    stores = entry == "mainCompute" and not re.search(r"\bvec4\s+mainCompute\b", bare)
+    if entry != "main":
+        is_open = formatless and not stores
+        declared, access = ("", "writeonly ") if is_open else (f"{picture_format}, ", "")
+        head.append(f"layout({declared}set = {SET}, binding = {PICTURE}) {access}uniform image2D iPicture;")
+    if derivatives:
+        head.append(_DERIVATIVES)
+    body = text
+    taken = [found.span() for pattern in (_VERSION, _EXTENSION, _DECLARED) for found in pattern.finditer(bare)]
+    for start, end in sorted(taken, reverse=True):
+        body = body[:start] + body[end:]
+    main = ""
+    if entry == "mainImage":
+        main = _MAINS["upward mainImage" if upward else "mainImage"]
+    elif entry == "mainCompute":
+        main = _MAINS["void mainCompute" if stores else "vec4 mainCompute"]
+    place = re.sub(r'["\\\n]', "_", name)
+    last = text.count("\n") + 1
+    whole = "\n".join(head) + f'\n#line 1 "{place}"\n{body}\n#line {last} "after {place}"\n{main}\n'
+    return ViewedSource(whole, entry, {place: text, f"after {place}": text})

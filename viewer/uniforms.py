@@ -1,0 +1,44 @@
+"""What a shader is told of a frame: Shadertoy's uniforms."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ..records import dataclass
+
+# std140, as in source.py: vec3 and float, two vec4, three floats and an int; arrays of four in steps of 16 bytes.
+_HEAD: Final = struct.Struct("<3ff4f4f3fi")
+_QUAD: Final = struct.Struct("<4f")
+_SAMPLE_RATE: Final = 44100.0
+UNIFORM_BYTES: Final = _HEAD.size + 8 * _QUAD.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniforms:
+    """Shadertoy's values for one frame.
+
+    Attributes:
+        time: seconds since the start, without pauses.
+        delta: seconds since the frame before.
+        frame: number of the frame, from 0.
+        rate: frames a second.
+        mouse: x and y where the button was last down, then x and y of the last click: the first is negative while the
+            button is up, the second but in the first frame of a click. In pixels, in the shader's own direction of y.
+        date: year, month from 0, day, and seconds of the day.
+    """
+
+    time: float = 0.0
+    delta: float = 0.0
+    frame: int = 0
+    rate: float = 60.0
+    mouse: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    date: tuple[float, float, float, float] = (2000.0, 0.0, 1.0, 0.0)
+
+    def pack(self, size: tuple[int, int], channels: tuple[tuple[int, int], ...]) -> bytes:
+        """The bytes of the block, for a picture of a size (width, height) and channels of theirs."""
+        head = _HEAD.pack(
+            *map(float, size), 1.0, self.time, *self.mouse, *self.date, self.delta, self.rate, _SAMPLE_RATE, self.frame
+        )
+        times = _QUAD.pack(self.time, 0, 0, 0) * 4
+        return head + times + b"".join(_QUAD.pack(*map(float, each), 1.0, 0.0) for each in channels)
