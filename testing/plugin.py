@@ -162,7 +162,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return
     runner: Any = item.config.pluginmanager.getplugin("runner")
     item.stash[_warming] = True
-    for _ in range(mark.kwargs.get("warmups", 0)):
+    for _ in range(_warmups(mark)):
         # What stays set up is what another test of the same parent would find.
         reports = runner.runtestprotocol(item, log=False, nextitem=item.parent)
         if not all(report.passed for report in reports):
@@ -177,6 +177,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         return (yield)
     if item.config.getoption("--no-pumice"):
         pytest.skip("--no-pumice")
+    for mark in item.iter_markers():
+        if mark.name in _MARKERS and not _is_right(mark):
+            given = ", ".join([*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())])
+            pytest.fail(f"the marker {mark.name}({given}): expected {_MARKERS[mark.name]}", pytrace=False)
     bed = _bed(item.config)
     reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
     if reason is not None:
@@ -187,6 +191,28 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     bed.recorder.calls.clear()
     with _environment(bed), bed.recorder.active():
         return (yield)
+
+
+def _is_right(mark: pytest.Mark) -> bool:
+    """Whether a marker has the arguments that it takes."""
+    texts = all(isinstance(one, str) for one in mark.args)
+    match mark.name:
+        case "gpu":
+            return not (mark.args or mark.kwargs)
+        case "limit_live":
+            has_warmups = mark.kwargs.keys() <= {"warmups"} and _warmups(mark) == mark.kwargs.get("warmups", 0)
+            return texts and len(mark.args) == 1 and has_warmups
+        case "timeout_device":
+            number = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
+            return isinstance(number, (int, float)) and number > 0
+        case _:
+            return texts and bool(mark.args) and not mark.kwargs
+
+
+def _warmups(mark: pytest.Mark) -> int:
+    """How many runs come before the one that counts; 0 for what is no such number."""
+    count = mark.kwargs.get("warmups", 0)
+    return count if type(count) is int and count > 0 else 0
 
 
 @contextlib.contextmanager

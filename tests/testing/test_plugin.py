@@ -222,6 +222,28 @@ def test_fast_enough(pumice_kernel, pumice_device):
     assert "took more than 0.05 s, the limit of timeout_device" in text and "In flight: count" in text
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "limit_live",
+        "limit_live(2)",
+        'limit_live("2 buffers", warmups="1")',
+        'limit_live("2 buffers", runs=1)',
+        "timeout_device",
+        "timeout_device(0)",
+        "timeout_device('5')",
+        "needs",
+        "skip_driver(23)",
+        "gpu(1)",
+    ],
+)
+def test_arguments_of_markers_are_checked(pytester: pytest.Pytester, mark: str) -> None:
+    result = run(pytester, f"@pytest.mark.{mark}\ndef test_it(): pass\n")
+    assert outcomes(result) == {"test_it": "error"}
+    name = mark.partition("(")[0]
+    assert re.search(rf"^the marker {name}\(.*\): expected {name}", result.stdout.str(), re.M)
+
+
 def test_what_wider_fixtures_make_is_theirs_and_made_again_after_a_loss(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
