@@ -26,6 +26,12 @@ def vendored_loader() -> Path | None:
     return None if folder is None else folder / "lib" / "libvulkan.so.1"
 
 
+def vendored_manifest() -> Path | None:
+    """The manifest of the package's driver; ``None`` without it, or where the user says which drivers there are."""
+    folder = _folder()
+    return None if folder is None or any(map(os.environ.get, _CHOSEN)) else folder / f"{_PACKAGE}.json"
+
+
 @contextlib.contextmanager
 def vendored_driver() -> Iterator[None]:
     """Has the Vulkan loader find the package's driver, in place of the machine's own lavapipe and beside all others.
@@ -34,14 +40,13 @@ def vendored_driver() -> Iterator[None]:
 
     Source: LoaderDriverInterface.md of the Khronos Vulkan-Loader, "Additional Driver Discovery", "Driver Filtering".
     """
-    folder = _folder()
-    if folder is None or any(os.environ.get(name) for name in _CHOSEN):
+    manifest = vendored_manifest()
+    if manifest is None:
         yield
         return
-    manifest = str(folder / f"{_PACKAGE}.json")
     before = {name: os.environ.get(name) for name in ("VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_DISABLE")}
     added, disabled = before.values()
-    os.environ["VK_ADD_DRIVER_FILES"] = os.pathsep.join(filter(None, (manifest, added)))
+    os.environ["VK_ADD_DRIVER_FILES"] = os.pathsep.join(filter(None, (str(manifest), added)))
     os.environ["VK_LOADER_DRIVERS_DISABLE"] = ",".join(filter(None, (disabled, _ITS_LIKE)))
     try:
         yield

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from ...hal_vulkan import DeviceProfile
+from ...hal_vulkan.vulkan.vendored import vendored_manifest
 from ...install_hints import install_hint
 from ...records import dataclass
 from ...status import PumiceError
@@ -81,11 +82,11 @@ def examine(device: str | None, *, validation: bool) -> Iterator[Finding]:
     yield Finding("loader", State.GOOD, seen.loader)
     yield from _environment(os.environ)
     profiles: list[DeviceProfile] = []
-    for manifest in manifests("icd.d"):
+    for manifest in filter(None, (*manifests("icd.d"), vendored_manifest())):
         found, of_driver = _driver(manifest)
         yield found
         profiles += of_driver
-    if not seen.drivers:
+    if not (seen.drivers or profiles):
         yield Finding("drivers", State.BROKEN, "no driver is installed", install_hint("driver"))
     elif not any(not one.problems() for one in profiles):
         yield Finding("drivers", State.BROKEN, "none of them gives a device for compute", install_hint("driver"))

@@ -146,6 +146,22 @@ def test_drivers_that_are_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert text.endswith("to be mended")
 
 
+def test_the_driver_of_the_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    package = tmp_path / "pumice_lavapipe"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    manifest(package, "lib/libvulkan_lvp.so").rename(package / "pumice_lavapipe.json")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(doctor, "look", lambda: setup_vulkan.Findings(loader="Vulkan 1.3.239"))
+    monkeypatch.setattr(doctor, "manifests", lambda kind: [])
+    found = {one.part: one for one in doctor.examine(None, validation=False)}
+    assert "lib/libvulkan_lvp.so is not there" in found["driver pumice_lavapipe.json"].found
+    monkeypatch.setenv("VK_DRIVER_FILES", "/some/other.json")
+    assert "driver pumice_lavapipe.json" not in {one.part for one in doctor.examine(None, validation=False)}
+
+
 @pytest.mark.parametrize(
     ("body", "state", "words"),
     [
