@@ -25,8 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from ...status import FailedPreconditionError, PumiceError
 from ..definition.point import Point
 from ..definition.settings import Sampling
+from ..results.records import PointStatus, status_of
 from ..statistics.paired import compare_pairs
 from .side import Block, Side
 from .stopping import Decision, StopReason
@@ -87,8 +89,12 @@ class PairRun(Turns):
         began = time.monotonic_ns()
         for side in self._sides:
             side.release()
-        for side in self._in_order(self._openings):
-            side.start(self._block, again=self._is_again)
+        try:
+            for side in self._in_order(self._openings):
+                side.start(self._block, again=self._is_again)
+        except PumiceError as error:
+            self._check_lack(error)
+            raise
         self._is_again = True
         self._block += 2
         taken = time.monotonic_ns() - began
@@ -97,6 +103,19 @@ class PairRun(Turns):
         self._round += 1
         self._first_lap = len(self._rounds)
         self._is_round_done = False
+
+    def _check_lack(self, error: PumiceError) -> None:
+        """Raises another error where the device lacks something for the new side alone: what does not run any more is
+        not skipped.
+        """
+        new, old = self._sides
+        if self._at is not new or status_of(error) is not PointStatus.SKIPPED:
+            return
+        self._at = old
+        old.release()
+        old.start(self._block, again=self._is_again)
+        self._at = new
+        raise FailedPreconditionError(f"{error.message}; the old side needs nothing that is lacking") from error
 
     def take_turn(self) -> Decision:
         if self._is_round_done:
@@ -188,7 +207,8 @@ class PairRun(Turns):
         if self._sampling.statistic != "median":
             self._next_decision = math.ceil(_GROWTH * rounds)
             return True
-        error = float(np.std(self._medians, ddof=1)) / math.sqrt(rounds)
+        with np.errstate(invalid="ignore"):  # of times of 0
+            error = float(np.std(self._medians, ddof=1)) / math.sqrt(rounds)
         reach = error * float(special.stdtrit(rounds - 1, (1 + _CONFIDENCE) / 2))
         if not reach <= _MARGIN * self._sampling.resolution:
             return False

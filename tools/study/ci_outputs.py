@@ -84,7 +84,7 @@ def write_junit(judged: Judgement, path: Path) -> None:
         _, ns = _times(judged, one)
         case = TestCase(printable(one.label), f"pumice.{printable(one.point.b.point.target)}", (ns or 0.0) / 1e9)
         reason = printable(one.reason)
-        fails = _fails(judged, one)
+        fails = judged.fails(one)
         result: Failure | Skipped | None = None
         if fails:
             result = Failure(reason, one.verdict)
@@ -99,11 +99,6 @@ def write_junit(judged: Judgement, path: Path) -> None:
     report = JUnitXml("pumice")
     report.add_testsuite(suite)
     store(path, functools.partial(report.write, pretty=True), where="--junit")
-
-
-def _fails(judged: Judgement, one: JudgedPoint) -> bool:
-    slower = one.outcome is Outcome.SLOWER and judged.fail_on != "never"
-    return slower or (one.outcome is Outcome.UNCLEAR and judged.fail_on == "unclear")
 
 
 # -- GitHub ------------------------------------------------------------------------------------------
@@ -121,7 +116,7 @@ def workflow_commands(judged: Judgement) -> Iterator[str]:
     """The workflow commands; the last of a level says how many more there are."""
     levels: dict[str, list[JudgedPoint]] = {"error": [], "warning": [], "notice": []}
     for one in judged.points:
-        if _fails(judged, one):
+        if judged.fails(one):
             levels["error"].append(one)
         elif one.outcome in (Outcome.SLOWER, Outcome.UNCLEAR):
             levels["warning"].append(one)

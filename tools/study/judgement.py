@@ -47,6 +47,18 @@ class JudgedPoint:
     reason: str
 
     @property
+    def is_broken(self) -> bool:
+        """Whether there are no figures because of the new side: it failed or was skipped, and the old one was not. The
+        points of a pair fail together, whatever side the error is of.
+        """
+        from ...study.results.records import PointStatus
+
+        old, new, failed = self.point.a.status, self.point.b.status, PointStatus.FAILED
+        if self.point.a.point.is_against:
+            return new is failed
+        return new in (failed, PointStatus.SKIPPED) and old not in (failed, new)
+
+    @property
     def left_out(self) -> tuple[int, ...]:
         """How many samples of each side are not compared; empty without a comparison."""
         one, compared = self.point, self.point.comparison
@@ -71,14 +83,31 @@ class Judgement:
     Attributes:
         points: in the order of the comparison.
         fail_on, tolerate: as of ``Gate``.
-        status: the exit status: 0, 3 or 4.
     """
 
     comparison: ResultsComparison
     points: Sequence[JudgedPoint]
     fail_on: str
     tolerate: float
-    status: int
+
+    def fails(self, one: JudgedPoint) -> bool:
+        """Whether a point does not pass."""
+        if self.fail_on == "never":
+            return False
+        return (
+            one.outcome is Outcome.SLOWER
+            or one.is_broken
+            or (one.outcome is Outcome.UNCLEAR and self.fail_on == "unclear")
+        )
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0, 3 or 4. That of no point that counts is unclear."""
+        failing = {one.outcome for one in self.points if self.fails(one)}
+        counts = any(one.outcome is not Outcome.SKIPPED for one in self.points)
+        if Outcome.SLOWER in failing:
+            return SLOWER
+        return UNCLEAR if failing or (self.fail_on == "unclear" and not counts) else 0
 
     def count(self, outcome: Outcome) -> int:
         return sum(one.outcome is outcome for one in self.points)
@@ -103,21 +132,8 @@ def _number(value: float) -> str:
 
 
 def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
-    """The outcome of each point, and the exit status; that of no point that counts is unclear. A point that failed on
-    the new side alone passes no gate.
-    """
-    from ...study.results.records import PointStatus
-
-    points = [_judge(one, found.by_device, tolerate) for one in found.points]
-    outcomes = {one.outcome for one in points} - {Outcome.SKIPPED}
-    failed = PointStatus.FAILED
-    broken = any(one.point.b.status is failed and one.point.a.status is not failed for one in points)
-    status = 0
-    if Outcome.SLOWER in outcomes and fail_on != "never":
-        status = SLOWER
-    elif fail_on != "never" and (broken or (fail_on == "unclear" and (Outcome.UNCLEAR in outcomes or not outcomes))):
-        status = UNCLEAR
-    return Judgement(found, points, fail_on, tolerate, status)
+    """The outcome of each point. One that failed or was skipped on the new side alone passes no gate."""
+    return Judgement(found, [_judge(one, found.by_device, tolerate) for one in found.points], fail_on, tolerate)
 
 
 def _judge(point: PointComparison, by_device: bool, tolerate: float) -> JudgedPoint:

@@ -251,7 +251,7 @@ def test_a_pair_that_is_not_known_well_enough_is_noisy(monkeypatch: pytest.Monke
 
 
 def test_times_of_zero_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for new in (lambda: 0.0, lambda: float("nan")):
+    for new in (lambda: 0.0, lambda: float("nan"), lambda: float(MS)):
         _, run = plan(monkeypatch, lambda: MS / 10, lambda: 0.0, max_samples=100)
         run._sides[0]._take = new  # type: ignore[attr-defined]
         monkeypatch.setattr(PlannedSide, "take_block", _instant)

@@ -186,13 +186,24 @@ def test_a_side_that_fails_fails_its_pair_and_no_other(
         assert {one.status for one in results.points} == {PointStatus.DONE}
 
 
-def test_what_the_device_lacks_for_one_side_skips_both(pool: DevicePool) -> None:
+@pytest.mark.parametrize("lacking", [{4}, {1, 4}])
+def test_what_the_device_lacks_for_the_old_side_skips_both(pool: DevicePool, lacking: set[int]) -> None:
     def fault(point: Point, block: int) -> None:
-        if point.index == 4:
+        if point.index in lacking:
             raise UnavailableError("no such feature")
 
     result = sample(pool, SinkLog(), expand(of_two_sides(), ["vulkan"]), fault)
     assert set(result.skipped) == {1, 4} and "the old side failed: " in result.skipped[1]
+
+
+def test_what_the_device_lacks_for_the_new_side_alone_is_a_failure(pool: DevicePool) -> None:
+    def fault(point: Point, block: int) -> None:
+        if point.index == 1:
+            raise UnavailableError("no such feature")
+
+    result = sample(pool, SinkLog(), expand(of_two_sides(), ["vulkan"]), fault)
+    assert not result.skipped and set(result.failed) == {1, 4}
+    assert "the new side failed: FAILED_PRECONDITION: no such feature" in result.failed[1]
 
 
 def test_a_lost_device_breaks_no_pair(pool: DevicePool, tmp_path: Path) -> None:

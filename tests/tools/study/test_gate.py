@@ -96,11 +96,31 @@ def test_a_tolerated_slow_down(comparison: Comparison | None, tolerate: float, o
         assert "take more samples" in one.reason or comparison is None
 
 
-@pytest.mark.parametrize(("a", "b", "status"), [("done", "failed", 3), ("failed", "failed", 0), ("failed", "done", 0)])
-def test_a_point_that_fails_on_the_new_side_alone_passes_no_gate(a: str, b: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("a", "b", "status"),
+    [
+        *(("done", "failed", 3), ("failed", "failed", 0), ("failed", "done", 0)),
+        *(("done", "skipped", 3), ("skipped", "failed", 3), ("failed", "skipped", 0), ("skipped", "skipped", 0)),
+    ],
+)
+def test_a_point_that_fails_on_the_new_side_alone_passes_no_gate(a: str, b: str, status: int, tmp_path: Path) -> None:
     failed = point(None, statuses=(PointStatus(a), PointStatus(b)))
-    assert judged(point(SAME), failed, fail_on="slower").status == status
+    found = judged(point(SAME), failed, fail_on="slower")
+    assert found.status == status
     assert judged(point(SAME), failed, fail_on="never").status == 0
+    # What reads files sees what the exit status says.
+    write_junit(found, tmp_path / "x.xml")
+    (suite,) = ET.parse(tmp_path / "x.xml").getroot()
+    assert suite.get("failures") == str(int(status > 0))
+    levels = [read_command(line)[0] for line in workflow_commands(found)]
+    assert levels.count("error") == int(status > 0)
+
+
+@pytest.mark.parametrize(("status", "exits"), [("failed", 3), ("skipped", 0)])
+def test_a_pair_that_failed_passes_no_gate(status: str, exits: int) -> None:
+    pair = point(None, statuses=(PointStatus(status), PointStatus(status)))
+    old = PointResult(dataclasses.replace(pair.a.point, is_against=True), pair.a.repeats, lambda _: ())
+    assert judged(point(SAME), dataclasses.replace(pair, a=old), fail_on="slower").status == exits
 
 
 @pytest.mark.parametrize(
