@@ -9,6 +9,7 @@ from typing import Final
 
 from ..closing import Closing
 from ..spirv.sources.includes import included_files
+from ..spirv.sources.language import Language, language_of
 from ..status import PumiceError
 from .picture import Picture
 
@@ -59,7 +60,8 @@ class Reloader(Closing):
 
     def _watched(self) -> list[Path]:
         try:
-            return [self._path, *included_files(self._path, self._include_dirs)]
+            language = language_of(self._path) or Language.GLSL
+            return [self._path, *included_files(self._path, self._include_dirs, language=language)]
         except PumiceError:  # the compiler says it better
             return self._files if hasattr(self, "_files") else [self._path]
 

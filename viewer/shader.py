@@ -19,14 +19,18 @@ from ..runtime import DeviceArray, DeviceImage
 from ..runtime.device import Device
 from ..runtime.kernels.kernel import Kernel
 from ..runtime.kernels.parameter import Parameter
+from ..runtime.kernels.push import PushValue, pack_push
+from ..runtime.kernels.shader_source import load_shader
+from ..spirv.block_dtype import member_names
 from ..spirv.reflection_types import ImageType
 from ..spirv.sources.compile import compile_source
 from ..spirv.sources.includes import read_source
-from ..spirv.sources.language import Language
+from ..spirv.sources.language import Language, language_of
+from ..spirv.sources.options import SourceOptions
 from ..status import InvalidArgumentError
 from .picture import Picture, Size
 from .source import CHANNELS, SET, UNIFORMS, viewed_source
-from .uniforms import UNIFORM_BYTES, Uniforms
+from .uniforms import NAMES, UNIFORM_BYTES, Uniforms
 
 PREVIOUS: Final = "previous"
 """In place of a channel's file: the picture of the frame before."""
@@ -47,13 +51,17 @@ class ShaderOptions:
         defines: macros by name.
         include_dirs: folders for ``#include``, after the shader's own.
         channels: files of pictures for ``iChannel0`` to ``iChannel3`` by number, or ``PREVIOUS``.
+        push: push constants by name. Those that have names of Shadertoy's get the frame's values without.
         shown: the name of the binding that is shown, where a shader writes several.
+        language: of the source, where the name of the file does not tell; GLSL is added to, others are as they are.
     """
 
     defines: Mapping[str, str | int] = field(default_factory=dict)
     include_dirs: Sequence[Path] = ()
     channels: Mapping[int, str] = field(default_factory=dict)
+    push: Mapping[str, PushValue] = field(default_factory=dict)
     shown: str | None = None
+    language: Language | None = None
 
 
 class ShaderPicture(Picture):
@@ -75,30 +83,17 @@ class ShaderPicture(Picture):
         """
         self.device = device
         options = self._options = options or ShaderOptions()
-        profile = device.profile
         # The frame before is read by the coordinates that it was written by, and without rounding.
         self._has_previous = PREVIOUS in options.channels.values()
-        source = viewed_source(
-            read_source(path).decode("utf-8", "replace"),
-            str(path),
-            picture_format="rgba32f" if self._has_previous else "rgba8",
-            formatless="shaderStorageImageWriteWithoutFormat" in device.vulkan.plan.features,
-            upward=self._has_previous,
-            quads=profile.subgroup.compute_stage and "quad" in profile.subgroup.supported_operations,
-        )
-        self.counts_upward = source.entry == "mainImage"
+        language = options.language or language_of(path)
+        if language not in (None, Language.GLSL) or path.suffix == ".spv":
+            self._has_main, self.counts_upward = True, False
+            code = self._compile_as_it_is(path)
+        else:
+            code = self._compile_viewed(path)
         self.is_upward = self.counts_upward and self._has_previous
-        self._has_main = source.entry == "main"
-        code = compile_source(
-            source.text,
-            Language.GLSL,
-            defines=options.defines,
-            include_dirs=[path.parent, *options.include_dirs],
-            target_env=f"vulkan1.{min(profile.api_version[1], 3)}",
-            debug=device.names_lines,
-            parts=source.parts,
-        )
         self._kernel = Kernel(device, code, name=path.stem)
+        self._check_push(path)
         report = self._kernel.pipeline.report
         self.reports = () if report is None else (report,)
         for parameter in self._kernel.parameters:
@@ -108,6 +103,54 @@ class ShaderPicture(Picture):
         self._uniforms = device.zeros(UNIFORM_BYTES, np.uint8)
         self._files = {i: self._picture(name) for i, name in options.channels.items() if name != PREVIOUS}
         self._state: _State = {}
+
+    def _compile_as_it_is(self, path: Path) -> bytes:
+        """The module of a source that nothing is added to."""
+        options, device = self._options, self.device
+        sources = SourceOptions(
+            language=options.language,
+            defines=options.defines,
+            include_dirs=options.include_dirs,
+            debug=device.names_lines,
+        )
+        return load_shader(path, sources, minor=device.profile.api_version[1])[0]
+
+    def _compile_viewed(self, path: Path) -> bytes:
+        """The module of a GLSL source, with Shadertoy's names and a ``main`` where there is none."""
+        options, profile = self._options, self.device.profile
+        source = viewed_source(
+            read_source(path).decode("utf-8", "replace"),
+            str(path),
+            picture_format="rgba32f" if self._has_previous else "rgba8",
+            formatless="shaderStorageImageWriteWithoutFormat" in self.device.vulkan.plan.features,
+            upward=self._has_previous,
+            quads=profile.subgroup.compute_stage and "quad" in profile.subgroup.supported_operations,
+        )
+        self._has_main, self.counts_upward = source.entry == "main", source.entry == "mainImage"
+        return compile_source(
+            source.text,
+            Language.GLSL,
+            defines=options.defines,
+            include_dirs=[path.parent, *options.include_dirs],
+            target_env=f"vulkan1.{min(profile.api_version[1], 3)}",
+            debug=self.device.names_lines,
+            parts=source.parts,
+        )
+
+    def _check_push(self, path: Path) -> None:
+        """Raises for push constants that nobody gives, or that the shader lacks."""
+        block = self._kernel.entry.push_constants
+        members = member_names(block.members) if block is not None else {}
+        self._told = {name: member.components for name, member in members.items() if name in NAMES}
+        given = self._options.push
+        wrong = [f"has no push constant {name}" for name in given.keys() - members.keys()]
+        wrong += [f"needs the push constant {name}" for name in members.keys() - given.keys() - NAMES]
+        if wrong:
+            raise InvalidArgumentError(
+                f"the shader {' and '.join(sorted(wrong))}; those with names of Shadertoy's are given, others by "
+                "ShaderOptions(push=…), --push NAME=VALUE",
+                location=str(path),
+            )
 
     def _find_target(self, path: Path) -> Parameter:
         """The parameter that is the picture."""
@@ -150,7 +193,7 @@ class ShaderPicture(Picture):
         target = values[self._target.index]
         self._colors = target if isinstance(target, DeviceArray) else None
         self.image = target if isinstance(target, DeviceImage) else self._image("colors", self._format, kept)
-        self._dispatch = self._kernel.prepare(*values, groups=self._groups())
+        self._dispatch = self._kernel.prepare(*values, groups=self._groups(), push=self._push(Uniforms()))
 
     def _format_for(self, wanted: ImageFormat) -> ImageFormat:
         """The picture's format: the declared one, or where that is open the wanted one."""
@@ -229,7 +272,7 @@ class ShaderPicture(Picture):
         sizes = tuple((image.shape[1], image.shape[0]) for image in self._channels)
         commands.update(self._uniforms.buffer, uniforms.pack(self.size, sizes))
         commands.execution_barrier()
-        commands.dispatch(*self._dispatch[:2], self._dispatch.groups, self._dispatch.push)
+        commands.dispatch(*self._dispatch[:2], self._dispatch.groups, self._push(uniforms))
         if self._colors is not None:
             commands.execution_barrier()
             commands.copy_buffer_to_image(self._colors.buffer, self.image.hal)
@@ -237,6 +280,17 @@ class ShaderPicture(Picture):
             previous = next(one for i, one in enumerate(self._channels) if self._options.channels.get(i) == PREVIOUS)
             commands.execution_barrier()
             commands.copy_image(self.image.hal, previous.hal)
+
+    def _push(self, uniforms: Uniforms) -> bytes:
+        """The push constants of a frame; vectors may be shorter than Shadertoy's."""
+        block = self._kernel.entry.push_constants
+        if block is None:
+            return b""
+        values: dict[str, PushValue] = {}
+        for name, value in uniforms.named(self.size).items():
+            if name in self._told:
+                values[name] = value[: self._told[name]] if isinstance(value, tuple) else value
+        return pack_push(block, values | dict(self._options.push), {}, self._kernel.name)
 
     def close(self) -> None:
         self._kernel.close()

@@ -36,6 +36,8 @@ _DECLARED: Final = re.compile(
     r"[ \t]*(?:\[\w*\][ \t]*)?;",
     re.MULTILINE,
 )
+# Names that a block of the source's own has.
+_OWN: Final = re.compile(r"\b(?:float|u?int|vec[234])[ \t]+(i[A-Z]\w*)[ \t]*[;\[]")
 _DERIVATIVE: Final = re.compile(r"\b(?:dFd[xy]|fwidth)(?:Fine|Coarse)?\b")
 _MIN_VERSION: Final = 450
 
@@ -60,6 +62,7 @@ _DERIVATIVES: Final = "".join(
     for kind in ("float", "vec2", "vec3", "vec4")
 ) + "\n".join(f"#define {name}{kind} _{name}" for name in ("dFdx", "dFdy", "fwidth") for kind in ("", "Fine", "Coarse"))
 # Along a Z-shaped curve, so that each four invocations in a row are a square.
+_FRAG_COORD: Final = re.compile(r"\bgl_FragCoord\b")
 _TILE: Final = """\
 layout(local_size_x = 64) in;
 void main() {
@@ -71,7 +74,8 @@ void main() {
 # Outside, too: derivatives take all of a quad. Shadertoy's alpha means nothing.
 _IMAGE: Final = """\
     vec4 color = vec4(0, 0, 0, 1);
-    mainImage(color, vec2(pixel) + 0.5);
+    _FragCoord = vec4(vec2(pixel) + 0.5, 0, 1);
+    mainImage(color, _FragCoord.xy);
     if (inside) imageStore(iPicture, {place}, vec4(color.rgb, 1));
 }}"""
 _MAINS: Final = {
@@ -144,7 +148,11 @@ def viewed_source(
                 location=name,
             )
         extensions.append("#extension GL_KHR_shader_subgroup_quad : require")
-    head = [f"#version {max(number, _MIN_VERSION)}", *extensions, _UNIFORMS]
+    uniforms = _UNIFORMS
+    if entry == "main":
+        for own in set(_OWN.findall(bare)):
+            uniforms = re.sub(rf"\b{own}\b", f"_{own}", uniforms)
+    head = [f"#version {max(number, _MIN_VERSION)}", *extensions, uniforms]
     head += [f"layout(set = {SET}, binding = {at}) uniform sampler2D iChannel{i};" for i, at in enumerate(CHANNELS)]
     stores = entry == "mainCompute" and not re.search(r"\bvec4\s+mainCompute\b", bare)
     if entry != "main":
@@ -159,6 +167,8 @@ def viewed_source(
         body = body[:start] + body[end:]
     main = ""
     if entry == "mainImage":
+        body = _FRAG_COORD.sub("_FragCoord", body)  # a compute shader has none, and no macro may have its name
+        head.append("vec4 _FragCoord;")
         main = _MAINS["upward mainImage" if upward else "mainImage"]
     elif entry == "mainCompute":
         main = _MAINS["void mainCompute" if stores else "vec4 mainCompute"]

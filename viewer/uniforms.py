@@ -42,3 +42,20 @@ class Uniforms:
         )
         times = _QUAD.pack(self.time, 0, 0, 0) * 4
         return head + times + b"".join(_QUAD.pack(*map(float, each), 1.0, 0.0) for each in channels)
+
+    def named(self, size: tuple[int, int]) -> dict[str, int | float | tuple[float, ...]]:
+        """The values by Shadertoy's names, but for those of channels."""
+        return {
+            "iResolution": (float(size[0]), float(size[1]), 1.0),
+            "iTime": self.time,
+            "iTimeDelta": self.delta,
+            "iFrame": self.frame,
+            "iFrameRate": self.rate,
+            "iSampleRate": _SAMPLE_RATE,
+            "iMouse": self.mouse,
+            "iDate": self.date,
+        }
+
+
+NAMES: Final = frozenset(Uniforms().named((0, 0)))
+"""The names of ``Uniforms.named``."""

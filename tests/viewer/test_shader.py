@@ -11,7 +11,10 @@ import pytest
 import pumice
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.runtime.device import Device
-from pumice.status import DataLossError, InvalidArgumentError, NotFoundError
+from pumice.spirv.sources.find import find_compiler
+from pumice.spirv.sources.glsl import compile_glsl
+from pumice.spirv.sources.language import Language
+from pumice.status import DataLossError, InvalidArgumentError, NotFoundError, UnavailableError
 from pumice.viewer import Renderer, ShaderOptions, ShaderPicture, Uniforms, pixels_of, render
 
 pytestmark = pytest.mark.vulkan
@@ -54,7 +57,9 @@ def codes(*channels: np.ndarray | float) -> np.ndarray:
 
 
 def test_main_image_counts_rows_upwards_from_pixel_centres(shaders: Shaders) -> None:
-    text = "void mainImage(out vec4 c, in vec2 p) { c = vec4((p - 0.5) / 255.0, iResolution.x / 255.0, 0.2); }"
+    text = """void mainImage(out vec4 c, in vec2 p) {
+        c = vec4(p.x - 0.5, gl_FragCoord.y - 0.5, iResolution.x, 0.2) / 255.0;
+    }"""
     (frame,) = shaders.frames(text)
     np.testing.assert_array_equal(frame, codes(COLUMNS / 255, (HEIGHT - 1 - ROWS) / 255, WIDTH / 255))
 
@@ -238,6 +243,48 @@ def test_included_files_are_found_beside_the_shader(shaders: Shaders, tmp_path: 
     (tmp_path / "half.glsl").write_text("float half_of(float x) { return 0.5 * x; }\n")
     text = '#include "half.glsl"\nvec4 mainCompute(ivec2 p) { return vec4(half_of(1.0)); }'
     assert shaders.frames(text)[0][0, 0, 0] in (127, 128)
+
+
+PUSHED = """#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(rgba8, binding = 0) writeonly uniform image2D target;
+layout(push_constant) uniform Push { vec2 iResolution; float iTime; int iFrame; vec3 tint; };
+void main() {
+    ivec2 p = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(target, p, vec4(iTime, float(iFrame) / iResolution.x, tint.z, 1));
+}"""
+
+
+def test_push_constants_by_shadertoys_names_are_given(shaders: Shaders) -> None:
+    frames = shaders.frames(PUSHED, 3, push={"tint": (0, 0, 0.6)})
+    np.testing.assert_allclose(frames[2].astype(int), codes(0.2, 2 / WIDTH, 0.6), atol=1)
+    assert shaders.frames(PUSHED, push={"tint": (0, 0, 1), "iTime": 1.0})[0][0, 0].tolist() == [255, 0, 255, 255]
+    with pytest.raises(InvalidArgumentError, match=r"needs the push constant tint; .*--push NAME=VALUE"):
+        shaders.frames(PUSHED)
+    with pytest.raises(InvalidArgumentError, match="has no push constant other"):
+        shaders.frames(PUSHED, push={"tint": (0, 0, 1), "other": 1})
+
+
+def test_other_languages_are_shown_as_they_are(shaders: Shaders, tmp_path: Path) -> None:
+    try:
+        find_compiler(Language.SLANG)
+    except UnavailableError as error:
+        pytest.skip(error.message)
+    text = """[[vk::image_format("rgba8")]] RWTexture2D<float4> target;
+[shader("compute")] [numthreads(8, 8, 1)]
+void draw(uint3 at : SV_DispatchThreadID, uniform float iTime) {
+    target[at.xy] = float4(float2(at.xy) / 255.0, iTime, 1);
+}
+"""
+    with shaders.picture(text, name="a.slang") as picture:
+        frames = list(render(picture, (WIDTH, HEIGHT), 2, rate=10))
+    np.testing.assert_allclose(frames[1].astype(int), codes(COLUMNS / 255, ROWS / 255, 0.1), atol=1)
+
+
+def test_spirv_is_shown(shaders: Shaders, tmp_path: Path) -> None:
+    (tmp_path / "a.spv").write_bytes(compile_glsl(PUSHED))
+    with ShaderPicture(shaders.device, tmp_path / "a.spv", ShaderOptions(push={"tint": (0, 0, 1)})) as picture:
+        assert next(render(picture, (8, 8), 1))[0, 0].tolist() == [0, 0, 255, 255]
 
 
 def test_loops_that_the_driver_cuts_are_said(shaders: Shaders) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SIZE: Final = re.compile(r"(\d{1,5})x(\d{1,5})")
 _PREVIOUS: Final = "previous"
 _FILES: Final = ("png", "gif", "mp4")
+_PARAMETERS: Final = {"channel": "channels", "push": "pushes", "define": "defines", "include": "include_dirs"}
 
 
 @click.command()
@@ -38,6 +40,13 @@ _FILES: Final = ("png", "gif", "mp4")
     multiple=True,
     metavar="N=FILE|previous",
     help="iChannel0 to iChannel3: a PNG or JPEG, or the frame before.",
+)
+@click.option(
+    "--push",
+    "pushes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A push constant: a number, or a list such as [1, 0.5]; those with names of Shadertoy's are given.",
 )
 @click.option("--shown", metavar="NAME", help="The binding that is shown, where a shader writes several.")
 @source_options()
@@ -60,7 +69,7 @@ _FILES: Final = ("png", "gif", "mp4")
 @validation_option
 @loop_guard_option
 def view(file: Path | None, session: Path | None, **options: Any) -> None:
-    """Show the picture of FILE, live: a compute shader (GLSL), or one of Shadertoy's with mainImage.
+    """Show the picture of FILE, live: a compute shader, or one of Shadertoy's with mainImage.
 
     \b
       pumice view waves.frag
@@ -85,9 +94,9 @@ def view(file: Path | None, session: Path | None, **options: Any) -> None:
         make = functools.partial(_shader, path, _shader_options(options))
         include_dirs = options["include_dirs"]
     else:
-        for name in ("channels", "shown", "defines", "include_dirs", "language"):
-            if options[name]:
-                raise usage_error(f"--{name.rstrip('s').replace('_dir', '')} is for shaders")
+        for option in ("channel", "push", "shown", "define", "include", "language"):
+            if options[_PARAMETERS.get(option, option)]:
+                raise usage_error(f"--{option} is for shaders")
         make = functools.partial(_program, path, options["function"])
     size = _size(options["size"])
     files = {name: options[name] for name in _FILES if options[name] is not None}
@@ -163,10 +172,9 @@ def _shader(path: Path, options: ShaderOptions, device: Device) -> Picture:
 
 
 def _shader_options(options: Mapping[str, Any]) -> ShaderOptions:
+    from ...spirv.sources.language import parse_language
     from ...viewer.shader import ShaderOptions
 
-    if options["language"] not in (None, "glsl"):
-        raise usage_error("--language: shaders that are viewed are GLSL")
     channels: dict[int, str] = {}
     for text in options["channels"]:
         number, equals, name = text.partition("=")
@@ -175,11 +183,22 @@ def _shader_options(options: Mapping[str, Any]) -> ShaderOptions:
         if name != _PREVIOUS and not Path(name).is_file():
             raise usage_error(f"--channel {text}: no such file: {name}")
         channels[int(number)] = name
+    push: dict[str, Any] = {}
+    for text in options["pushes"]:
+        name, equals, value = text.partition("=")
+        if not equals or not name or name in push:
+            raise usage_error(f"--push: expected NAME=VALUE, each name once; got {text!r}")
+        try:
+            push[name] = json.loads(value)
+        except ValueError:
+            raise usage_error(f"--push {name}: expected a number or a list of numbers, got {value!r}") from None
     return ShaderOptions(
         defines=parse_defines(options["defines"]),
         include_dirs=options["include_dirs"],
         channels=channels,
+        push=push,
         shown=options["shown"],
+        language=None if options["language"] is None else parse_language(options["language"]),
     )
 
 
