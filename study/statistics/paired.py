@@ -38,7 +38,7 @@ from scipy import special
 from ...status import InvalidArgumentError
 from .bootstrap import Interval
 from .comparison import Comparison, Verdict, check_limits, percent, verdict_of
-from .samples import STATISTICS, fewest_samples, spread_in_ticks, standard_error, tick_blur
+from .samples import STATISTICS, fewest_samples, spread_in_ticks, standard_error, tick_blur, tick_of
 
 ROUNDS: Final = 5
 """The fewest rounds from which their variation can be estimated."""
@@ -100,6 +100,7 @@ def compare_pairs(
     counts = [int(np.count_nonzero(~np.isnan(side))) for side in (first, second)]
     fewest = fewest_samples(statistic)
     of_quantiles = np.ndim(old) == 2 and statistic != "median"
+    tick = tick_of(np.concatenate([first.ravel(), second.ravel()]))
     if of_quantiles:
         first, second, labels = _in_groups(first, second, labels, statistic)
     count = len(first)
@@ -125,7 +126,7 @@ def compare_pairs(
         return say(Verdict.SAME, "all pairs are of times of 0")
     if zeros := int(np.count_nonzero(shortest <= 0)):
         return say(Verdict.UNCLEAR, f"{zeros} of {count} pairs have a time of 0, and so no ratio")
-    blur = tick_blur(first, second)
+    blur = tick_blur(first, second, tick)
     if first.shape[1] > 1:
         first, second = spread_in_ticks(first, second)
     of_medians = np.log(np.nanmedian(second, axis=1) / np.nanmedian(first, axis=1))

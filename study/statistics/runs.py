@@ -31,7 +31,7 @@ from ...status import InvalidArgumentError
 from .bootstrap import Interval
 from .comparison import Comparison, Verdict, check_limits, percent, verdict_of
 from .paired import INSTANCES, ROUNDS
-from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur
+from .samples import STATISTICS, fewest_samples, spread_in_ticks, tick_blur, tick_of
 
 # More ranks of a unit would only cost time.
 _MAX_RANKS: Final = 50
@@ -110,12 +110,15 @@ def compare_runs(
         return say(Verdict.SAME, "all samples of both sides are 0")
     if zeros := sum(int(np.count_nonzero(side <= 0)) for side in values):
         return say(Verdict.UNCLEAR, f"{zeros} samples have a time of 0, and so no ratio")
-    blur = tick_blur(*values)
     unit, (first, second) = _units(sides, spread_in_ticks(*values) if statistic == "median" else values)
     units = f"{len(first)} and {len(second)} {unit}s"
     if max(len(first), len(second)) < 2:
         return say(Verdict.UNCLEAR, f"{units}; a difference between them takes several")
-    pairs = _of_quantiles(first, second, statistic)
+    quantiles = _quantiles(first, second, statistic)
+    known = values if statistic == "median" else quantiles
+    blur = tick_blur(known[0], known[1], tick_of(np.concatenate(values)))
+    # For each old and each new unit, the log ratio of their quantile.
+    pairs = np.log(quantiles[1]) - np.log(quantiles[0])[:, np.newaxis]
     figure = _figure(pairs, confidence)
     if statistic == "median":
         matched = _matched(first, second)
@@ -181,12 +184,13 @@ def _matched(first: Sequence[_Numbers], second: Sequence[_Numbers]) -> _Numbers:
     return np.asarray(np.median(new[np.newaxis] - old[:, np.newaxis], axis=2))
 
 
-def _of_quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic: str) -> _Numbers:
-    """For each old and each new unit, the log ratio of their quantile."""
-    old, new = (
-        np.array([math.log(np.quantile(unit, STATISTICS[statistic])) for unit in side]) for side in (first, second)
-    )
-    return np.asarray(new - old[:, np.newaxis])
+def _quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic: str) -> list[_Numbers]:
+    """The quantile of each unit of either side. Of more samples the minimum is lower: it is that of as many as the
+    smallest unit has, the median of what a choice of so many gives.
+    """
+    fewest = min(unit.size for side in (first, second) for unit in side)
+    level = STATISTICS[statistic] or 1 - 0.5 ** (1 / fewest)
+    return [np.array([np.quantile(unit, level, method="median_unbiased") for unit in side]) for side in (first, second)]
 
 
 def _figure(pairs: _Numbers, confidence: float) -> _Figure:

@@ -97,12 +97,11 @@ def fewest_samples(statistic: str) -> int:
     return round(_BEYOND / (1 - level)) if level > 0.5 else 1
 
 
-def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """How far the clock's tick leaves the log ratio of two sides' medians open: half a tick of each side that is within
-    one. NaNs do not count.
+def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64], tick: float) -> float:
+    """How far the clock's ``tick`` leaves the log ratio of two sides open, whose times or quantiles of times these are:
+    half a tick of each side that is within one. NaNs do not count.
     """
     sides = [side[~np.isnan(side)] for side in (first, second)]
-    tick = tick_of(np.concatenate(sides))
     most_equal = [int(np.unique(side, return_counts=True)[1].max(initial=0)) for side in sides]
     coarse = [side for side, count in zip(sides, most_equal, strict=True) if count > _WITHIN_TICK * side.size]
     return sum(tick / 2 / float(np.median(side)) for side in coarse)

@@ -266,6 +266,9 @@ def test_a_coarse_clock_leaves_half_a_tick_open() -> None:
     assert compare_pairs([52_000.0] * 40, [52_052.0] * 40, range(40)).verdict is Verdict.SAME
     two = [520.0] * 36 + [572.0] * 4
     assert compare_pairs(two, [1040.0] * 40, range(40)).verdict is Verdict.SLOWER
+    # Minima are within a tick though samples are not.
+    times = np.floor((1000 + 40 * np.random.default_rng(0).exponential(size=(40, 25))) / 32) * 32
+    assert compare_pairs(times, times, range(40), statistic="minimum").half_width == pytest.approx(32 / 992, rel=0.01)
 
 
 @pytest.mark.parametrize(

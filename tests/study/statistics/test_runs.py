@@ -127,9 +127,30 @@ def test_what_is_too_little_for_a_verdict_is_unclear() -> None:
 def test_other_statistics_are_those_of_units() -> None:
     rng = np.random.default_rng(45)
     old, new = [_run(rng, rounds=12)], [_run(rng, rounds=12)]
-    for name, level in (("minimum", 0.0), ("p90", 0.9)):
-        sides = [[np.quantile(run.values[run.rounds == one], level) for one in range(12)] for run in (*old, *new)]
+    for name, level in (("minimum", 1 - 0.5 ** (1 / 40)), ("p90", 0.9)):
+        sides = [
+            [np.quantile(run.values[run.rounds == one], level, method="median_unbiased") for one in range(12)]
+            for run in (*old, *new)
+        ]
         oracle = stats.ttest_ind(np.log(sides[1]), np.log(sides[0]), equal_var=False).confidence_interval(0.99)
         found = compare_runs(old, new, statistic=name)
         assert np.log(found.interval) == pytest.approx([oracle.low, oracle.high])
         assert found.explanation.startswith(f"{found.verdict}: {name} ")
+
+
+def test_minima_of_more_samples_are_no_lower() -> None:
+    rng = np.random.default_rng(46)
+
+    def side(blocks: int) -> list[RunSamples]:
+        return [_run(rng, rng.lognormal(0, 0.003), rounds=1, blocks=blocks) for _ in range(5)]
+
+    for few, many in ((25, 400), (400, 25)):
+        found = [compare_runs(side(few), side(many), statistic="minimum").verdict for _ in range(40)]
+        assert sum(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in found) <= 3
+
+
+def test_minima_within_a_tick_are_known_to_half_a_tick() -> None:
+    rng = np.random.default_rng(47)
+    ticks = [run._replace(values=np.floor(run.values / 500) * 500) for run in (_run(rng) for _ in range(5))]
+    found = compare_runs(ticks, ticks, statistic="minimum")
+    assert found.interval.low == pytest.approx(1 / found.interval.high) and found.half_width > 0.05
