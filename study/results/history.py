@@ -36,7 +36,6 @@ from .revision import Revision, commit_order, revision_of
 _FILES: Final = ("source", "parameters", "include_dirs")
 _UNKNOWN: Final = Interval(math.nan, math.nan)
 _CONFIDENCE: Final = 0.99
-_LEAST_WIDTH: Final = 1e-4
 
 _Key = tuple[str, str, str]
 
@@ -225,9 +224,9 @@ def _ratios(results: Results, measure: str, confidence: float) -> dict[int, Comp
 
 
 def _half_width(interval: Interval) -> float:
-    """Of the logarithm; infinite if it is unknown. Where all times are in one tick of the clock there is no width."""
+    """Of the logarithm; infinite if it is unknown."""
     low, high = interval
-    return max(math.log(high / low) / 2, _LEAST_WIDTH) if 0 < low <= high < math.inf else math.inf
+    return math.log(high / low) / 2 if 0 < low < high < math.inf else math.inf
 
 
 def _version(results: Results, *, against: bool) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
 import shutil
-import sqlite3
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -112,19 +110,6 @@ def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
         made_version(tmp_path / str(place), place, 1.0, (f"v{max(place - 1, 0)}", 1.0), rounds=rounds)
     (point,) = json.loads(history(tmp_path, "--json").stdout)["points"]
     assert point["changes"] == [] and [entry["ratio"] is None for entry in point["entries"]] == [False] * 3
-
-
-def test_times_within_a_tick_of_the_clock_have_a_level(tmp_path: Path) -> None:
-    for place in (1, 2):
-        folder = made_version(tmp_path / f"r{place}", place, 1.0, (f"v{place - 1}", 1.0), rounds=8)
-        with contextlib.closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
-            triggers = database.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-            database.executescript("".join(f"DROP TRIGGER {name};" for (name,) in triggers))
-            database.execute("UPDATE samples SET total_ns = 1024, execute_ns = 1024")
-    result = history(tmp_path, "--json")
-    assert result.exit_code == 0, result.output
-    (found,) = json.loads(result.stdout)["points"]
-    assert [entry["level"] for entry in found["entries"]] == pytest.approx([1.0, 1.0]) and not found["changes"]
 
 
 def test_two_results_of_one_commit_are_one_step(tmp_path: Path) -> None:
