@@ -7,7 +7,7 @@ Read: `surface`, `swapchain`.
 
 from __future__ import annotations
 
-from .surface import Surface
+from .surface import Surface, loader_address
 from .swapchain import Layer, Swapchain
 
-__all__ = ["Layer", "Surface", "Swapchain"]
+__all__ = ["Layer", "Surface", "Swapchain", "loader_address"]

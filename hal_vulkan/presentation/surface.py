@@ -8,9 +8,18 @@ from ...closing import Closing
 from ...status import UnavailableError
 from ..instance.driver import Driver
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import CData, ffi
+from ..vulkan.functions import CData, ffi, load_library
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import check
+
+
+def loader_address() -> int:
+    """The address of vkGetInstanceProcAddr, for libraries of windows to use the same Vulkan library.
+
+    Raises:
+        UnavailableError: no Vulkan library; the message says what to install.
+    """
+    return int(ffi.cast("uintptr_t", load_library().vkGetInstanceProcAddr))
 
 
 class Surface(Closing):

@@ -305,3 +305,20 @@ def test_without_a_display_there_is_no_window(windows: Windows, monkeypatch: pyt
     monkeypatch.setenv("DISPLAY", ":65000")
     with pytest.raises(UnavailableError, match=r"no display was found .*--offscreen"):
         windows.open()
+
+
+def test_glfw_uses_the_vulkan_library_that_pumice_loaded(windows: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses: list[int] = []
+    real = glfw.init_vulkan_loader
+
+    def noted(address: int) -> None:
+        addresses.append(address)
+        real(address)
+
+    monkeypatch.setattr(glfw, "init_vulkan_loader", noted)
+    with windows.open() as window:
+        assert window.frame()
+        (address,) = addresses
+        with windows.open() as beside:  # whose library is ready: it neither chooses another nor ends it
+            assert beside.frame()
+        assert addresses == [address] and window.frame()
