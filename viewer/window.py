@@ -101,7 +101,7 @@ class Window(Closing):
             if not glfw.vulkan_supported():
                 raise UnavailableError("GLFW finds no Vulkan driver; `pumice devices` says what pumice finds")
             extensions = glfw.get_required_instance_extensions()
-            _check(extensions, glfw, "Vulkan shows no images on this display")
+            _check(extensions, glfw, "no Vulkan driver of this machine shows images on this display")
             driver = Driver(validation=validation, extensions=extensions)
             self._closers.callback(driver.close)
             hal = VulkanDevice(driver, driver.select(device), options=PlanOptions(presentation=True))
@@ -378,6 +378,6 @@ def _glfw() -> Any:
 def _check(result: object, glfw: Any, what: str) -> None:
     """Raises for what a function of GLFW did not give."""
     if not result:
-        code, reason = glfw.get_error()
+        _, reason = glfw.get_error()
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise UnavailableError(f"{what} (GLFW: {text or code}); --offscreen renders without a window")
+        raise UnavailableError(f"{what}{f' (GLFW: {text})' if text else ''}; --offscreen renders without a window")

@@ -38,7 +38,8 @@ class Driver(Closing):
 
         Args:
             validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
-            extensions: instance extensions to enable besides its own, such as those of surfaces.
+            extensions: instance extensions to enable besides its own, such as those of surfaces. With any, a driver
+                that is installed with pip is left out: it cannot show images in windows.
 
         Raises:
             UnavailableError: no Vulkan loader, no such extension, or validation asked for and no layers installed; the
@@ -48,7 +49,8 @@ class Driver(Closing):
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
-        with _creation_lock, vendored_driver():
+        # The package's driver brings window systems' libraries of its own, and crashes on windows of the machine's.
+        with _creation_lock, contextlib.nullcontext() if extensions else vendored_driver():
             self._create_instance(extensions)
         self.physical_devices: tuple[CData, ...] = tuple(
             listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import pumice.hal_vulkan.instance.driver as driver_module
+from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan import functions
 from pumice.hal_vulkan.vulkan.vendored import vendored_driver, vendored_loader
 
@@ -87,6 +89,15 @@ def test_drivers_that_are_named_are_the_only_ones(package: Path, system_driver: 
     devices, libraries, names = opened(package, system_driver, VK_DRIVER_FILES=str(system_driver))
     assert (devices, names) == ("1", "VK_DRIVER_FILES")
     assert libraries.endswith("libvulkan_lvp.so") and " " not in libraries
+
+
+@pytest.mark.vulkan
+def test_instances_for_windows_leave_it_out(
+    package: Path, system_driver: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver_module, "vendored_driver", lambda: pytest.fail("it was asked for"))
+    with Driver(validation=False, extensions=["VK_KHR_surface"]) as driver:
+        assert driver.profiles
 
 
 def test_it_comes_before_drivers_that_the_user_adds(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
