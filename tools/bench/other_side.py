@@ -144,8 +144,13 @@ def _at_revision(
     """The study of the file at a revision, with names relative to the worktree: these are the same in the next run."""
     old = at.path(file)
     if old is None or not old.is_file():
-        hint = "" if options["build"] is not None else "; --build CMD makes what is built"
-        raise usage_error(f"--against-rev: {file} is not in revision {options['against_rev']} ({at.commit}){hint}")
+        since = f"{options['against_rev']} ({at.commit})"
+        if options["build"] is not None:
+            raise usage_error(f"--against-rev: {file} is not in {since}, and --build has not made it there")
+        raise usage_error(
+            f"--against-rev: {file} is new since {since}: nothing to compare it with. If it is built, --build CMD "
+            "makes it there"
+        )
     if not old.resolve().is_relative_to(at.root):
         raise usage_error(
             f"--against-rev: at revision {options['against_rev']} ({at.commit}) {file} is a link to {old.resolve()}, "

@@ -331,7 +331,10 @@ def test_a_revision_has_its_own_source_includes_and_inputs(kernel: Path) -> None
     assert len(codes) == 2 and codes[0] != codes[1]
     assert not [*Path(".git").glob("worktrees/*")]
     Path("new.comp").write_text(kernel.read_text(encoding="utf-8"), encoding="utf-8")
-    assert "new.comp is not in revision HEAD" in wrong("new.comp", *words, "--against-rev", "HEAD")
+    missing = wrong("new.comp", *words, "--against-rev", "HEAD")
+    assert "new.comp is new since HEAD" in missing and "nothing to compare it with. If it is built, --build" in missing
+    missing = wrong("new.comp", *words, "--against-rev", "HEAD", "--build", "true")
+    assert "new.comp is not in HEAD" in missing and "--build has not made it there" in missing
     assert "has no revision 'gone'" in wrong(kernel, *words, "--against-rev", "gone")
 
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_the_workflow_is_one() -> None:
         assert job["runs-on"]
         for step in job["steps"]:
             assert ("uses" in step) != ("run" in step), step
+        restored, kept = (
+            next(step for step in job["steps"] if step.get("uses", "").startswith(f"actions/cache/{what}@"))
+            for what in ("restore", "save")
+        )
+        # A commit that is slower fails its job, and belongs to the history; a cache is never written twice.
+        assert kept["if"] == "always()" and kept["with"]["key"] == restored["with"]["key"]
+        assert "run_attempt" in kept["with"]["key"] and kept["with"]["key"].startswith(restored["with"]["restore-keys"])
 
 
 @pytest.mark.slow
@@ -62,9 +70,14 @@ def test_the_commands_run(tmp_path: Path) -> None:
         "GITHUB_WORKSPACE": str(repository),
     }
 
-    def run(command: str) -> subprocess.CompletedProcess[str]:
+    def run(command: str, given: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            ["bash", "-e", "-c", command], cwd=repository, env=environment, capture_output=True, text=True, check=False
+            ["bash", "-e", "-c", command],
+            cwd=repository,
+            env={**environment, **(given or {})},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.returncode == 0, done.stderr
         return done
@@ -77,16 +90,31 @@ def test_the_commands_run(tmp_path: Path) -> None:
         run("git add . && git commit --quiet --message 'A kernel'")
         commits.append(run("git rev-parse HEAD").stdout.strip())
     steps = workflow()["jobs"]["kernels"]["steps"]  # type: ignore[index]
-    commands = [step["run"] for step in steps if "pumice " in step.get("run", "") and "pip install" not in step["run"]]
-    assert len(commands) == 2
-    for command in commands:
-        command = command.replace("${{ github.event.pull_request.base.sha || github.event.before }}", commits[0])
-        command = command.replace("${{ github.sha }}", commits[1])
-        assert "${{" not in command
-        done = run(command.rstrip() + (QUICK if "pumice bench" in command else ""))
-        if "pumice bench" in command:
-            assert "::notice title=pumice::" in done.stderr
+    bench, history = (step for step in steps if "pumice " in step.get("run", "") and "pip install" not in step["run"])
+
+    def measure(before: str, attempt: int) -> subprocess.CompletedProcess[str]:
+        known = {
+            "github.event.pull_request.base.sha || github.event.before": before,
+            "github.run_id": "7",
+            "github.run_attempt": str(attempt),
+        }
+        given = {
+            name: re.sub(r"\$\{\{ (.*?) \}\}", lambda found: known[found[1]], value)
+            for name, value in bench["env"].items()
+        }
+        assert "${{" not in bench["run"]
+        return run(bench["run"].rstrip() + QUICK, given)
+
+    # The second time the job is run again, and GitHub knows of no commit before.
+    for attempt, before in enumerate((commits[0], "0" * 40)):
+        assert "::notice title=pumice::" in measure(before, attempt).stderr
+    assert sorted(path.name for path in (repository / "timing").glob("7-*")) == ["7-0", "7-1"]
     assert "| " in summary.read_text(encoding="utf-8")
     assert ET.parse(repository / "timing" / "report.xml").getroot().find(".//testcase") is not None
+    run(history["run"])
     page = (repository / "timing" / "history.html").read_text(encoding="utf-8")
     assert commits[1][:9] in page and "A kernel" in page
+
+    run("git mv kernels/mul.comp kernels/old.comp && git commit --quiet --message 'None'")
+    run("cp kernels/old.comp kernels/mul.comp && git add . && git commit --quiet --message 'A new one'")
+    assert "kernels/mul.comp is new since HEAD~1: nothing to compare it with" in measure("0" * 40, 2).stdout
