@@ -12,24 +12,26 @@ from __future__ import annotations
 import functools
 import math
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from ..records import dataclass
-from ..runtime import ArraySpec, DeviceArray, Kernel, SessionFunction
-from ..status import PumiceError
+from ..runtime import ArraySpec, DeviceArray, Kernel, Sampler, SessionFunction
+from ..runtime.kernels.image_parameter import ImageParameter, SamplerParameter
+from ..runtime.kernels.parameter import Parameter
+from ..status import PumiceError, UnimplementedError
+from .kept_image import KeptImage, keep_image, sampler_text
 
 _MAX_CALLS: Final = 8
-_SAMPLER: Final = 0  # VkDescriptorType
 _KIND: Final = "an argument of this kind is not kept"
 _MAX_BYTES: Final = 32 << 20
 
-Value = np.ndarray | ArraySpec | DeviceArray | int | float | None
+Value = np.ndarray | ArraySpec | DeviceArray | KeptImage | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +39,41 @@ class Input:
     """One argument of a call.
 
     Attributes:
-        value: a copy of an array, a specification of one that is only written, a number, or ``None`` for what cannot be
-            kept, which ``why`` explains.
+        value: a copy of an array or an image, a specification of an array that is only written, a number, or ``None``
+            for what cannot be kept, which ``why`` explains, and for an argument without a value.
+        key: of a kernel's binding, as ``pumice run`` names it.
+        sampler: as ``--sampler`` takes it.
+        written: the kernel may write it.
     """
 
     value: Value
     why: str = ""
+    key: str = ""
+    sampler: str = ""
+    written: bool = False
 
     def read(self) -> Input:
         """The input with an array of a device brought to the host."""
         if not isinstance(self.value, DeviceArray):
             return self
         try:
-            return Input(host_copy(self.value))
+            return replace(self, value=host_copy(self.value))
         except PumiceError as error:
-            return Input(None, f"it cannot be read: {error.message}")
+            return replace(self, value=None, why=f"it cannot be read: {error.message}")
 
 
 @dataclass(slots=True)
 class Call:
-    """A call of a kernel (by its parameters) or of a session's function."""
+    """A call of a kernel, with an input for each descriptor, or of a session's function."""
 
     target: Kernel | SessionFunction
     inputs: Sequence[Input]
     groups: object = None
     push: bytes = b""
     results: tuple[object, ...] = field(default=())
+
+
+_NOT_KEPT: Final = Input(None, _KIND)
 
 
 class Recorder:
@@ -117,13 +128,32 @@ class Recorder:
 def _kernel_call(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
     groups, push, out = (named.get(name) for name in ("groups", "push", "out"))
     rest = {name: value for name, value in named.items() if name not in ("groups", "push", "out", "uses", "wait")}
-    arrays, packed = kernel.placed(arguments, out=out, push=push, named=rest)
+    parameters, arrays, packed = kernel.placed(arguments, out=out, push=push, named=rest)
     budget = _Budget()
     inputs = []
-    for array, one in zip(arrays, kernel.parameters, strict=True):
-        plain = one.binding.image is None and one.binding.count == 1 and one.binding.descriptor_type != _SAMPLER
-        inputs.append(budget.keep(array, reads=one.binding.readable) if plain else Input(None, _KIND))
+    elements: Counter[str] = Counter()
+    for array, one in zip(arrays, parameters, strict=True):
+        number = f"{one.binding.set}.{one.binding.binding}" if one.binding.set else str(one.binding.binding)
+        key = number if one.binding.count == 1 else f"{number}[{elements[number]}]"
+        elements[number] += 1
+        given = _kept(budget, kernel, one, array)
+        inputs.append(replace(given, key=key, written=one.written))
     return Call(kernel, inputs, groups, packed)
+
+
+def _kept(budget: _Budget, kernel: Kernel, parameter: Parameter, value: Any) -> Input:
+    """One argument of a kernel."""
+    if value is None:
+        return Input(None)
+    if isinstance(parameter, SamplerParameter):
+        return Input(None, sampler=sampler_text(value)) if isinstance(value, Sampler) else Input(None, _KIND)
+    if not isinstance(parameter, ImageParameter):
+        return budget.keep(value, reads=parameter.binding.readable) if parameter.binding.image is None else _NOT_KEPT
+    try:
+        image = keep_image(parameter.prepare(value, kernel.name), reads=parameter.binding.readable)
+    except UnimplementedError as error:
+        return Input(None, error.message)
+    return budget.charged(Input(image, sampler=image.sampler), image.nbytes)
 
 
 def _session_call(function: SessionFunction, arguments: tuple[Any, ...], named: dict[str, Any]) -> Call | None:
@@ -152,11 +182,17 @@ class _Budget:
             return Input(None, _KIND)
         if not reads:
             return Input(ArraySpec(value.shape, value.dtype))
-        self._left -= value.nbytes
-        if self._left < 0:
-            size = f"{math.ceil(value.nbytes / 2**20)} MiB"
-            return Input(None, f"its {size} are more than the {_MAX_BYTES >> 20} MiB that are kept of a call")
-        return Input(value.copy())
+        if value.nbytes > self._left:
+            return self.charged(Input(None), value.nbytes)
+        return self.charged(Input(value.copy()), value.nbytes)
+
+    def charged(self, given: Input, nbytes: int) -> Input:
+        """An input that is kept if there is room for it."""
+        self._left -= nbytes
+        if self._left >= 0:
+            return given
+        size = f"{math.ceil(nbytes / 2**20)} MiB"
+        return Input(None, f"its {size} are more than the {_MAX_BYTES >> 20} MiB that are kept of a call")
 
 
 def host_copy(array: DeviceArray) -> np.ndarray:

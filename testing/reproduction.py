@@ -16,10 +16,11 @@ import numpy as np
 
 from ..formats.element_type import ElementType, format_shape_and_type
 from ..records import dataclass
-from ..runtime import ArraySpec, DeviceArray, Kernel
+from ..runtime import ArraySpec, DeviceArray, DeviceImage, Kernel
 from ..status import InvalidArgumentError, PumiceError
 from ..vm.execution.bytecode_module import BytecodeModule
 from .closeness import NotCloseError
+from .kept_image import KeptImage
 from .recording import Call, Input, host_copy
 
 _SCRIPT: Final = "reproduce.sh"
@@ -123,21 +124,24 @@ class _Writer:
             words += ["--spec", f"{key}={value}"]
         if made.subgroup_size is not None:
             words += ["--subgroup-size", str(made.subgroup_size)]
-        for parameter, given in zip(kernel.parameters, self._call.inputs, strict=True):
-            binding = parameter.binding
-            key = f"{binding.set}.{binding.binding}" if binding.set else str(binding.binding)
-            words += ["--binding", f"{key}={self._buffer(given.read(), parameter.label, f'binding{key}')}"]
+        for given in self._call.inputs:
+            if given.value is not None or given.why:
+                words += [
+                    "--binding",
+                    f"{given.key}={self._buffer(given.read(), f'binding {given.key}', _name(given))}",
+                ]
+            if given.sampler:
+                words += ["--sampler", f"{given.key}={given.sampler}"]
         if self._call.push:
             words += ["--push", f"@{self._file('push.bin', self._call.push)}"]
         if self._call.groups is not None:
             groups = self._call.groups
             words += ["--groups", ",".join(map(str, groups)) if isinstance(groups, Sequence) else str(groups)]
         if wanted is not None and compared is not None:
-            binding = [one for one in kernel.parameters if one.written][compared].binding
-            key = f"{binding.set}.{binding.binding}" if binding.set else str(binding.binding)
-            shape = self._call.inputs[[one.binding for one in kernel.parameters].index(binding)].value
-            expected = _like(wanted, shape)
-            words += ["--expect", f"{key}=@{self._array('expected', expected)}", *_tolerances(wanted)]
+            result = [one for one in self._call.inputs if one.written][compared]
+            head = f"{result.value.head}=" if isinstance(result.value, KeptImage) else ""
+            file = self._array("expected", _like(wanted, result.value))
+            words += ["--expect", f"{result.key}={head}@{file}", *_tolerances(wanted)]
         return words
 
     def _program(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
@@ -171,11 +175,19 @@ class _Writer:
                 return format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
             except InvalidArgumentError:  # a structure: the shader knows what the bytes are
                 return f"{value.nbytes}xui8"
+        if isinstance(value, KeptImage):
+            return value.head + self._texels(value, name)
         if not isinstance(value, np.ndarray):
             raise _NotKeptError(f"{label}: {given.why or f'{type(value).__name__} is not saved'}")
         if value.dtype.names is None:
             return f"@{self._array(name, value)}" if value.dtype.isbuiltin == 1 else self._raw(name, value)
         return f"{value.nbytes}xui8=@{self._file(f'{name}.bin', value.tobytes())}"
+
+    def _texels(self, image: KeptImage, name: str) -> str:
+        if image.array is not None:
+            return f"=@{self._array(name, image.array)}"
+        texels = image.texels()
+        return "" if texels is None else f"=@{self._file(f'{name}.bin', texels)}"
 
     def _raw(self, name: str, value: np.ndarray) -> str:
         """Of a dtype that ``.npy`` files do not have, such as bfloat16."""
@@ -190,6 +202,11 @@ class _Writer:
     def _file(self, name: str, data: bytes) -> str:
         (self._folder / f"{self._prefix}{name}").write_bytes(data)
         return f"{self._prefix}{name}"
+
+
+def _name(given: Input) -> str:
+    """Of the file of a kernel's argument."""
+    return "binding" + given.key.replace("[", "-").rstrip("]")
 
 
 def _tolerances(wanted: NotCloseError) -> list[str]:
@@ -219,9 +236,9 @@ def _origin(got: np.ndarray, calls: Sequence[Call]) -> tuple[Call, int] | None:
 def _contents(result: object) -> np.ndarray | None:
     if isinstance(result, np.ndarray):
         return result
-    if isinstance(result, DeviceArray) and not result.is_closed:
+    if isinstance(result, (DeviceArray, DeviceImage)) and not result.is_closed:
         try:
-            return host_copy(result)
+            return host_copy(result) if isinstance(result, DeviceArray) else result.numpy()
         except PumiceError:
             return None
     return None

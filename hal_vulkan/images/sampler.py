@@ -36,7 +36,7 @@ _COMPARES: Final = (
 )
 _BORDERS: Final = ("transparent_black", "opaque_black", "opaque_white")
 _REDUCTIONS: Final = ("average", "min", "max")
-_NO_CLAMP: Final = 1000.0  # VK_LOD_CLAMP_NONE
+NO_CLAMP: Final = 1000.0  # VK_LOD_CLAMP_NONE
 _DESCRIPTOR: Final = struct.Struct("=QQQQ")
 
 
@@ -93,6 +93,8 @@ class SamplerSettings(NamedTuple):
     integer_border: bool
     reduction: str
     unnormalized: bool
+    mip_filter: str
+    lod_bias: float
 
 
 class Sampler(Closing):
@@ -163,7 +165,7 @@ class Sampler(Closing):
             raise UnimplementedError(f"{profile.name} has no samplers of minima and maxima (samplerFilterMinmax)")
         if reduction != "average" and compare is not None:
             raise InvalidArgumentError(f"a sampler that compares has no reduction, got {reduction!r}")
-        highest = _NO_CLAMP if max_lod is None else max_lod
+        highest = NO_CLAMP if max_lod is None else max_lod
         if highest < min_lod:
             raise InvalidArgumentError(f"max_lod is at least min_lod ({min_lod:g}), got {highest:g}")
         if unnormalized:
@@ -216,6 +218,8 @@ class Sampler(Closing):
             integer_border,
             reduction,
             unnormalized,
+            mip_filter,
+            lod_bias,
         )
         self._border = _choice("border", border, _BORDERS)
         self._integer_border = integer_border

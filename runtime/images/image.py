@@ -271,8 +271,7 @@ class DeviceImage(Closing):
         out = np.empty(self.layout.stored_shape(self.format), self.format.stored_dtype)
         self.wait()
         with self.device.hal.create_buffer(out.nbytes, memory_type=READBACK) as staged:
-            payload = self._copy(lambda commands: self._read(commands, staged), "download")
-            self.device.reach(payload)
+            self.device.reach(self.read_to(staged))
             staged.read_into(raw_bytes(out))
         return out
 
@@ -304,6 +303,11 @@ class DeviceImage(Closing):
             payload = self._copy(lambda commands: self._write(commands, staged), "upload")
         self.mark(payload, written=True)
         return self
+
+    def read_to(self, target: Buffer) -> int:
+        """Copies the first level's texels to a buffer, after the work under way; returns the payload. For tools."""
+        self._check_open()
+        return self._copy(lambda commands: self._read(commands, target), "download")
 
     def _read(self, commands: CommandBuffer, target: Buffer) -> None:
         level, layer, count = self.first_level, self.first_layer, self.layout.layers

@@ -43,7 +43,7 @@ from .arguments import (
 from .block_dtypes import dtype_of_block
 from .descriptors import KernelDescriptors
 from .names import Named, Names
-from .parameter import KernelArgument
+from .parameter import KernelArgument, Parameter
 from .parameters import parameters_of
 from .pointers import Pointers
 from .push import Defaults, Push, PushConstants, PushValue
@@ -432,15 +432,17 @@ class Kernel(Closing):
 
     def placed(
         self, arrays: Sequence[KernelArgument], *, out: Out = None, push: Push = None, named: Named | None = None
-    ) -> tuple[Sequence[KernelArgument], bytes]:
-        """The arguments of a call in binding order and its push constants as bytes, for tools that note calls.
+    ) -> tuple[Sequence[Parameter], Sequence[KernelArgument], bytes]:
+        """What a call would bind, one a descriptor, and its push constants as bytes; for tools that note calls.
 
         Arguments and errors are those of a call.
         """
         rest: Named = named or {}
+        given: Sequence[KernelArgument] = arrays
         if len(arrays) != len(self.parameters) or out is not None:
-            arrays, rest = self._names.place(arrays, out, rest)
-        return arrays, self._push.pack(push, rest)
+            given, rest = self._names.place(arrays, out, rest)
+        parameters, given = self._descriptors.take_apart(given)
+        return parameters, given, self._push.pack(push, rest)
 
     def time(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ...hal_vulkan.images.sampler import NO_CLAMP, SamplerSettings
 from ...status import InvalidArgumentError, shown
 
 _NUMBERS: Final = ("lod_bias", "min_lod", "max_lod", "anisotropy")
@@ -34,3 +35,23 @@ def parse_sampler(text: str) -> dict[str, Any]:
             except ValueError:
                 raise InvalidArgumentError(f"{name} is a number, got {shown(value)}") from None
     return keywords
+
+
+def format_sampler(settings: SamplerSettings) -> str:
+    """The text that ``parse_sampler`` makes the same sampler of."""
+    parts = [
+        f"filter={settings.filter}",
+        f"min_filter={settings.min_filter}",
+        f"mip_filter={settings.mip_filter}",
+        f"address={'/'.join(settings.address)}",
+        *(f"{name}={getattr(settings, name)!r}" for name in _NUMBERS if name != "max_lod"),
+        f"border={settings.border}",
+        f"reduction={settings.reduction}",
+    ]
+    if settings.compare is not None:
+        parts.append(f"compare={settings.compare}")
+    if settings.unnormalized:
+        parts.append("unnormalized")
+    elif settings.max_lod != NO_CLAMP:
+        parts.append(f"max_lod={settings.max_lod!r}")
+    return ",".join(parts)

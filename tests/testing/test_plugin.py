@@ -39,6 +39,16 @@ layout(binding = 0) buffer Out { uint y[]; };
 layout(push_constant) uniform Push { uint n; };
 void main() { uint s = 0; for (uint i = 0; i < n; ++i) s += i ^ (s << 1); y[gl_GlobalInvocationID.x] = s; }
 """
+COPY = """
+#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0, r32f) readonly uniform image2D source;
+layout(binding = 1, r32f) writeonly uniform image2D target;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(target, at, imageLoad(source, at));
+}
+"""
 HEAD = """
 import numpy as np, pumice, pytest
 from pumice.testing import assert_close
@@ -63,7 +73,7 @@ def _alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CI", "BUILD_NUMBER", "PUMICE_DEVICE", "PUMICE_VALIDATION", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
     pytester.makeini("[pytest]\nfilterwarnings = error")
-    for name, text in {"scale.comp": SCALE, "count.comp": COUNT}.items():
+    for name, text in {"scale.comp": SCALE, "count.comp": COUNT, "copy.comp": COPY}.items():
         (pytester.path / name).write_text(text.lstrip())
 
 
@@ -91,6 +101,10 @@ def test_good(pumice_kernel, pumice_device):
     y = pumice_kernel("scale.comp")(x, pumice_device.empty(128), factor=2.0)
     assert_close(y, X * 2)
 
+def test_good_image(pumice_kernel, pumice_device):
+    image = pumice_device.asimage(X.reshape(8, 16))
+    assert_close(pumice_kernel("copy.comp")(image, pumice_device.empty_image((8, 16), "r32float")), X.reshape(8, 16))
+
 def test_wrong(pumice_kernel):
     y = pumice_kernel("scale.comp", specialization={3: 128})(X, pumice.empty(128), factor=2.0)
     assert_close(y, X * 2)
@@ -117,6 +131,7 @@ def test_with_a_fresh_one(pumice_device):
     )
     assert outcomes(result) == {
         "test_good": "passed",
+        "test_good_image": "passed",
         "test_wrong": "failed",
         "test_leaves_a_buffer": "error",
         "test_after_it": "passed",

@@ -37,10 +37,25 @@ void main() { y[gl_GlobalInvocationID.x] = item[gl_GlobalInvocationID.x].place.z
 """
 IMAGE = """
 #version 450
+layout(local_size_x = 4, local_size_y = 4) in;
+layout(binding = 0) uniform sampler2D source;
+layout(binding = 1, r32f) writeonly uniform image2D target;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    vec2 place = (vec2(at) + vec2(1.5, 0.5)) / vec2(textureSize(source, 0));
+    imageStore(target, at, textureLod(source, place, 0.0));
+}
+"""
+SEVERAL = """
+#version 450
 layout(local_size_x = 1) in;
-layout(binding = 0, r32f) uniform readonly image2D source;
-layout(binding = 1) writeonly buffer Out { float y[]; };
-void main() { y[gl_GlobalInvocationID.x] = imageLoad(source, ivec2(0)).x; }
+layout(binding = 0) uniform texture2D pictures[2];
+layout(binding = 1) uniform sampler own;
+layout(binding = 2) writeonly buffer Out { float y[]; };
+void main() {
+    y[0] = textureLod(sampler2D(pictures[0], own), vec2(0.5), 0.0).x
+         + textureLod(sampler2D(pictures[1], own), vec2(0.5), 0.0).x;
+}
 """
 ONES = np.ones(4, np.float32)
 
@@ -117,17 +132,45 @@ def test_a_call_that_fails_is_there_too(device: pumice.Device, recorder: Recorde
     assert status == 2 and "shader declares" in text
 
 
+def test_images(device: pumice.Device, recorder: Recorder, tmp_path: Path) -> None:
+    source = np.arange(12, dtype=np.float32).reshape(3, 4) / 12
+    with device.load_kernel(IMAGE) as kernel:
+        sampler = device.sampler("nearest", "repeat", lod_bias=0.5, max_lod=3)
+        on_device = device.asimage(source)
+        first = kernel((source, sampler), pumice.empty((3, 4), np.float32))
+        kernel(on_device.with_sampler(sampler), device.empty_image((3, 4), "r32float")).numpy()
+        on_device.copy_from(np.zeros_like(source))
+        error = wrong(first, np.roll(source, 2, axis=1))
+        saved = save(tmp_path, recorder.calls, error, ["--device", "lavapipe"])
+    answers = again(saved)
+    assert "--sampler 0=filter=nearest" in saved.lines[0] and not saved.notes
+    # The contents are those of both calls: the last one is compared.
+    assert [status for status, _ in answers] == [1, 0] and "element(s) differ" in answers[0][1], answers
+    assert answers[1][1].splitlines()[-1] in answers[0][1]
+
+
+def test_arrays_of_bindings_and_samplers_of_their_own(
+    device: pumice.Device, recorder: Recorder, tmp_path: Path
+) -> None:
+    with device.load_kernel(SEVERAL) as kernel:
+        pictures = [np.full((1, 1), value, np.float32) for value in (1, 2)]
+        total = kernel(pictures, device.sampler("nearest"), pumice.empty(1))
+        saved = save(tmp_path, recorder.calls, wrong(total, 4.0), ["--device", "lavapipe"])
+    ((status, text),) = again(saved)
+    assert status == 1 and "[0]: expected 4.0, got 3.0" in text, text
+
+
 def test_what_cannot_be_kept_is_said(
     device: pumice.Device, recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with device.load_kernel(IMAGE) as image, device.load_kernel(ADD) as add:
-        image(np.ones((1, 1), np.float32), pumice.empty(1))
+        image(device.asimage(np.ones((4, 4), np.float32), mips=True), pumice.empty((1, 1)))
         monkeypatch.setattr(recording, "_MAX_BYTES", 16)
         add(ONES, device.zeros(4))
         saved = save(tmp_path, recorder.calls, None, [])
     assert saved.lines == () and len(saved.notes) == 2
-    assert saved.notes[0].endswith("an argument of this kind is not kept")
-    assert "binding 2" in saved.notes[1] and "more than the" in saved.notes[1]
+    assert "binding 0: an image with levels or samples" in saved.notes[0]
+    assert "binding 1.2" in saved.notes[1] and "more than the" in saved.notes[1]
     assert saved.text().count("not saved: the call of ") == 2
 
 
