@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..formats.element_type import format_shape
-from ..hal.buffer import Buffer
 from ..records import dataclass
-from ..runtime import DeviceImage, Sampler
-from ..runtime.arrays.array_device import READBACK, ArrayDevice
-from ..runtime.arrays.spec import raw_bytes
+from ..runtime import DeviceArray, DeviceImage, Sampler
+from ..runtime.arrays.array import new_array
 from ..runtime.images.host_image import HostImage
 from ..runtime.values.sampler_text import format_sampler
 from ..status import UnimplementedError
@@ -23,25 +21,15 @@ class KeptImage:
         head: shape and format, ``64x64xrgba8unorm``.
         sampler: as ``--sampler`` takes it, ``""`` for none.
         array: of the host, or ``None``.
-        staged: the texels of an image on a device, and that device, or ``None``.
+        texels: the bytes of an image on a device, as an array there, or ``None``.
         nbytes: what is kept.
     """
 
     head: str
     sampler: str
     array: np.ndarray | None = None
-    staged: tuple[ArrayDevice, Buffer] | None = None
+    texels: DeviceArray | None = None
     nbytes: int = 0
-
-    def texels(self) -> bytes | None:
-        """The bytes of an image on a device, which are waited for."""
-        if self.staged is None:
-            return None
-        device, buffer = self.staged
-        device.reach(device.submitted)
-        out = np.empty(self.nbytes, np.uint8)
-        buffer.read_into(raw_bytes(out))
-        return out.tobytes()
 
 
 def keep_image(image: HostImage | DeviceImage, *, reads: bool) -> KeptImage:
@@ -59,9 +47,9 @@ def keep_image(image: HostImage | DeviceImage, *, reads: bool) -> KeptImage:
         raise UnimplementedError("an image with levels or samples, or of a compressed format, is not kept")
     if not reads:
         return KeptImage(head, sampler)
-    buffer = image.device.hal.create_buffer(image.nbytes, memory_type=READBACK)
-    image.read_to(buffer)
-    return KeptImage(head, sampler, staged=(image.device, buffer), nbytes=image.nbytes)
+    texels = new_array(image.device, (image.nbytes,), np.dtype(np.uint8))
+    texels.mark(image.read_to(texels.buffer), written=True)
+    return KeptImage(head, sampler, texels=texels, nbytes=image.nbytes)
 
 
 def sampler_text(sampler: Sampler) -> str:

@@ -186,8 +186,9 @@ class _Writer:
     def _texels(self, image: KeptImage, name: str) -> str:
         if image.array is not None:
             return f"=@{self._array(name, image.array)}"
-        texels = image.texels()
-        return "" if texels is None else f"=@{self._file(f'{name}.bin', texels)}"
+        if image.texels is not None:
+            return f"=@{self._file(f'{name}.bin', host_copy(image.texels).tobytes())}"
+        return ""
 
     def _raw(self, name: str, value: np.ndarray) -> str:
         """Of a dtype that ``.npy`` files do not have, such as bfloat16."""

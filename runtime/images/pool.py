@@ -75,19 +75,16 @@ class ImagePool(Closing):
             return found
 
     def trim(self) -> None:
-        """Frees the images that it keeps."""
+        """Frees the images and samplers that it keeps."""
         with self._lock:
             images, self._images = self._images, []
-        for one in images:
-            one.close()
+            samplers, self._samplers = list(self._samplers.values()), {}
+        for kept in (*images, *samplers):
+            kept.close()
 
     def close(self) -> None:
         """Frees all that it keeps; idempotent."""
         self.trim()
-        with self._lock:
-            samplers, self._samplers = list(self._samplers.values()), {}
-        for one in samplers:
-            one.close()
 
 
 class Lease(Closing):

@@ -109,7 +109,6 @@ class Kernel(Closing):
             source: gives the text that the module was compiled from, where there is one.
         """
         self.device = device
-        self.made_from = KernelSource(code, entry_point, dict(specialization or {}), subgroup_size)
         vulkan = device.vulkan
         executable = vulkan.create_executable(code, sanitize=sanitize)
         try:
@@ -141,6 +140,7 @@ class Kernel(Closing):
         except BaseException:
             executable.close()
             raise
+        self.made_from = KernelSource(code, entry_point, dict(specialization or {}), subgroup_size)
         self._takes_push = entry.push_constants is not None
         self._alignment_mask = self.pipeline.offset_alignment - 1
         self._single = self._written[0] if len(self._written) == 1 else None

@@ -57,7 +57,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "jit": {*FORMATS, "jit", "compiler", "runtime", "tuning", "vm", "hal"},
     "study": {*FORMATS, "study", "runtime", "hal", "hal_vulkan", "shaders"},
     "amber": {*FORMATS, "amber", "hal_vulkan", "runtime"},
-    "testing": {*FORMATS, "testing", "hal", "hal_vulkan", "runtime", "vm"},
+    "testing": {*FORMATS, "testing", "hal_vulkan", "runtime", "vm"},
     "viewer": {*FORMATS, "viewer", "hal_vulkan", "runtime", "vm"},
     "tools": {
         *FORMATS,

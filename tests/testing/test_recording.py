@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
-from pumice.testing import NotCloseError, assert_close, recording
+from pumice.testing import NotCloseError, assert_close, nothing_left, recording
 from pumice.testing.recording import Recorder
 from pumice.testing.reproduction import Reproduction, folder_name, save
 from pumice.tools.cli import main
@@ -158,6 +158,15 @@ def test_arrays_of_bindings_and_samplers_of_their_own(
         saved = save(tmp_path, recorder.calls, wrong(total, 4.0), ["--device", "lavapipe"])
     ((status, text),) = again(saved)
     assert status == 1 and "[0]: expected 4.0, got 3.0" in text, text
+
+
+def test_what_is_kept_is_let_go_of(device: pumice.Device) -> None:
+    recorder = Recorder()
+    with nothing_left(), recorder.active(), device.load_kernel(IMAGE) as kernel:
+        kernel(device.asimage(np.ones((4, 4), np.float32)), pumice.empty((4, 4)))
+        kernel(np.ones((4, 4), np.float32), device.empty_image((4, 4), "r32float"))
+        assert len(recorder.calls) == 2
+        recorder.calls.clear()
 
 
 def test_what_cannot_be_kept_is_said(
