@@ -11,7 +11,7 @@ from typing import Final
 from ..hal_vulkan import live_objects
 from ..hal_vulkan.instance.process import open_devices
 from ..records import dataclass
-from ..status import InvalidArgumentError, close_to, shown
+from ..status import InvalidArgumentError, PumiceError, close_to, shown
 
 # What a device makes for its own use and keeps, and the process's instance.
 _KEPT: Final = frozenset(
@@ -92,8 +92,10 @@ def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
 def _trim() -> None:
     for device in list(open_devices):
         if not (device.is_closed or device.abandoned or device.lost):
-            device.retire()
-            device.trim()
+            with contextlib.suppress(PumiceError):  # such as of a device that is being lost, which is not asked here
+                device.wait_idle()  # what was closed is freed when no work uses it
+                device.retire()
+                device.trim()
 
 
 def left_text(left: Mapping[str, int]) -> str:

@@ -57,6 +57,13 @@ void main() {
          + textureLod(sampler2D(pictures[1], own), vec2(0.5), 0.0).x;
 }
 """
+COUNT = """
+#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer Out { uint y[]; };
+layout(push_constant) uniform Push { uint n; };
+void main() { uint s = 0; for (uint i = 0; i < n; ++i) s += i ^ (s << 1); y[0] = s; }
+"""
 ONES = np.ones(4, np.float32)
 
 
@@ -165,6 +172,9 @@ def test_what_is_kept_is_let_go_of(device: pumice.Device) -> None:
     with nothing_left(), recorder.active(), device.load_kernel(IMAGE) as kernel:
         kernel(device.asimage(np.ones((4, 4), np.float32)), pumice.empty((4, 4)))
         kernel(np.ones((4, 4), np.float32), device.empty_image((4, 4), "r32float"))
+        with device.load_kernel(COUNT) as count:  # which is still at work when the block ends
+            count(device.zeros(1, np.uint32), n=60_000)
+        recorder.calls.pop()
         assert len(recorder.calls) == 2
         recorder.calls.clear()
 
