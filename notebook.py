@@ -62,4 +62,4 @@ def figure_text(value: float | None) -> str:
 
 def interval_text(low: float, high: float) -> str:
     """The ends of an interval; a dash if it is unknown."""
-    return "—" if math.isnan(low) and math.isnan(high) else f"{figure_text(low)} … {figure_text(high)}"
+    return "—" if math.isnan(low) and math.isnan(high) else f"[{figure_text(low)}, {figure_text(high)}]"

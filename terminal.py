@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+# A number with what belongs to it, such as a sign, an exponent or a unit of time.
+_FIGURE = re.compile(r"(?<![A-Za-z_])[+-]?\d[\d.,]*(e[+-]?\d+)?( ?(ns|µs|ms|s|%)(?!\w))?")
+
+
 def printable(text: str, *, keep: str = "") -> str:
     """The text with control characters and lone surrogates escaped: names in files must not steer the terminal."""
     if text.isprintable():
@@ -44,6 +48,23 @@ def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
     for name, value in facts:
         grid.add_row(Text("  " + printable(name)), Text(printable(value, keep="\n")))
     return grid
+
+
+def said_once(said: Iterable[tuple[str, str]]) -> list[str]:
+    """A line for each text, with who it is of: ``mul n=8: no samples``. Texts that are the same but for figures are one
+    line, that of the first: ``12 points: no samples``, ``12 points, the first of which is mul n=8: 3 samples``.
+    """
+    groups: dict[str, dict[str, str]] = {}
+    for name, text in said:
+        groups.setdefault(_FIGURE.sub("#", text), {})[name] = text
+    lines = []
+    for texts in groups.values():
+        name, text = next(iter(texts.items()))
+        if len(texts) > 1:
+            such = "" if len(set(texts.values())) == 1 else f", the first of which is {name}"
+            name = f"{len(texts)} points{such}"
+        lines.append(printable(f"{name}: {text}"))
+    return lines
 
 
 def console_environment() -> dict[str, str]:

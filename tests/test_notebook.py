@@ -69,7 +69,7 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
             f"{one.point.label} ★" if one.point is best.point.point else one.point.label for one in points
         ]
         intervals = [summarize(one.values(), blocks=one.blocks).median_interval for one in points]
-        ends = [[float(end) for end in text.split(" … ")] for text in shown["interval"]]
+        ends = [[float(end) for end in text.strip("[]").split(", ")] for text in shown["interval"]]
         np.testing.assert_allclose(ends, np.array(intervals) / 1e3, rtol=6e-4)
         for column, expected in (("median, µs", frame["median_ns"] / 1e3), ("GB/s", frame["GB/s"])):
             np.testing.assert_allclose(shown[column].astype(float), expected, rtol=6e-4)
@@ -95,7 +95,7 @@ def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
     numbers = {1.18: "1.180", 186.0: "186.0", 3.0: "3.000", 12345.6: "12,346", 0.0012: "0.001200", 1e13: "1e+13"}
     assert {number: figure_text(number) for number in numbers} == numbers
     assert [figure_text(number) for number in (0.0, None, math.nan)] == ["0", "—", "—"]
-    assert (interval_text(1.0, 1.2), interval_text(math.nan, math.nan)) == ("1.000 … 1.200", "—")
+    assert (interval_text(1.0, 1.2), interval_text(math.nan, math.nan)) == ("[1.000, 1.200]", "—")
 
 
 def test_long_texts_have_room_for_a_line() -> None:

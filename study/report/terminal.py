@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...terminal import facts_grid, new_table, printable
+from ...terminal import facts_grid, new_table, printable, said_once
 from ..definition.sample import SEGMENTS
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
 from ..results.best import Best, find_best, sorted_points
@@ -70,6 +70,7 @@ def terminal_report(
     sort: str | None = None,
     best: bool = False,
     per: Sequence[str] = ("device",),
+    verdicts: bool = True,
 ) -> list[RenderableType]:
     """The report of a study; up to three points are summarized instead of tabulated.
 
@@ -79,6 +80,7 @@ def terminal_report(
         sort: a figure, ``"headline"`` or an axis that the points are sorted by.
         best: whether only the best points are shown, and those that are not told apart from them.
         per: groups of which each has a best point; see ``Results.best``.
+        verdicts: whether two sides that were measured in turns are compared.
 
     Raises:
         InvalidArgumentError: no such name.
@@ -107,7 +109,7 @@ def terminal_report(
         return parts
     parts += _fits(analysis)
     parts += _comparisons(compare_across(analysis))
-    sides = compared_sides(analysis)
+    sides = compared_sides(analysis) if verdicts else None
     if sides is not None:
         parts += ["", Text(printable(f"{sides.verdict}."), style="bold"), *_comparisons(sides.rows)]
     parts += _problems(analysis)
@@ -221,7 +223,7 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
         table.add_row(
             Text(f"{name} ◂" if name == one.point.measure else name, style="bold" if name == one.point.measure else ""),
             unit.text(summary.median),
-            f"{unit.text(low)} … {unit.text(high)}",
+            f"[{unit.text(low)}, {unit.text(high)}]",
             *(unit.text(value) for value in values),
             few_text("p99") if p99 is None else unit.text(p99),
             share,
@@ -233,7 +235,7 @@ def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
         table.add_row(
             Text(f"{one.point.measure} less the empty kernel's median", style="bold"),
             unit.text(summary.median - base),
-            f"{unit.text(low - base)} … {unit.text(high - base)}",
+            f"[{unit.text(low - base)}, {unit.text(high - base)}]",
             unit.text(summary.iqr),
             *(unit.text(None if number is None else number - base) for number in numbers),
             "—",
@@ -280,20 +282,26 @@ def _best_rows(best: Sequence[Best]) -> list[RenderableType]:
 def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
     if not shown:
         return []
-    scale = max(sum(one.stack.values()) for one in shown)
+    stacks = [_total_stack(one) for one in shown]
+    scale = max(sum(stack.values()) for stack in stacks)
     if not scale > 0:
         return []
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
-    for one in shown:
-        grid.add_row(
-            Text(printable(point_label(one.point))),
-            stack_bar(one.stack, 48, scale=scale),
-            time_text(one.medians.get("total")),
-        )
-    return ["", Text("Where the time goes: medians of segments, and of the total", style="bold"), _legend(shown), grid]
+    for one, stack in zip(shown, stacks, strict=True):
+        bar = stack_bar(stack, 48, scale=scale)
+        grid.add_row(Text(printable(point_label(one.point))), bar, time_text(one.medians.get("total")))
+    title = "Where the time goes: median totals, divided as the medians of their segments"
+    return ["", Text(title, style="bold"), _legend(shown), grid]
+
+
+def _total_stack(one: PointAnalysis) -> dict[str, float]:
+    """The segments' medians, scaled to add up to the median total; to themselves without one."""
+    known = sum(one.stack.values())
+    scale = one.medians.get("total", known) / known if known > 0 else 1.0
+    return {name: scale * value for name, value in one.stack.items()}
 
 
 def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
@@ -321,7 +329,7 @@ def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
             number_text(found.effect, 2),
         )
     unclear = [one for one in rows if one.comparison.verdict is Verdict.UNCLEAR]
-    whys = [Text(printable(f"{one.name}: {one.comparison.remarks[0]}"), style="dim") for one in unclear]
+    whys = [Text(line, style="dim") for line in said_once((one.name, one.comparison.remarks[0]) for one in unclear)]
     return ["", Text("Comparison", style="bold"), table, *whys]
 
 

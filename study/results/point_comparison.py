@@ -237,7 +237,7 @@ def _disturbed(a: PointResult, b: PointResult, names: tuple[str, str]) -> list[s
     """What is said of disturbed samples where none are left out."""
     if not any(np.any(one.flags & int(DISTURBED)) for one in (a, b)):
         return []
-    return [f"disturbed samples, none of them left out: {_counts(a, b, names)}"]
+    return [f"disturbed samples are compared too: {_counts(a, b, names)}"]
 
 
 def _counts(a: PointResult, b: PointResult, names: tuple[str, str]) -> str:

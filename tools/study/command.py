@@ -271,7 +271,9 @@ def report(
             from ..tables import print_renderables
 
             with usage():
-                parts = terminal_report(results, sort=sort, best=best, per=per or ("device",))
+                # The gate says the verdicts.
+                how: Any = {"sort": sort, "best": best, "verdicts": not gate.is_wanted}
+                parts = terminal_report(results, per=per or ("device",), **how)
             print_renderables(parts)
         if gate.is_wanted:
             with usage():

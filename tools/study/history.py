@@ -121,7 +121,7 @@ def _level(one: PointHistory, level: float) -> str:
 
 def _interval(one: PointHistory, interval: Interval) -> str:
     low, high = interval
-    return f"{_level(one, low)} .. {_level(one, high)}" if math.isfinite(low) else "-"
+    return f"[{_level(one, low)}, {_level(one, high)}]" if math.isfinite(low) else "-"
 
 
 def _json(found: History) -> dict[str, object]:

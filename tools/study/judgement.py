@@ -71,9 +71,9 @@ class JudgedPoint:
 
     @property
     def interval(self) -> str:
-        """``"1.040 .. 1.060"``, or ``"-"`` where it is not known, as of runs that cannot be compared."""
+        """``"[1.040, 1.060]"``, or ``"-"`` where it is not known, as of runs that cannot be compared."""
         ends = [_number(end) for end in self.point.comparison.interval] if self.point.comparison else ["-"]
-        return "-" if "-" in ends else " .. ".join(ends)
+        return "-" if "-" in ends else f"[{', '.join(ends)}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ...study.results.point_result import PointResult
 from ...study.results.records import PointStatus
 from ...study.results.results import Results
 from ...study.results.revision import revision_of
-from ...terminal import printable
+from ...terminal import printable, said_once
 from ..errors import describe, usage
 from ..streams import note, put
 from ..tables import heading, print_facts, print_json, print_table
@@ -192,7 +192,9 @@ _HOW: Final = {"paired": "in turns", "runs": "by runs", "samples": "by samples"}
 
 
 def print_comparison(judged: Judgement) -> None:
-    """Prints a row for each point, the reasons of those that are unclear, notes, and the summary."""
+    """Prints a row for each point, the reasons of those that are unclear, notes, and the summary. Of a point without an
+    interval the notes, which are of the interval, are left to the JSON.
+    """
     found = judged.comparison
     rows = []
     for one in judged.points:
@@ -214,11 +216,15 @@ def print_comparison(judged: Judgement) -> None:
         )
     columns = ("point", "verdict", "ratio", "interval", "compared", "effect", "samples", "left out", "")
     print_table(columns, rows)
-    for one in judged.points:
-        if one.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED):
-            put(printable(f"{one.label}: {one.reason}"))
-        for text in one.point.comparison.notes if one.point.comparison else ():
-            put(printable(f"{one.label}: {text}"))
+    reasons = [(one.label, one.reason) for one in judged.points if one.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED)]
+    notes = [
+        (one.label, text)
+        for one in judged.points
+        if one.point.comparison and one.interval != "-"
+        for text in one.point.comparison.notes
+    ]
+    for line in (*said_once(reasons), *said_once(notes)):
+        put(line)
     put(judged.summary)
     for text in found.unpaired:
         note(printable(text))

@@ -153,10 +153,13 @@ def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Res
 
 def test_page_and_terminal_say_why_verdicts_are_unclear(results: Results, page: str) -> None:
     text, shown = _Page(page).text, on_terminal(terminal_report(results), 600)
-    for row in compare_across(StudyAnalysis(results)):
+    rows = compare_across(StudyAnalysis(results))
+    for row in rows:
         why, *notes = row.comparison.remarks
         assert f"{Verdict.UNCLEAR}: {why}" == row.comparison.explanation
-        assert "; ".join([why, *notes]) in text and f"{row.name}: {why}" in shown
+        assert "; ".join([why, *notes]) in text
+    # Reasons that are the same but for figures are said once.
+    assert f"{len(rows)} points, the first of which is {rows[0].name}: {rows[0].comparison.remarks[0]}" in shown
 
 
 def test_overlapping_dispatches_are_marked(results: Results, page: str) -> None:
@@ -431,6 +434,22 @@ def test_the_terminal_has_points_stacks_lines_and_comparisons(results: Results) 
         assert part in text
     assert max(map(len, text.splitlines())) <= 200
     assert on_terminal(terminal_report(results), 60)
+
+
+def test_bars_are_as_long_as_their_figures_say(tmp_path: Path) -> None:
+    """Medians of segments do not add up to the median of totals."""
+
+    def fill(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            total = 400_000.0 if point.index % 2 else 100_000.0
+            samples = [one._replace(total=total) for one in taken(point, scale=1.0 + point.index)]
+            store.add_samples(point.index, 0, "sample", samples)
+            store.set_status(point.index, "done", "error reached")
+
+    with made(tmp_path, fill=fill) as opened:
+        text = on_terminal(terminal_report(opened))
+    found = re.findall("([░▒▓█]+) +([0-9.]+) µs", text.partition("Where the time goes")[2])
+    assert {(len(bar), time) for bar, time in found} == {(48, "400.0"), (12, "100.0")}
 
 
 def test_the_summary_of_points_has_segments_baseline_and_first_call(results: Results) -> None:

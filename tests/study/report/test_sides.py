@@ -67,6 +67,8 @@ def test_verdicts_come_first(results: Results) -> None:
     for part in terminal_report(results):
         console.print(part)
     assert "1 SLOWER, 1 SAME against the other side" in console.file.getvalue()  # type: ignore[attr-defined]
+    plain = [str(part) for part in terminal_report(results, verdicts=False)]
+    assert not any("against the other side" in text for text in plain)
 
 
 def test_each_pair_is_drawn_with_its_round(results: Results) -> None:

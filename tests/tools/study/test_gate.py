@@ -340,6 +340,27 @@ def test_points_that_one_side_lacks_are_said_by_side(capsys: pytest.CaptureFixtu
     assert found.unpaired == [said] and f"- {said}" in markdown(judge(found))
 
 
+def test_equal_reasons_are_said_once_and_notes_of_intervals_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def unclear(n: int, why: str, interval: tuple[float, float] | None = None) -> PointComparison:
+        found = dataclasses.replace(compared("UNCLEAR", 1.02, interval), notes=[f"{n} disturbed"])
+        return point(dataclasses.replace(found, explanation=f"UNCLEAR: {why}"), f"n={n}")
+
+    waits = [unclear(n, f"wake-ups took {n} ms in the second runs") for n in (8, 16)] + [
+        unclear(32, "wake-ups took 1.5e+02 µs in the second runs")
+    ]
+    others = [unclear(n, "other clocks") for n in (2, 4)] + [unclear(1, "measure longer", (0.9, 1.2))]
+    failed = [point(None, f"n={n}") for n in (64, 128)]
+    Gate(fail_on="never").finish(ResultsComparison([*waits, *others, *failed], [], [], False, []))
+    assert capsys.readouterr().out.splitlines()[-6:] == [
+        "3 points, the first of which is n=8: UNCLEAR: wake-ups took 8 ms in the second runs",
+        "2 points: UNCLEAR: other clocks",
+        "n=1: UNCLEAR: measure longer",
+        "2 points: no samples in the second results",
+        "n=1: 1 disturbed",
+        "UNCLEAR: 8 unclear",
+    ]
+
+
 # -- the commands ------------------------------------------------------------------------------------
 
 
@@ -405,6 +426,7 @@ def test_a_report_gates_on_two_sides(tmp_path: Path) -> None:
     folder = made_version(tmp_path / "slower", 1, 1.08, ("v0", 1.0))
     result = study("report", folder, "--fail-on", "slower")
     assert result.exit_code == 4 and "in turns" in result.stdout and "320 and 320" in result.stdout
+    assert "against the other side" not in result.stdout, "verdicts are said once"
     assert study("report", folder, "--fail-on", "slower", "--tolerate", "20%").exit_code == 0
     assert study("report", folder).exit_code == 0
     same = made_version(tmp_path / "same", 2, 1.0, ("v0", 1.0))
