@@ -37,6 +37,8 @@ class Watch:
 
     def __init__(self) -> None:
         self.killers: weakref.WeakKeyDictionary[ArrayDevice, str] = weakref.WeakKeyDictionary()
+        # What was lost before no test lost.
+        self._lost_before = weakref.WeakSet(device for device in list(array_devices) if device.hal.lost)
         self.last_good = ""
         self.is_broken = False
         self._before: dict[str, int] = {}
@@ -125,7 +127,8 @@ class Watch:
         complaints = []
         for device in list(array_devices):
             error = device.hal.lost
-            if isinstance(error, DeviceLostError) and device not in self.killers:
+            known = device in self.killers or device in self._lost_before
+            if isinstance(error, DeviceLostError) and not known:
                 self.killers[device] = test
                 self.is_broken = True  # what was in flight is not freed before the device is closed
                 before = f" Last test that left it well: {self.last_good}." if self.last_good else ""

@@ -14,6 +14,8 @@ from _pytest.pytester import SysModulesSnapshot
 from click.testing import CliRunner
 
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.runtime.device import open_device
+from pumice.status import DeviceLostError
 from pumice.testing import plugin
 from pumice.tools.cli import main
 
@@ -90,6 +92,15 @@ def outcomes(result: pytest.RunResult) -> dict[str, str]:
     """How each test ended: ``failed``, ``passed``, ``skipped``, or ``error`` after it."""
     lines = "\n".join(result.outlines)
     return {name: outcome.lower() for outcome, name in re.findall(r"^(PASSED|FAILED|ERROR) \S+::(\w+)", lines, re.M)}
+
+
+def test_a_device_that_was_lost_before_was_lost_by_no_test(pytester: pytest.Pytester) -> None:
+    """As in a run of pytest within a process that had lost one."""
+    with open_device("lavapipe") as device:
+        device.vulkan.lose(DeviceLostError("by this test, on purpose"))
+        result = run(pytester, "def test_good(pumice_device):\n    pumice_device.asarray(X)\n")
+    assert outcomes(result) == {"test_good": "passed"}
+    result.stdout.no_fnmatch_line("*was lost by*")
 
 
 def test_a_fault_fails_the_test_that_caused_it_and_no_other(pytester: pytest.Pytester) -> None:

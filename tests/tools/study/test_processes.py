@@ -10,6 +10,7 @@ import pytest
 from pumice.study.definition.kept_file import KeptFiles
 from pumice.study.definition.process import Process
 from pumice.study.definition.study import Study, Target
+from pumice.tools.study.gate import Gate
 from pumice.tools.study.processes import with_processes
 
 NEW = Study("s", (Target("k", "kernel", {"source": "builtin:mul"}),))
@@ -29,7 +30,7 @@ NONE = {"apart": False, "against_python": None, "against_env": ()}
 def test_results_are_measured_in_the_process_that_they_had_which_is_said(
     capsys: pytest.CaptureFixture[str], options: dict[str, object], process: Process, is_said: bool
 ) -> None:
-    found = with_processes(replace(NEW, against=OLD), NONE | options, 0.025)
+    found = with_processes(replace(NEW, against=OLD), NONE | options, Gate())
     assert found.processes == (Process(), process)
     said = "the old side is measured as the results in r were, in processes of its own, by /old/python, A=1\n"
     assert capsys.readouterr().err == (said if is_said else "")
@@ -37,13 +38,13 @@ def test_results_are_measured_in_the_process_that_they_had_which_is_said(
 
 def test_what_is_asked_for_is_not_said(capsys: pytest.CaptureFixture[str]) -> None:
     old = replace(OLD, process=Process())
-    assert with_processes(replace(NEW, against=old), NONE | {"apart": True}, 0.025).processes == (Process(), Process())
-    assert with_processes(replace(NEW, against=replace(OLD, process=None)), NONE, 0.025).processes == ()
+    assert with_processes(replace(NEW, against=old), NONE | {"apart": True}, Gate()).processes == (Process(), Process())
+    assert with_processes(replace(NEW, against=replace(OLD, process=None)), NONE, Gate()).processes == ()
     assert capsys.readouterr().err == ""
 
 
 def test_apart_takes_two_versions() -> None:
     with pytest.raises(click.UsageError, match="name the other with --against OLD"):
-        with_processes(NEW, NONE | {"apart": True}, 0.025)
-    found = with_processes(NEW, NONE | {"against_env": ("A=1",)}, 0.5)
+        with_processes(NEW, NONE | {"apart": True}, Gate())
+    found = with_processes(NEW, NONE | {"against_env": ("A=1",)}, Gate(resolution=0.5))
     assert found.processes == (Process(), Process("", {"A": "1"})) and found.sampling.resolution == 0.5

@@ -171,7 +171,7 @@ def test_one_noisy_run_makes_the_folder_noisy_and_is_sampled_on(toml: Path, tmp_
     # Other settings are not of the same study.
     refused = run(toml, folder, "--continue", "--set", "block=7")
     assert refused.exit_code == 1 and "sampling.block: 5 is kept, 7 came" in refused.stderr
-    assert "time_limit, max_samples, noise_limit, relative_error, resolution may differ" in refused.stderr
+    assert "time_limit, max_samples, noise_limit, relative_error, resolution, statistic may differ" in refused.stderr
 
 
 def test_more_time_for_points_that_are_done(toml: Path, tmp_path: Path) -> None:
