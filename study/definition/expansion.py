@@ -125,7 +125,7 @@ def derive(
     target = study.target_of(point)
     if point.is_against and study.against is not None:
         study = study.against
-    known = {"dispatches": float(_dispatches(point.settings)), **measured}
+    known = {"dispatches": float(dispatches_of(point.settings)), **measured}
     if point.measure in known:
         known.setdefault("time", known[point.measure])
     with located(study.where):
@@ -141,7 +141,8 @@ def derive(
     return figures
 
 
-def _dispatches(settings: Mapping[str, object]) -> int:
+def dispatches_of(settings: Mapping[str, object]) -> int:
+    """The dispatches, calls or copies of a sample that a point's settings ask for."""
     values = [settings.get(name) for name in ("batch", "command_buffers", "in_flight")]
     return math.prod(max(value, 1) for value in values if isinstance(value, int))
 
@@ -162,7 +163,7 @@ class _Settings:
         settings = {setting.name: self._value(setting, axes) for setting in target.kind_of.settings}
         _fill_in(target, settings, self._study)
         try:
-            if (dispatches := _dispatches(settings)) > MAX_DISPATCHES:
+            if (dispatches := dispatches_of(settings)) > MAX_DISPATCHES:
                 raise InvalidArgumentError(
                     f"batch times command_buffers times in_flight is {dispatches} dispatches in a sample, expected at "
                     f"most {MAX_DISPATCHES}",

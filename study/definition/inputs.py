@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...formats.element_type import format_shape, parse_shape_and_type
+from ...formats.element_type import format_shape, format_shape_and_type, parse_shape_and_type
 from ...formats.image_format import ImageFormat
 from ...runtime.kernels.block import pack_argument
 from ...runtime.values.files import ValueFiles
@@ -114,6 +114,23 @@ def _random(shape: tuple[int, ...], dtype: np.dtype[np.generic], random: np.rand
     if dtype.kind == "b":
         return random.integers(0, 2, shape).astype(dtype)
     return random.random(shape, np.float32).astype(dtype)
+
+
+def described_type(description: object) -> str | None:
+    """Shape and element type of what a binding or an input describes, such as ``"64xf32"``; ``None`` where a file or a
+    block's members tell them, and for samplers.
+    """
+    if isinstance(description, Mapping):
+        if "shape" not in description:
+            return None
+        shape = description["shape"]
+        kind = description.get("format") or description.get("dtype") or "f32"
+        return format_shape([*([shape] if isinstance(shape, int) else shape), kind])
+    head = str(description).removeprefix("&").partition("=")[0]
+    try:
+        return format_shape_and_type(*parse_shape_and_type(head))
+    except InvalidArgumentError:
+        return head if head[:1].isdigit() and is_image_text(head) else None
 
 
 def with_folder(text: str, folder: Path) -> str:

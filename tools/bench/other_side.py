@@ -68,7 +68,13 @@ def _against(new: Study, old: Study, options: Mapping[str, Any], gate: Gate) -> 
     if len(headlines) > 1 and options["measure"] is None:
         note(f"the sides measure {' and '.join(sorted(headlines))}; they are compared by total")
         new, old = (_measuring_total(side) for side in (new, old))
-    return against(new, old, gate)
+    return against(
+        new,
+        old,
+        gate,
+        alike="--size, --binding, --input, --batch and the like as these were measured with",
+        named="side's program and options, such as --against 'FILE --size N'",
+    )
 
 
 def _measuring_total(study: Study) -> Study:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..errors import usage
+from ..errors import usage, usage_error
 from .baselines import find_baseline
 
 if TYPE_CHECKING:
+    from ...study.definition.point import Point
     from ...study.definition.study import Study
     from .gate import Gate
 
@@ -53,9 +55,22 @@ def read_side(text: str, baselines: Path, read_study: Callable[[str], Study]) ->
     return read_study(text) if found is None else read_results(found)
 
 
-def against(new: Study, old: Study, gate: Gate) -> Study:
+def against(
+    new: Study,
+    old: Study,
+    gate: Gate,
+    *,
+    alike: str = "the values of axes and settings that these have",
+    named: str = "study's file in place of its results",
+) -> Study:
     """The new side, to be measured in turns with the old one: on its devices, sampled by its settings, and as well and
     as often as the verdicts of a gate take unless its settings say otherwise.
+
+    Args:
+        new, old: the sides.
+        gate: of the verdicts.
+        alike, named: for the message where results do other work than the new side: what to give so that the sides are
+            alike, and the other side's name if unequal work is meant.
     """
     from ...study.definition.settings import Sampling
     from ...study.statistics.paired import fewest_paired_samples
@@ -77,4 +92,42 @@ def against(new: Study, old: Study, gate: Gate) -> Study:
         old = replace(old, targets=(replace(old.targets[0], name=new.targets[0].name),), compare=None, reference=None)
     old = replace(old, sampling=new.sampling, devices=(), baseline=False, peaks=False, against=None)
     with usage():
-        return replace(new, against=old)
+        both = replace(new, against=old)
+        if results := [side.kept.origin for side in (old, new) if side.kept is not None and side.kept.origin]:
+            # Nobody sees in a command what results were measured with.
+            _check_work(both, results[0], f"give {alike}; or, if unequal work is meant, name the other {named}")
+    return both
+
+
+def _check_work(study: Study, results: str, ways: str) -> None:
+    """Refuses two sides of which a pair of points does unequal work."""
+    from ...study.definition.expansion import expand
+
+    points = expand(study, study.devices or ("vulkan",))
+    found = []
+    for new in points:
+        if new.against is not None:
+            works = (_work(points[new.against]), _work(new))
+            fewer, more = sorted(works, key=Counter.total)
+            if fewer - more:  # a side may have more bindings, such as those of intermediate results
+                old_alone, new_alone = (", ".join(one - two) or "-" for one, two in (works, works[::-1]))
+                found.append(f"{new.label}: {old_alone} on the old side, {new_alone} on the new side")
+    if found:
+        rest = f", and {len(found) - 1} more points" if found[1:] else ""
+        raise usage_error(f"the sides do unequal work, as {results} are of another size: {found[0]}{rest}; {ways}")
+
+
+def _work(point: Point) -> Counter[str]:
+    """What a sample of a point works on: types of bindings or inputs as far as its settings have them, the bytes of a
+    copy, and the number of dispatches.
+    """
+    from ...study.definition.expansion import dispatches_of
+    from ...study.definition.inputs import described_type
+
+    settings = point.settings
+    arrays = [one for name in ("bindings", "inputs") if isinstance(each := settings.get(name), list) for one in each]
+    work = Counter(text for one in arrays if (text := described_type(one)) is not None)
+    work[f"samples of {dispatches_of(settings)}"] += 1
+    if "bytes" in settings:
+        work[f"{settings['bytes']} bytes"] += 1
+    return work

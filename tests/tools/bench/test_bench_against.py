@@ -273,6 +273,22 @@ def test_results_in_a_folder_stand_for_what_they_measured(kernel: Path) -> None:
     assert [*differing("renamed.comp", *words, "--against", "before")] == ["source"]
 
 
+def test_results_of_another_size_are_refused() -> None:
+    bench(MUL, "--size", 8, *FAST, "--save", "main", "--no-baseline")
+    for words, said in (
+        (("--size", 4), "mul: 8xf32 on the old side, 4xf32 on the new side"),
+        (("--size", 8, "--binding", "0=8xi32"), "mul: 8xf32 on the old side, 8xi32 on the new side"),
+        (("--size", 8, "--in-flight", 2), "mul: samples of 1 on the old side, samples of 2 on the new side"),
+    ):
+        message = wrong(MUL, *words, "--against", "main")
+        assert f"unequal work, as the results in .pumice/baselines/main are of another size: {said}; give " in message
+        assert "--size, --binding, --input" in message and "--against 'FILE --size N'" in message
+    # The same in other words, and unequal work by name.
+    assert differing(MUL, "--binding", "0=8xf32=1", "--size", 8, "--against", "main").keys() == {"bindings"}
+    shutil.rmtree("r")
+    assert differing(MUL, "--size", 4, "--against", f"{MUL} --size 8").keys() == {"bindings"}
+
+
 def test_a_baseline_is_replaced_by_a_whole_one_alone(kernel: Path) -> None:
     words = ("--size", 4, *FAST, "--save", "main")
     bench(MUL, *words)

@@ -38,7 +38,7 @@ n = [4, 8]
 name = "mul"
 kind = "kernel"
 source = "mul.spv"
-batch = 1
+record = "once"
 bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
 """
 
@@ -53,16 +53,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mul.spv").write_bytes(shaders.spirv("mul"))
     (tmp_path / "new.toml").write_text(STUDY, encoding="utf-8")
-    (tmp_path / "old.toml").write_text(STUDY.replace("batch = 1", "batch = 2"), encoding="utf-8")
+    (tmp_path / "old.toml").write_text(STUDY.replace("once", "each"), encoding="utf-8")
     return tmp_path
 
 
-def batches(folder: str) -> list[tuple[object, object]]:
-    """The setting ``batch`` of both sides of each pair, the new one first; all of them were measured."""
+def recorded(folder: str) -> list[tuple[object, object]]:
+    """The setting ``record`` of both sides of each pair, the new one first; all of them were measured."""
     with Results.open(folder) as results:
         assert all(one.count for one in results.points)
         return [
-            (one.point.settings["batch"], one.against.point.settings["batch"])
+            (one.point.settings["record"], one.against.point.settings["record"])
             for one in results.points
             if one.against is not None
         ]
@@ -72,7 +72,7 @@ def test_a_study_against_another(folder: Path) -> None:
     result = study("run", "new.toml", "--against", "old.toml", "--fail-on", "never", "--out", "r")
     assert result.exit_code == 0, result.stderr
     assert "mul n=4" in result.stdout and "verdict" in result.stdout
-    assert batches("r") == [(1, 2), (1, 2)]
+    assert recorded("r") == [("once", "each"), ("once", "each")]
 
 
 def test_other_values_are_of_both_sides(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_other_values_are_of_both_sides(folder: Path) -> None:
     result = study("run", "new.toml", *words)
     assert result.exit_code in (0, 3, 4), result.stderr
     assert [one["axes"] for one in json.loads(result.stdout)["points"]] == [{"n": 16}]
-    assert batches("r") == [(1, 2)]
+    assert recorded("r") == [("once", "each")]
 
 
 def test_pairs_are_measured_as_well_as_verdicts_take(folder: Path) -> None:
@@ -103,7 +103,7 @@ def test_results_and_baselines_are_measured_again(folder: Path) -> None:
     for place, other in enumerate(("before", "before/results.sqlite", "main")):
         result = study("run", "new.toml", "--against", other, "--baselines", "kept", "--out", f"r{place}")
         assert result.exit_code in (0, 3, 4), result.stderr
-        assert batches(f"r{place}") == [(1, 2), (1, 2)]
+        assert recorded(f"r{place}") == [("once", "each"), ("once", "each")]
 
 
 def test_ab_has_the_old_side_first_and_takes_all_that_there_is(folder: Path) -> None:
@@ -111,11 +111,34 @@ def test_ab_has_the_old_side_first_and_takes_all_that_there_is(folder: Path) -> 
     words = ("--set", "max_samples=3", "--fail-on", "never", "--quiet")
     result = study("ab", "before", "new.toml", *words)
     assert result.exit_code == 0, result.stderr
-    assert batches("sizes.ab") == [(1, 2), (1, 2)]
+    assert recorded("sizes.ab") == [("once", "each"), ("once", "each")]
     # Both from what was kept, without a file.
     (folder / "mul.spv").unlink()
     assert study("ab", "before", "sizes.ab", *words, "--out", "again").exit_code == 0
-    assert batches("again") == [(1, 2), (1, 2)]
+    assert recorded("again") == [("once", "each"), ("once", "each")]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ('{ shape = "$n" }, {', "mul n=4: 4xf32 on the old side, 8xf32 on the new side, and 1 more points"),
+        ('{ shape = "$n", init', "mul n=4: 4xf32 on the old side, 8xf32 on the new side, and 1 more points"),
+        ('record = "once"', "mul n=4: samples of 1 on the old side, samples of 3 on the new side"),
+    ],
+)
+def test_results_of_other_work_are_refused(folder: Path, setting: str, said: str) -> None:
+    old = load_study("old.toml")
+    Store.create("before", study_as_dict(old), expand(old, ["vulkan"])).close()
+    changed = setting.replace("$n", "$2 * n") if "shape" in setting else f"{setting}\nbatch = 3"
+    (folder / "new.toml").write_text(STUDY.replace(setting, changed, 1), encoding="utf-8")
+    for words in (["run", "new.toml", "--against", "before"], ["ab", "before", "new.toml"]):
+        result = study(*words)
+        assert (result.exit_code, result.stdout) == (2, ""), result.stderr
+        assert f"unequal work, as the results in before are of another size: {said}" in result.stderr
+        assert "give the values of axes and settings" in result.stderr and "study's file" in result.stderr
+    # On purpose, by the name of a file.
+    words = ["--axis", "n=4", "--fail-on", "never", "--out", "r"]
+    assert study("run", "new.toml", "--against", "old.toml", *words).exit_code == 0
 
 
 def test_a_study_that_ships_is_found_by_its_name() -> None:
