@@ -15,7 +15,8 @@ from pumice.spirv.sources.language import Language
 from pumice.status import UnavailableError
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = {
+PAGES: dict[str, list[Language]] = {
+    "dispatch-timing.md": [],
     "elementwise.md": [Language.GLSL],
     "images.md": [Language.GLSL],
     "kernels.md": [Language.GLSL],

@@ -125,7 +125,7 @@ def described_type(description: object) -> str | None:
             return None
         shape = description["shape"]
         kind = description.get("format") or description.get("dtype") or "f32"
-        return format_shape([*([shape] if isinstance(shape, int) else shape), kind])
+        return "x".join(map(str, [*([shape] if isinstance(shape, int) else shape), kind]))
     head = str(description).removeprefix("&").partition("=")[0]
     try:
         return format_shape_and_type(*parse_shape_and_type(head))

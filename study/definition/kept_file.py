@@ -85,7 +85,9 @@ class KeptFiles:
         files: by ``KeptFile.name``.
         origin: the results that they are from, for messages: a file that they lack is an error. Empty where other
             files are read from disk.
+        revision: what the results recorded of the commit that the files are of; see ``Revision.facts``.
     """
 
     files: Mapping[str, KeptFile]
     origin: str = ""
+    revision: object = None

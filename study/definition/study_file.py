@@ -155,7 +155,8 @@ def _check_version(data: Mapping[str, object]) -> None:
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         came = shown(version) if "version" in data else "none"
         raise InvalidArgumentError(
-            f"a study says which version of the format it is written in, version = {FORMAT_VERSION}; got {came}",
+            f"expected the version of the format, version = {FORMAT_VERSION}; got {came}. The smallest study has that, "
+            "a name, and [[targets]] with name, kind and source: docs/reference/study.md",
             location="version",
         )
     if version > FORMAT_VERSION:

@@ -93,8 +93,8 @@ def terminal_report(
         points = tuple(one for one in points if one.point.index in chosen)
     study = analysis.study
     parts: list[RenderableType] = [Text(printable(study.title or study.name), style="bold")]
-    if study.question:
-        parts.append(Text(printable(study.question), style="italic"))
+    if question := " ".join(study.question.split()):
+        parts.append(Text(printable(question), style="italic"))
     parts.append(Text(printable(f"{verdict(analysis)}.")))
     parts += [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     parts.append(facts_grid(facts(analysis)))

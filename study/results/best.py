@@ -59,9 +59,10 @@ class Best:
 
 
 def find_best(
-    analysis: StudyAnalysis, by: str | None = None, per: Sequence[str] = ("device",), *, ties: bool = True
+    analysis: StudyAnalysis, by: str | None = None, per: str | Sequence[str] = ("device",), *, ties: bool = True
 ) -> tuple[Best, ...]:
     """The best point of each group; see ``Results.best``. ``ties``, which take a comparison each, may be left out."""
+    per = (per,) if isinstance(per, str) else per
     groups: dict[tuple[AxisValue | None, ...], list[PointAnalysis]] = {}
     for one in analysis.measured:
         at = _places(one)

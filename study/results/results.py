@@ -23,7 +23,9 @@ _MAX_ROWS: Final = 60  # each of them takes a bootstrap
 class Results(StoredResults):
     """The results in one folder, with what is computed from them; see ``StoredResults`` for what is stored."""
 
-    def best(self, by: str | None = None, *, per: Sequence[str] = ("device",), keep: Keep = "kept") -> tuple[Best, ...]:
+    def best(
+        self, by: str | None = None, *, per: str | Sequence[str] = ("device",), keep: Keep = "kept"
+    ) -> tuple[Best, ...]:
         """The best point of each group, and which others are not told apart from it.
 
         Args:
@@ -31,7 +33,7 @@ class Results(StoredResults):
                 GB/s, if all points of a group have it, else the headline. Of figures that fall as times grow the
                 highest is the best, of others the lowest.
             per: what the points of a group have in common, of ``"target"``, ``"device"`` and the names of axes, besides
-                the segment that they measure.
+                the segment that they measure; one of them, or several.
             keep: which samples count: as in ``export_results``.
 
         Returns:

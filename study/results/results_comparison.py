@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -71,6 +72,12 @@ class ResultsComparison:
                 more = f", and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
                 found.append(f"only {side}: {', '.join(labels[:_MAX_LABELS])}{more}")
         return found
+
+    def __repr__(self) -> str:
+        compared = [one.comparison for one in self.points]
+        counts = Counter("not compared" if one is None else str(one.verdict) for one in compared)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        return f"<ResultsComparison of {len(compared)} points: {verdicts}>"
 
     def _repr_html_(self) -> str:
         """A table for notebooks: a row a point."""

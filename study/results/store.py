@@ -183,7 +183,8 @@ class Store(Sink, Closing):
         if found is not None and found[0] != digest:
             raise FailedPreconditionError(
                 f"{name} has changed since {self.path} was begun: its SHA-256 was {found[0]} and is "
-                f"{digest}. Take another folder, or restore the file"
+                f"{digest}. Take another folder, restore the file, or measure the new one in turns with these results: "
+                f"--against {self.path.parent} --out OTHER"
             )
         return found is not None
 

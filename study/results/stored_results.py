@@ -153,10 +153,14 @@ class StoredResults(Closing):
         sides it is the new one. Files of which only the hash is kept are those where they were, if they are the same.
         """
         study = self.as_study()
-        folder = next((run.environment["folder"] for run in reversed(self.runs) if "folder" in run.environment), "")
+        folder, revision = self._latest("folder"), self._latest("revision")
         files = {file.name: file for file in self.files if not file.name.startswith(AGAINST)}
-        kept = KeptFiles(files, f"the results in {self.path.parent}")
-        return dataclasses.replace(study, against=None, folder=Path(str(folder)), kept=kept, text=None)
+        kept = KeptFiles(files, f"the results in {self.path.parent}", revision)
+        return dataclasses.replace(study, against=None, folder=Path(str(folder or "")), kept=kept, text=None)
+
+    def _latest(self, name: str) -> object:
+        """A fact that the latest run that knew it recorded of its environment; ``None`` if none did."""
+        return next((run.environment[name] for run in reversed(self.runs) if name in run.environment), None)
 
     def figures(self, result: PointResult, *, keep: SampleFlag | None = None, times: float = 1.0) -> dict[str, float]:
         """The derived figures of a point, from the medians of its samples; see ``derive``. Empty without samples.

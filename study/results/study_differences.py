@@ -47,9 +47,9 @@ def side_differences(results: StoredResults) -> list[str]:
 
 
 def _one_each(what: str, left: set[str], right: set[str]) -> list[str]:
-    """``["host: a and b"]``; empty where both have the same."""
-    sides = [", ".join(sorted(one)) or "-" for one in (left, right)]
-    return [f"{what}: {' and '.join(sides)}"] if left != right else []
+    """``["host: a and b"]``; empty where both have the same, or one is not known."""
+    sides = [", ".join(sorted(one)) for one in (left, right)]
+    return [f"{what}: {' and '.join(sides)}"] if all(sides) and left != right else []
 
 
 def _commits(results: StoredResults, name: str) -> set[str]:

@@ -15,7 +15,7 @@ import psutil
 from ...hal_vulkan.instance.plan import DevicePlan
 from ...hal_vulkan.instance.profile import DeviceProfile
 from ..definition.study import Study
-from ..results.revision import read_revision
+from ..results.revision import read_revision, revision_of
 
 _PACKAGES: Final = ("numpy", "scipy", "vulkan")
 _CPUS: Final = Path("/sys/devices/system/cpu")
@@ -63,13 +63,17 @@ def environment_facts() -> dict[str, object]:
 
 def revision_facts(study: Study) -> dict[str, object]:
     """The commits that a study's files are of, as JSON values: ``revision``, and ``against_revision`` of the other
-    side's; neither outside of a repository, nor for programs that earlier results kept.
+    side's; of programs that earlier results kept those that these recorded. None outside of a repository.
     """
     found: dict[str, object] = {}
     for name, side in (("revision", study), ("against_revision", study.against)):
-        if side is None or (side.kept is not None and side.kept.origin):
+        if side is None:
             continue
-        if (revision := read_revision(side.folder)) is not None:
+        if side.kept is not None and side.kept.origin:
+            revision = revision_of(side.kept.revision)
+        else:
+            revision = read_revision(side.folder)
+        if revision is not None:
             found[name] = revision.facts()
     return found
 

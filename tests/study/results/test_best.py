@@ -71,6 +71,7 @@ def test_each_group_has_a_best_point(rated: Results) -> None:
     expected = frame.loc[frame.groupby("batch")["per_dispatch_median_ns"].idxmin()]
     assert [one.group for one in found] == [{"target": "mul", "batch": batch} for batch in expected["batch"]]
     assert [one.point.point.index for one in found] == expected["point"].tolist()
+    assert rated.best("headline", per="batch") == rated.best("headline", per=["batch"])
 
 
 def test_what_no_point_can_be_best_by_is_an_error(rated: Results) -> None:

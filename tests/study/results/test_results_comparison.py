@@ -18,7 +18,7 @@ from pumice.study.definition.point import Point
 from pumice.study.results.results import Results
 from pumice.study.results.results_comparison import ResultsComparison, compare_sides
 from pumice.study.results.store import Store
-from pumice.study.results.study_differences import side_differences
+from pumice.study.results.study_differences import result_differences, side_differences
 from pumice.study.statistics.comparison import Verdict
 
 
@@ -143,6 +143,12 @@ def test_of_results_with_sides_the_new_one_counts(tmp_path: Path) -> None:
     assert only(compared(b, b)).how == "paired"
 
 
+def test_a_comparison_is_shown_by_its_verdicts(tmp_path: Path) -> None:
+    a = made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0, ("d", 4): 30_000.0}, speeds=MANY)
+    b = made_runs(tmp_path / "b", {("d", 1): 11_000.0, ("d", 2): 22_000.0, ("d", 4): 30_000.0}, speeds=MANY)
+    assert repr(compared(a, b)) == "<ResultsComparison of 3 points: 2 SLOWER, 1 SAME>"
+
+
 # -- what studies differ in -----------------------------------------------------------------------------
 
 
@@ -159,6 +165,15 @@ def test_studies_that_differ_say_in_what(tmp_path: Path) -> None:
         "the studies differ in sampling: seed 1 and 2",
         "the studies differ in targets: mul.push.factor 1 and 2; mul.push.n - and 3",
     ]
+
+
+@pytest.mark.parametrize(("old", "new", "said"), [("a", "b", ["commit: a and b"]), ("", "b", []), ("a", "", [])])
+def test_commits_are_said_where_both_are_known(old: str, new: str, said: list[str], tmp_path: Path) -> None:
+    for name, commit in (("old", old), ("new", new)):
+        with Store.create(tmp_path / name, {"version": 1, "name": "mul"}, [Point(0, "mul", "d")]) as store:
+            store.begin_run({"revision": {"commit": commit}} if commit else {})
+    with Results.open(tmp_path / "old") as a, Results.open(tmp_path / "new") as b:
+        assert result_differences(a, b) == said
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from pumice.study.definition.axis import Axis
+from pumice.study.definition.expansion import expand
 from pumice.study.definition.study import Study, Target
+from pumice.study.definition.study_file import study_as_dict
+from pumice.study.results.results import Results
 from pumice.study.results.revision import Revision, commit_order, read_revision, revision_of
+from pumice.study.results.store import Store
 from pumice.study.sampling.environment import revision_facts
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -102,3 +106,15 @@ def test_both_sides_of_a_study(repository: Repository, tmp_path: Path) -> None:
     assert set(facts) == {"against_revision"}
     found = revision_of(facts["against_revision"])
     assert found is not None and found.commit == commit
+    # Programs that results kept are of the commit that these recorded, wherever they are now.
+    old = study(tmp_path / "old")
+    with Store.create(tmp_path / "r", study_as_dict(old), expand(old, ["d"])) as store:
+        for subject in ("before", "last"):
+            store.begin_run({"revision": {"commit": subject}})
+            store.end_run()
+        store.begin_run({})
+        store.end_run()
+    with Results.open(tmp_path / "r") as results:
+        facts = revision_facts(study(repository.folder, results.to_measure()))
+    first, second = (revision_of(facts[name]) for name in ("against_revision", "revision"))
+    assert first is not None and second is not None and (first.commit, second.commit) == ("last", commit)

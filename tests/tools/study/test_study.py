@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from support.stored_results import made_results as make
 
 from pumice.study.definition.point import Point
+from pumice.study.definition.study_file import parse_study, study_as_dict
 from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
@@ -253,6 +254,13 @@ def test_exports_that_cannot_be_written(tmp_path: Path) -> None:
     assert "name a file" in failed(2, "export", folder, "--parquet", "-")
     assert "there is no folder" in failed(1, "export", folder, "--csv", tmp_path / "nosuch" / "x.csv")
     assert "holds no results" in failed(1, "export", tmp_path / "nosuch", "--csv", "-")
+
+
+def test_a_question_of_several_lines_is_printed_as_one(tmp_path: Path) -> None:
+    described = study_as_dict(parse_study(STUDY.replace("Does size", "Does size\\n")))
+    with Store.create(tmp_path, described, [Point(0, "mul", "d", {"n": 4, "batch": 1})]):
+        pass
+    assert "Does size matter?" in good("report", tmp_path)
 
 
 @pytest.mark.slow
