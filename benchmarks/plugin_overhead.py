@@ -61,6 +61,12 @@ def pytest_runtestloop(session):
     print("LOOP", time.process_time() - begin)
     return result
 """
+# The plug-in's header loads the driver before the tests: so does the other side.
+DRIVER = """
+def pytest_collection_finish(session):
+    import pumice
+    pumice.list_devices()
+"""
 KERNEL = str(Path(__file__).resolve().parents[1] / "shaders" / "mul.spv")
 
 
@@ -102,7 +108,7 @@ def main() -> None:
                 fixtures = "" if name == "no device" else HEAD + (PLUGIN_FIXTURES if plugin else OWN_FIXTURES)
                 text = (fixtures + body).format(tests=options.tests, kernel=KERNEL, device=options.device)
                 (Path(folder) / "test_it.py").write_text(text)
-                (Path(folder) / "conftest.py").write_text(CONFTEST)
+                (Path(folder) / "conftest.py").write_text(CONFTEST + (DRIVER if fixtures else ""))
                 sides[plugin].append(run(Path(folder), plugin=plugin, device=options.device) * 1000 / options.tests)
         ratio = statistics.median(w / o for o, w in zip(sides[False], sides[True], strict=True))
         without, with_it = statistics.median(sides[False]), statistics.median(sides[True])
