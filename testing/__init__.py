@@ -6,8 +6,8 @@ pytest loads `plugin` wherever pumice is installed, so that it imports nothing e
 
 Imports: `runtime`, `hal_vulkan`, `formats`, and the ground; nobody below `tools` imports it.
 
-Read: `plugin` (hooks and fixtures) → `testbed` (device and options) → `requirements` → `watch` (what fails a test) →
-`recording`, `reproduction` (what a failure carries) → `closeness`, `pictures`; `timing`.
+Read: `plugin` (hooks and fixtures), `markers` → `testbed` (device and options) → `requirements` → `watch` (what fails
+a test) → `recording`, `reproduction` (what a failure carries) → `closeness`, `pictures`; `timing`.
 """
 
 from typing import TYPE_CHECKING

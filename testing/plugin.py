@@ -15,18 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from .markers import MARKERS, is_right, warmups
+
 if TYPE_CHECKING:
     from ..runtime import Device, Kernel, Session
     from .testbed import Testbed
     from .timing import TimedTest
 
-_MARKERS: Final = {
-    "gpu": "gpu: needs real hardware; skipped on devices that run on the CPU",
-    "needs": 'needs("shaderFloat16", "VK_KHR_…"): skipped where the device lacks a feature or an extension',
-    "skip_driver": 'skip_driver("llvmpipe<23"): skipped on drivers, by part of the name and bounds of the version',
-    "limit_live": 'limit_live("2 buffers", warmups=1): may leave so many native objects, after runs that do not count',
-    "timeout_device": "timeout_device(5): fails where the device needs more seconds for what it was given",
-}
 _FIXTURES: Final = frozenset(("pumice_device", "pumice_session", "pumice_kernel"))
 _testbed: Final = pytest.StashKey["Testbed"]()
 _uses: Final = pytest.StashKey[bool]()
@@ -76,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the markers."""
-    for line in _MARKERS.values():
+    for line in MARKERS.values():
         config.addinivalue_line("markers", line)
     config.stash[_run] = _Run()
     config.pluginmanager.register(_Listener(config), "pumice-reports")
@@ -86,7 +81,7 @@ def _uses_pumice(item: pytest.Item) -> bool:
     """Whether a test asks for a fixture of the plug-in, or has one of its markers."""
     if _uses not in item.stash:
         item.stash[_uses] = not _FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) or any(
-            mark.name in _MARKERS for mark in item.iter_markers()
+            mark.name in MARKERS for mark in item.iter_markers()
         )
     return item.stash[_uses]
 
@@ -162,7 +157,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         return
     runner: Any = item.config.pluginmanager.getplugin("runner")
     item.stash[_warming] = True
-    for _ in range(_warmups(mark)):
+    for _ in range(warmups(mark)):
         # What stays set up is what another test of the same parent would find.
         reports = runner.runtestprotocol(item, log=False, nextitem=item.parent)
         if not all(report.passed for report in reports):
@@ -178,9 +173,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     if item.config.getoption("--no-pumice"):
         pytest.skip("--no-pumice")
     for mark in item.iter_markers():
-        if mark.name in _MARKERS and not _is_right(mark):
+        if mark.name in MARKERS and not is_right(mark):
             given = ", ".join([*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())])
-            pytest.fail(f"the marker {mark.name}({given}): expected {_MARKERS[mark.name]}", pytrace=False)
+            pytest.fail(f"the marker {mark.name}({given}): expected {MARKERS[mark.name]}", pytrace=False)
     bed = _bed(item.config)
     reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
     if reason is not None:
@@ -191,28 +186,6 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     bed.recorder.calls.clear()
     with _environment(bed), bed.recorder.active():
         return (yield)
-
-
-def _is_right(mark: pytest.Mark) -> bool:
-    """Whether a marker has the arguments that it takes."""
-    texts = all(isinstance(one, str) for one in mark.args)
-    match mark.name:
-        case "gpu":
-            return not (mark.args or mark.kwargs)
-        case "limit_live":
-            has_warmups = mark.kwargs.keys() <= {"warmups"} and _warmups(mark) == mark.kwargs.get("warmups", 0)
-            return texts and len(mark.args) == 1 and has_warmups
-        case "timeout_device":
-            number = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
-            return isinstance(number, (int, float)) and number > 0
-        case _:
-            return texts and bool(mark.args) and not mark.kwargs
-
-
-def _warmups(mark: pytest.Mark) -> int:
-    """How many runs come before the one that counts; 0 for what is no such number."""
-    count = mark.kwargs.get("warmups", 0)
-    return count if type(count) is int and count > 0 else 0
 
 
 @contextlib.contextmanager
@@ -280,12 +253,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         try:
             with bed.watch.body(timeout):
                 yield
-        except Exception:
+        except pytest.skip.Exception:
+            _fail(bed.watch.end_body(item.nodeid))
+            raise
+        except (Exception, pytest.fail.Exception):
             bed.watch.is_broken = True
             _add(item, "call", bed.watch.end_body(item.nodeid))
-            raise
-        except BaseException:  # skipped, or it ends the run
-            _fail(bed.watch.end_body(item.nodeid))
             raise
         _fail(bed.watch.end_body(item.nodeid))
     return None

@@ -44,7 +44,7 @@ class Watch:
         self._before: dict[str, int] = {}
         self._limit = NOTHING
         self._depth = 0
-        self._is_counting = False
+        self._has_begun = self._is_counting = False
 
     def begin(self, limit: LiveLimit | None, *, counting: bool = True) -> list[str]:
         """Counts what is alive; returns the messages that came since the last test, which no test has caused.
@@ -58,6 +58,7 @@ class Watch:
                 vars(sys).pop(name, None)
             gc.collect()
         self._limit, self._is_counting, self.is_broken = limit or NOTHING, counting, False
+        self._has_begun = True
         self._before = settled_counts(self._before)
         return [error.message for error in take_validation_errors()]
 
@@ -110,8 +111,11 @@ class Watch:
         return [*_messages(), *self._lost(test), *complaints]
 
     def end(self, test: str) -> list[str]:
-        """What went wrong after the body, and what is left."""
+        """What went wrong after the body, and what is left; for a test that was skipped before it began, too."""
         complaints = [*_messages(), *self._lost(test)]
+        has_begun, self._has_begun = self._has_begun, False
+        if not has_begun:  # it was skipped
+            return complaints
         if self._is_counting and not self.is_broken:
             after = settled_counts(self._before)
             left = self._limit.exceeded(self._before, after)

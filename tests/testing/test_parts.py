@@ -10,6 +10,7 @@ import pytest
 from pumice.hal_vulkan import DeviceProfile, DeviceType
 from pumice.status import InvalidArgumentError, NotFoundError, UnavailableError
 from pumice.testing import DriverRange, LiveLimit, missing_features, plugin, testbed
+from pumice.testing.markers import MARKERS
 from pumice.testing.requirements import driver_text, driver_version
 from pumice.testing.testbed import Testbed, choose, in_ci
 from pumice.testing.timing import TimedTest, write_times
@@ -134,7 +135,7 @@ def test_missing_features() -> None:
 def test_the_page_has_every_option_marker_and_fixture() -> None:
     page = (Path(__file__).parents[2] / "docs" / "testing-in-ci.md").read_text(encoding="utf-8")
     options = re.findall(r'"(--[\w-]+)"', Path(plugin.__file__).read_text(encoding="utf-8"))
-    for name in {*options, *plugin._FIXTURES, *(line.partition(":")[0] for line in plugin._MARKERS.values())}:
+    for name in {*options, *plugin._FIXTURES, *(line.partition(":")[0] for line in MARKERS.values())}:
         assert f"`{name}" in page, name
 
 

@@ -322,19 +322,39 @@ def test_keeps(pumice_device):
     array = pumice_device.asarray(X)
     assert array is None
 
+def test_fails(pumice_device):
+    array = pumice_device.asarray(X)
+    pytest.fail("for a reason")
+
 def test_leaves(pumice_device):
     kept.append(pumice_device.asarray(X))
 
 def test_skips(pumice_device):
     pytest.skip("for a reason")
 
+def test_of_nobodys_concern():
+    kept.append(pumice.open_device())
+
+@pytest.mark.gpu
+def test_is_skipped(): pass
+
+def test_ends_it():
+    kept.pop().close()
+
 @pytest.mark.xfail(strict=True)
 def test_expected(pumice_kernel, pumice_device):
     pumice_kernel("count.comp")(pumice_device.empty(1, np.uint32), n=70_000)
 """,
     )
-    assert outcomes(result) == {"test_in_teardown": "error", "test_keeps": "failed", "test_leaves": "error"}
-    result.assert_outcomes(passed=2, failed=1, errors=2, skipped=1, xfailed=1)
+    assert outcomes(result) == {
+        "test_in_teardown": "error",
+        "test_keeps": "failed",
+        "test_fails": "failed",
+        "test_leaves": "error",
+        "test_of_nobodys_concern": "passed",
+        "test_ends_it": "passed",
+    }
+    result.assert_outcomes(passed=4, failed=2, errors=2, skipped=2, xfailed=1)
     assert result.stdout.str().count("native objects left behind: ") == 1
 
 
