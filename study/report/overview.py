@@ -228,11 +228,13 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
         rows.append(("Runs", "; ".join(runs)))
     sampling = analysis.study.sampling
     criterion = "standard error of the median" if sampling.criterion == "error" else "change of entropy"
+    noisy = f"{plain_text(100 * sampling.noise_limit)} %"
+    if analysis.study.against is not None:
+        noisy += f", and of pairs if their ratio is not known to ±{plain_text(100 * sampling.resolution)} %"
     text = (
         f"{sampling.min_samples} to {sampling.max_samples} samples a point, at most {plain_text(sampling.time_limit)} "
-        f"s; done at a relative {criterion} of {plain_text(100 * sampling.relative_error)} %, too noisy above "
-        f"{plain_text(100 * sampling.noise_limit)} %; blocks of {sampling.block}, {sampling.interleave} points "
-        f"interleaved, {sampling.cache} caches"
+        f"s; done at a relative {criterion} of {plain_text(100 * sampling.relative_error)} %, too noisy above {noisy}; "
+        f"blocks of {sampling.block}, {sampling.interleave} points interleaved, {sampling.cache} caches"
     )
     rows.append(("Sampling", text))
     counts = [one.total for one in analysis.points if one.total]

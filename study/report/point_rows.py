@@ -147,7 +147,7 @@ def _row(
     # The axes of a baseline are its settings, which are not the table's columns.
     name = point_label(point, () if point.is_baseline else point.axes)
     named = Cell(f"{name} ★", hint=f"{point.label}: {best}") if best else Cell(name, hint=point.label)
-    cells = [named, Cell(str(one.status), hint=one.result.reason)]
+    cells = [named, Cell(one.status_text, hint=one.result.reason)]
     if several:
         cells.append(Cell(point.device))
     for axis in axes:

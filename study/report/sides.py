@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from ...records import dataclass
 from ...status import PumiceError
+from ..definition.point import Point
 from ..results.analysis import StudyAnalysis
 from ..results.paired_blocks import PairedBlocks, pairs_in_turns
 from ..results.results_comparison import PointComparison, compare_sides
+from ..results.revision import revision_of
 from ..statistics.comparison import Comparison, Verdict
 from .chart import Chart, evenly, new_figure, point_label
 from .comparisons import ComparedPoints, ratio_text, ratio_ticks
@@ -70,6 +72,20 @@ def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
     except PumiceError as error:
         return ComparedSides((), False, error=error.message)
     return ComparedSides(found.points, found.by_device, found.unpaired)
+
+
+def side_text(analysis: StudyAnalysis, point: Point) -> str:
+    """Which side a point of a pair is of, and what was measured: ``new: mul.comp, commit 1a2b3c4d5``; the results that
+    keep it, if it is of earlier ones. Empty for a point that is of no pair.
+    """
+    if point.against is None and not point.is_against:
+        return ""
+    name, prefix = ("old", "against_") if point.is_against else ("new", "")
+    facts = analysis.results.runs[-1].environment if analysis.results.runs else {}
+    revision = revision_of(facts.get(f"{prefix}revision"))
+    parts = [point.settings.get("source"), facts.get(f"{prefix}origin"), revision and f"commit {revision.name}"]
+    known = ", ".join(str(part) for part in parts if part)
+    return f"{name}: {known}" if known else name
 
 
 def pair_charts(sides: ComparedSides) -> tuple[list[Chart], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.console import Group, RenderableType
@@ -24,7 +25,7 @@ from .overview import clock_qualities, facts, problems, seen, verdict, warnings
 from .palette import SEGMENT_COLOURS
 from .point_rows import axes_of, best_text, few_text, point_table
 from .series import fitted_lines
-from .sides import compared_sides
+from .sides import compared_sides, side_text
 from .units import number_text, percent_text, time_text, time_unit
 
 _STATUS: Final[Mapping[str, str]] = {
@@ -133,26 +134,25 @@ def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> li
 
 def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool = False) -> list[RenderableType]:
     point = one.point
-    head = Text.assemble(
-        (printable(point_label(point, device=True)), "bold"), "  ", (str(one.status), _STATUS.get(one.status, "cyan"))
-    )
+    side = side_text(analysis, point)
+    name = point_label(replace(point, is_against=False), device=True) + (f" ({side})" if side else "")
+    head = Text.assemble((printable(name), "bold"), "  ", (one.status_text, _STATUS.get(one.status, "cyan")))
     parts: list[RenderableType] = [head]
     if one.result.reason and not point.is_against:  # of both sides
         parts.append(Text(printable(one.result.reason), style="dim"))
     if not one.medians:
         return parts
     bar = stack_bar(one.stack, 60)
-    parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(one, subtract_baseline)]
-    # Verdicts on pairs leave nothing out.
-    paired = point.is_against or point.against is not None
-    rows = [("samples", f"in this table: {one.samples_used}" if paired else one.samples_used)]
+    parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(analysis, one, subtract_baseline)]
+    rows = [("samples", f"in this table: {one.samples_used}" if one.is_paired else one.samples_used)]
     said = seen(max(one.total, 1), {flag: one.flagged(flag) for flag in SampleFlag})
     rows.append(("disturbance", f"of the samples {said}" if said else "none"))
     summary = one.summary()
     if summary is not None:
         counts = summary.outliers
         mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
-        noise = f"relative standard error of the median {percent_text(summary.relative_error)}"
+        of = "this side's" if one.is_paired else "the"
+        noise = f"relative standard error of {of} median {percent_text(summary.relative_error)}"
         rows.append(("noise", f"{noise}; {mild} mild and {severe} severe outliers"))
     if one.dispatches > 1:
         note = ", which may overlap: the marginal cost of a dispatch, not its duration" if one.overlapping else ""
@@ -202,11 +202,19 @@ def _legend(points: Iterable[PointAnalysis]) -> Text:
     return text
 
 
-def _segments(one: PointAnalysis, subtract_baseline: bool) -> Table:
+def _segment_names(one: PointAnalysis) -> list[str]:
     names = [name for name in (*SEGMENTS, "overlap", "device", "total") if name in one.medians]
     if "execute" in names and "device" in names and one.point.measure != "device":
         names.remove("device")  # an upper bound of segments that are known
-    unit = time_unit([one.medians[name] for name in names])
+    return names
+
+
+def _segments(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool) -> Table:
+    names, place = _segment_names(one), one.point.index
+    pair = [each for each in analysis.points if place in (each.point.index, each.point.against)]
+    pair += [each for each in analysis.points if each.point.index == one.point.against]
+    # The sides of a pair have one unit.
+    unit = time_unit([each.medians[name] for each in pair for name in _segment_names(each)])
     whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
     headings = (f"median, {unit.name}", "interval", "IQR", "min", "mean", "max", "p99", "of total")
     table = new_table(("segment", *headings), right=headings)

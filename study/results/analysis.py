@@ -86,6 +86,16 @@ class PointAnalysis:
         return self.keep is None and self.flagged(DISTURBED) > 0
 
     @property
+    def is_paired(self) -> bool:
+        """Whether it was measured in turns with a point of the other side, of which all samples are compared."""
+        return self.point.is_against or self.point.against is not None
+
+    @property
+    def status_text(self) -> str:
+        """The status; of a pair that is too noisy with what is: the ratio, whatever the noise of either side."""
+        return f"{self.status} ratio" if self.status is PointStatus.NOISY and self.is_paired else str(self.status)
+
+    @property
     def samples_used(self) -> str:
         """``"undisturbed samples only: 970 of 1000"``, or that all are used and why."""
         disturbed = self.flagged(DISTURBED)
@@ -95,7 +105,7 @@ class PointAnalysis:
             return f"all {self.total} samples, none disturbed"
         if self.uses_disturbed:
             return f"all {self.total} samples, {disturbed} disturbed: fewer than half were undisturbed"
-        return f"undisturbed samples only: {self.kept} of {self.total}"
+        return f"undisturbed samples only: {self.kept} of {self.total}{'; all are compared' if self.is_paired else ''}"
 
     def values(self, name: str = "headline") -> Array:
         """One duration of the samples that count, in the order of sampling; see ``PointResult.values``."""

@@ -152,8 +152,10 @@ def recorded_run(store: Store, one: Pass, facts: Mapping[str, object]) -> Iterat
 
 
 def run_facts(study: Study) -> dict[str, object]:
-    """``environment_facts``, and where the study's files are."""
-    return {**environment_facts(), **revision_facts(study), "folder": str(study.folder.absolute())}
+    """``environment_facts``, and where the study's files are; those of each side that earlier results keep."""
+    sides = {"origin": study, "against_origin": study.against}
+    origins = {name: side.kept.origin for name, side in sides.items() if side and side.kept and side.kept.origin}
+    return {**environment_facts(), **revision_facts(study), **origins, "folder": str(study.folder.absolute())}
 
 
 def measure_points(

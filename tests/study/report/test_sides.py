@@ -12,10 +12,12 @@ from rich.console import Console
 from support.made_studies import made, taken
 
 from pumice.study.definition.point import Point
+from pumice.study.report.overview import facts
 from pumice.study.report.page import render_report
 from pumice.study.report.sides import compared_sides, pair_charts, side_rows
-from pumice.study.report.terminal import terminal_report
+from pumice.study.report.terminal import terminal_report, terminal_summary
 from pumice.study.results.analysis import StudyAnalysis
+from pumice.study.results.records import SampleFlag
 from pumice.study.results.results import Results
 from pumice.study.results.store import Store
 
@@ -69,6 +71,34 @@ def test_verdicts_come_first(results: Results) -> None:
     assert "1 SLOWER, 1 SAME against the other side" in console.file.getvalue()  # type: ignore[attr-defined]
     plain = [str(part) for part in terminal_report(results, verdicts=False)]
     assert not any("against the other side" in text for text in plain)
+
+
+def test_sides_are_named_and_have_one_unit(tmp_path: Path) -> None:
+    def fill_apart(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            # 9 of 30 samples of the new side are disturbed.
+            samples = [one._replace(execute=2e6) for one in taken(point, 30)] if not point.is_against else []
+            flags = [SampleFlag.STARVED] * 9 + [SampleFlag(0)] * 21
+            if samples:
+                store.add_samples(point.index, 0, "sample", samples, flags)
+            else:
+                store.add_samples(point.index, 0, "sample", taken(point, 30))
+            store.set_status(point.index, "noisy", "time limit: the ratio is known to ±9%")
+
+    text = TEXT.replace("equal", "mul").partition('[[targets]]\nname = "slower"')[0]
+    text += '[against]\nversion = 1\nname = "old"\n[[against.targets]]\nname = "mul"\nkind = "kernel"\n'
+    with made(tmp_path, text + 'source = "builtin:mul"\n', fill_apart) as results:
+        console = Console(file=io.StringIO(), width=200)
+        for part in terminal_summary(results):
+            console.print(part)
+        said = console.file.getvalue()  # type: ignore[attr-defined]
+        assert "mul on lavapipe (new: builtin:mul)  noisy ratio" in said
+        assert "mul on lavapipe (old: builtin:mul)  noisy ratio" in said
+        assert said.count("median, ms") == 2 and "median, µs" not in said
+        assert "undisturbed samples only: 21 of 30; all are compared" in said
+        assert "relative standard error of this side's median" in said
+        sampling = dict(facts(StudyAnalysis(results)))["Sampling"]
+        assert "too noisy above 5 %, and of pairs if their ratio is not known to ±2.5 %" in sampling
 
 
 def test_each_pair_is_drawn_with_its_round(results: Results) -> None:

@@ -163,7 +163,7 @@ def test_the_verdict_is_below_the_figures_of_both(kernel: Path) -> None:
     result = bench(MUL, "--size", 4, "--against", "--batch 64", *FAST, "--fail-on", "never")
     assert result.exit_code == 0, result.stderr
     assert "the sides differ in targets: mul.batch 64 and -" in result.stderr
-    figures, verdict = (result.stdout.index(text) for text in ("mul on vulkan (old)", "verdict"))
+    figures, verdict = (result.stdout.index(text) for text in ("mul on vulkan (old: ", "verdict"))
     assert 0 < figures < verdict
     found = json.loads(bench(MUL, "--size", 4, "--against", "--batch 64", *FAST, "--json").stdout)
     assert [point["target"] for point in found["points"]] == ["mul", "mul"]
@@ -250,6 +250,7 @@ def test_a_baseline_is_measured_again_without_its_files(kernel: Path) -> None:
     Path("inc/value.glsl").write_text("#define VALUE 2.0\n", encoding="utf-8")
     result = bench(kernel, *words, "--against", "main", "--out", "r", "--save", "next")
     assert result.exit_code in (0, 3, 4), result.stderr
+    assert re.search(r"\(old: \S+, the results in \S*baselines/main", result.stdout)
     with Results.open("r") as results:
         kept = {one.name: one.sha256 for one in results.files}
     new = kept.pop(was.name)
