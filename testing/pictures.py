@@ -34,9 +34,13 @@ def difference_map(wrong: npt.NDArray[np.bool_]) -> list[str]:
     cell = "an element" if tall == wide == 1 else f"{tall} x {wide} elements"
     places = np.argwhere(flat)
     (top, left), (bottom, right) = places.min(axis=0), places.max(axis=0)
-    box = f"rows {top} to {bottom}, columns {left} to {right}"
-    lines = [f"  where{where}: {box} of {height} x {width}; a cell is {cell}: {_SOME} some differ, {_ALL} all"]
+    box = f"rows {top} to {bottom}, columns {left} to {right} of {height} x {width}"
     starts = range(0, height, tall)
+    if wrong.ndim == 1:
+        found = np.flatnonzero(wrong)
+        box = f"elements {found[0]} to {found[-1]} of {wrong.size}, in rows of {width}"
+        starts = range(0, height * width, tall * width)
+    lines = [f"  where{where}: {box}; a cell is {cell}: {_SOME} some differ, {_ALL} all"]
     margin = len(str(starts[-1]))
     for start, some_row, every_row in zip(starts, some, every, strict=True):
         cells = "".join(

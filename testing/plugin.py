@@ -280,7 +280,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         raise
     bed.recorder.calls.clear()
     # The values of fixtures, which pytest keeps until the teardown has been reported: arrays need no closing.
-    getattr(item, "funcargs", {}).clear()
+    (getattr(item, "funcargs", None) or {}).clear()
     _fail(bed.watch.end(item.nodeid))
     return None
 

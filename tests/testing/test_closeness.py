@@ -106,9 +106,9 @@ def test_the_message() -> None:
 @pytest.mark.parametrize(
     ("shape", "where", "words"),
     [
-        ((7,), 3, "rows 0 to 0, columns 3 to 3 of 1 x 7"),
-        ((1000,), 999, "of 16 x 64"),
-        ((100_000,), 5, "of 98 x 1024; a cell is 7 x 16"),
+        ((7,), 3, "elements 3 to 3 of 7, in rows of 7"),
+        ((1000,), 999, "elements 999 to 999 of 1000, in rows of 64; a cell is an element"),
+        ((100_000,), 5, "elements 5 to 5 of 100000, in rows of 1024; a cell is 7 x 16 elements"),
         ((8, 8, 3), (2, 5, 1), "rows 2 to 2, columns 5 to 5 of 8 x 8"),
         ((2, 5, 8, 8), (1, 3, 2, 4), r"where in [1, 3]: rows 2 to 2, columns 4 to 4 of 8 x 8"),
     ],
@@ -119,7 +119,7 @@ def test_maps_of_any_shape(shape: tuple[int, ...], where: tuple[int, ...], words
     lines = difference_map(wrong)
     assert words in lines[0]
     cells = "".join(line.split()[-1] for line in lines[1:])
-    assert len(lines) <= 17 and max(map(len, lines[1:])) <= 70 and len(cells) - cells.count(".") == 1
+    assert len(lines) <= 17 and max(map(len, lines[1:])) <= 80 and len(cells) - cells.count(".") == 1
     picture = difference_picture(wrong.astype(np.float32), np.zeros(shape, np.float32), wrong)
     assert picture.dtype == np.uint8 and picture.shape[2] == 3 and max(picture.shape) < 2000
     third = picture[:, -((picture.shape[1] - 16) // 3) :]
