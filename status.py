@@ -234,5 +234,5 @@ def close_to(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """The known names that are most like an unknown one, the closest first; for a message's *did you mean*."""
     import difflib  # here: only errors need it
 
-    # Comparing takes time quadratic in the length.
-    return difflib.get_close_matches(name[:64], itertools.islice(known, 1000), count)
+    # Comparing takes time quadratic in the length. A cutoff below two thirds takes 'local' for 'calls'.
+    return difflib.get_close_matches(name[:64], itertools.islice(known, 1000), count, 0.65)

@@ -303,7 +303,7 @@ class Study:
             if not owners:
                 hint = did_you_mean(name, [setting for kind in kinds for setting in kind.names])
                 unknown = f"unknown axis {shown(name)}: no setting of kind {' or '.join(kind.name for kind in kinds)}"
-                message = f"{unknown} has that name and no expression uses it{hint}"
+                message = f'{unknown} has that name{hint}, and no expression uses it, such as "${name}" for a setting'
             raise InvalidArgumentError(message, location=f"axes.{name}")
 
     def _check_comparison(self) -> None:

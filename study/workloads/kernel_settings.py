@@ -55,13 +55,18 @@ def kernel_source(settings: Mapping[str, Any], context: WorkloadContext) -> str:
     )
 
 
+def macros(defines: Mapping[str, object]) -> dict[str, str]:
+    """Macros as texts of C: a truth value is 1 or 0."""
+    return {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
+
+
 def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
     """How the ``source`` of a target is compiled, for a study in a folder."""
     language = settings.get("language")
     return SourceOptions(
         language=None if language is None else parse_language(language),
         entry_point=settings.get("entry_point"),
-        defines=settings.get("defines") or {},
+        defines=macros(settings.get("defines") or {}),
         include_dirs=[folder / name for name in settings.get("include_dirs") or ()],
     )
 

@@ -129,7 +129,11 @@ _WRONG_USAGE: Final = re.compile(
     help="The headline: a segment, device or total; with --against also p99, minimum, or both: wake:p99.",
 )
 @click.option(
-    "--axis", "axes", multiple=True, metavar="NAME=VALUES", help="Sweep a setting: size=pow2:1024:65536, batch=1,2,4."
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="NAME=VALUES",
+    help="Sweep a setting: size=pow2:1024:65536, batch=1,2,4; another name is for expressions: -D 'TILE=$tile'.",
 )
 @click.option(
     "--set", "sampling", multiple=True, metavar="NAME=VALUE", help="A sampling setting, such as time_limit=1."
@@ -166,7 +170,7 @@ _WRONG_USAGE: Final = re.compile(
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @validation_option
 @loop_guard_option
-@click.option("--quiet", "-q", is_flag=True, help="Say nothing of the progress.")
+@click.option("--quiet", "-q", is_flag=True, help="No progress on stderr; figures and verdicts are printed.")
 @click.pass_context
 @needs_study_extra()
 def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:

@@ -21,9 +21,10 @@ from ...runtime.values.parse import parse_values
 from ...spirv.block_dtype import tail
 from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
-from ...study.definition.expression import Expression
+from ...study.definition.expression import Expression, Template
 from ...study.definition.settings import Sampling
 from ...study.definition.study import Study, Target
+from ...study.workloads.kernel_settings import macros
 from ..errors import usage, usage_error
 from ..input_files import FileKind
 from ..options import parse_sources
@@ -125,7 +126,7 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
         scope, equals, path = text.partition("=")
         parameters[scope if equals else ""] = path if equals else text
     with usage("--input"):
-        parse_values(options.inputs)
+        parse_values([str(_at_first(options, text, "--input")) for text in options.inputs])
     settings = dict(options.settings)
     depth = settings.get("in_flight", 1)
     if depth != 1 and settings.setdefault("path", "async") != "async":
@@ -144,25 +145,31 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
 
 def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     """The settings of kind ``kernel`` in ``study.target_settings`` that the options give."""
+    # What the kernel declares is told by the module of the first values of the axes.
+    entry_point = None if options.entry is None else str(_at_first(options, options.entry, "--entry"))
     sources = parse_sources(
         options.file,
         options.kind,
         defines=options.defines,
         include_dirs=options.include_dirs,
         language=options.language,
-        entry_point=options.entry,
+        entry_point=entry_point,
+    )
+    defines = sources.defines
+    sources = replace(
+        sources, defines=macros({name: _at_first(options, value, "--define") for name, value in defines.items()})
     )
     code, name = load_shader(options.file, sources)
     reflection = reflect(code)
-    with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
-        entry = reflection.entry_point(options.entry)
+    with usage("--entry", *([NotFoundError] if entry_point is not None else [])):
+        entry = reflection.entry_point(entry_point)
     settings: dict[str, object] = {"source": str(options.file)}
     if options.entry is not None:
         settings["entry_point"] = options.entry
     if options.subgroup_size is not None:
         settings["subgroup_size"] = options.subgroup_size
-    if sources.defines:
-        settings["defines"] = dict(sources.defines)
+    if defines:
+        settings["defines"] = dict(defines)
     if options.language is not None:
         settings["language"] = options.language
     if sources.include_dirs:
@@ -170,7 +177,8 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
     if options.specs:
         source = functools.partial(source_text, options.file, sources)
         values = settings["specialization"] = _specialization(options.specs, reflection, code, source)
-        numbers = {int(key): value for key, value in values.items() if isinstance(value, (bool, int, float))}
+        first = {key: _at_first(options, value, "--spec") for key, value in values.items()}
+        numbers = {int(key): value for key, value in first.items() if isinstance(value, (bool, int, float))}
         entry = specialised_entry(code, reflection, numbers, entry.name)
     if options.groups is not None:
         settings["groups"] = _groups(options.groups.strip())
@@ -181,6 +189,13 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         if push := _push(options.pushes, entry.push_constants, name):
             settings["push"] = push
     return {**settings, **options.settings}
+
+
+def _at_first(options: BenchOptions, value: object, option: str) -> object:
+    """The value of an option where each axis has its first value."""
+    first = {name: values[0] for axis in options.axes for name, values in axis.columns.items()}
+    with usage(option):
+        return Template(value).fill(first)
 
 
 def _groups(text: str) -> str | list[str | int]:
@@ -198,14 +213,15 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
     size_varies = _varies(options, "size")
     for text in options.bindings:
         key, value = split_key("--binding", text, "0=4xf32=1,2,3,4")
-        is_sampler = value.partition(":")[0].strip() == "sampler"
-        arguments = [] if is_sampler else parse_buffers("--binding", [text])
+        first = str(_at_first(options, value.strip(), "--binding"))
+        is_sampler = first.partition(":")[0].strip() == "sampler"
+        arguments = [] if is_sampler else parse_buffers("--binding", [f"{key.text}={first}"])
         slot = slots.find(key, "--binding")
         if slot.index in given:
             raise usage_error(f"--binding {key.text}: {slot.label} is given twice")
         given[slot.index] = value.strip()
         for argument in arguments:
-            if isinstance(argument, BlockArgument):
+            if isinstance(argument, BlockArgument) and not value.strip().startswith("$"):
                 zeros = _default(slot.binding, argument.count or options.size, size_varies and argument.count is None)
                 given[slot.index] = zeros if argument.value is None else {"block": argument.value}
     return [given.get(slot.index) or _default(slot.binding, options.size, size_varies) for slot in slots.slots]
@@ -296,6 +312,8 @@ def _plain(value: object) -> object:
 def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str, object]:
     """Bindings in the order of their addresses, and the words after these in the push constants."""
     texts = options.bindings
+    given = [text.partition("=") for text in texts]
+    firsts = [f"{key}{sign}{_at_first(options, value.strip(), '--binding')}" for key, sign, value in given]
     if entry.bindings:
         raise usage_error(
             f"--descriptors address is for kernels that take addresses as their first push constants; {name} "
@@ -303,7 +321,7 @@ def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str
         )
     if options.groups is None:
         raise usage_error("--descriptors address: give --groups, which cannot be inferred without bindings")
-    for index, argument in enumerate(parse_buffers("--binding", texts)):
+    for index, argument in enumerate(parse_buffers("--binding", firsts)):
         place = argument.key
         if place.name or place.set or place.element or place.binding != index:
             raise usage_error(
@@ -336,4 +354,4 @@ def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str
                 f"--push {shorten(key)}={shorten(text)}: expected an unsigned 32-bit number behind the addresses"
             )
         words.append(text if text.startswith("$") else int(text))
-    return {"bindings": [text.partition("=")[2].strip() for text in texts], "push": words}
+    return {"bindings": [value.strip() for _, _, value in given], "push": words}

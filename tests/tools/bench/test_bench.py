@@ -127,6 +127,47 @@ def test_glsl_with_a_macro(tmp_path: Path, compiler: None) -> None:
     assert found["study"]["title"] == "my kernel.comp"
 
 
+SWEPT = """#version 450
+layout(local_size_x = TX, local_size_y = TY) in;
+#if !FLAG
+#error
+#endif
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) buffer B { TYPE b[]; };
+void main() { b[gl_GlobalInvocationID.x] = TYPE(a[gl_GlobalInvocationID.x] * FACTOR); }
+"""
+
+
+def test_macros_over_the_axes(tmp_path: Path, compiler: None) -> None:
+    """The kernel cannot be compiled without them, so its bindings are told with the first values."""
+    path = tmp_path / "tile.comp"
+    path.write_text(SWEPT, encoding="utf-8")
+    words = ["-D", "TX=$tx", "-D", "TY=$ty", "-D", "TYPE=$type", "-D", "FACTOR=$flag + 0.5", "-D", "FLAG=$flag"]
+    axes = ["--axis", "tx,ty=8:8,16:4", "--axis", "type=int,uint", "--axis", "flag=true"]
+    found = measured(path, *words, *axes, "-b", '0=$"%dxf32" % (64 * ty)', "--size", 32, "--timestamps", "span")
+    points = [settings(found, place) for place in range(4)]
+    assert [point["defines"] for point in points] == [
+        {"TX": tx, "TY": ty, "TYPE": kind, "FACTOR": 1.5, "FLAG": True}
+        for tx, ty in ((8, 8), (16, 4))
+        for kind in ("int", "uint")
+    ]
+    assert [point["bindings"][0] for point in points] == ["512xf32", "512xf32", "256xf32", "256xf32"]
+    assert [point["status"] for point in found["points"][:4]] == ["done"] * 4
+
+    assert "--define: 'twice': nothing is named 'twice'; known are tx" in wrong(path, "-D", "TX=$twice", *axes[:2])
+    message = wrong(
+        path, "-D", "TX=8", "-D", "TY=8", "-D", "TYPE=int", "-D", "FACTOR=2", "-D", "FLAG=1", "--axis", "local=8,16"
+    )
+    assert 'no expression uses it, such as "$local" for a setting' in message and "did you mean" not in message
+
+
+def test_entry_points_and_inputs_over_the_axes() -> None:
+    found = measured(MUL, "--entry", "$entry", "--axis", "entry=main", "--size", 4)
+    assert settings(found)["entry_point"] == "main"
+    found = measured(MODULE, "--function", "classify", "--input", '$"@" + image', "--axis", f"image={SEVEN[1:]}")
+    assert settings(found)["inputs"] == [SEVEN]
+
+
 def test_bindings_by_number_and_name(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.ones(8, np.float32))
     found = measured(MUL, "-b", "0=8xf32=3", "--binding", f"B=@{tmp_path}/b.npy", "--size", 8)
