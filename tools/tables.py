@@ -14,6 +14,7 @@ from ..terminal import console_environment, facts_grid, new_table, printable
 from .streams import put
 
 _PIPED_WIDTH = 1000
+_PROSE_WIDTH = 100
 
 
 def heading(text: str) -> None:
@@ -26,12 +27,12 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
     _print(facts_grid(facts))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table with a heading for each column."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: bool = False) -> None:
+    """A table with a heading for each column. ``prose``: its texts are for people, so a pipe folds them, too."""
     table = new_table(columns)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    _print(table)
+    _print(table, _PROSE_WIDTH if prose else _PIPED_WIDTH)
 
 
 def print_json(value: object) -> None:
@@ -50,7 +51,7 @@ def print_renderables(parts: Iterable[RenderableType]) -> None:
         _print(part)
 
 
-def _print(content: RenderableType) -> None:
+def _print(content: RenderableType, piped_width: int = _PIPED_WIDTH) -> None:
     terminal = sys.stdout.isatty()
     # It renders for stdout but does not write it: Rich would end the program when the reader is gone.
     console = Console(
@@ -58,7 +59,7 @@ def _print(content: RenderableType) -> None:
         # ``None`` leaves it to the environment (FORCE_COLOR).
         force_terminal=terminal or None,
         # A pipe has no width; lines that a program reads must not be folded.
-        width=None if terminal else _PIPED_WIDTH,
+        width=None if terminal else piped_width,
         markup=False,
         emoji=False,
         highlight=False,

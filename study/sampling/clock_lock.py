@@ -45,7 +45,12 @@ class ClockLock(Closing):
     """
 
     def __init__(self, profile: DeviceProfile, mhz: int | None = None) -> None:
-        self._nvml, self._handle = nvml_device(profile)
+        try:
+            self._nvml, self._handle = nvml_device(profile)
+        except UnavailableError as error:
+            raise UnavailableError(
+                f"{error.message}, so its clock cannot be locked: leave --lock-clocks out, or name another device"
+            ) from error
         nvml = self._nvml
         with self._errors(profile, mhz):
             if mhz is None:

@@ -41,7 +41,8 @@ def print_study_list(folder: Path, as_json: bool) -> None:
     if as_json:
         print_json([{"name": one.name, "title": one.title, "question": one.question.strip()} for one in studies])
         return
-    print_table(("study", "question"), [(one.name, _first_sentence(one.question) or one.title) for one in studies])
+    rows = [(one.name, _first_sentence(one.question) or one.title) for one in studies]
+    print_table(("study", "question"), rows, prose=True)
     note("show one with pumice study show NAME, measure it with pumice study run NAME")
 
 

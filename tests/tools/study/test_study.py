@@ -177,6 +177,7 @@ def test_studies_are_listed_with_their_questions() -> None:
     assert len(found) >= 10
     for one in found:
         assert one["name"] in printed and one["question"].rstrip().endswith("?")
+    assert max(map(len, printed.splitlines())) <= 100
 
 
 def test_results_are_listed(tmp_path: Path) -> None:
