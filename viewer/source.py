@@ -32,7 +32,7 @@ _EXTENSION: Final = re.compile(r"^[ \t]*#[ \t]*extension\b[^\n]*", re.MULTILINE)
 # What Shadertoy's site does not write, and other tools for its shaders do.
 _DECLARED: Final = re.compile(
     r"^[ \t]*(?:layout[ \t]*\([^)\n]*\)[ \t]*)?uniform[ \t]+(?:(?:low|medium|high)p[ \t]+)?\w+[ \t]+"
-    r"i(?:Resolution|TimeDelta|Time|FrameRate|Frame|SampleRate|Mouse|Date|ChannelTime|ChannelResolution|Channel[0-3])"
+    r"i(?:Resolution|TimeDelta|GlobalTime|Time|FrameRate|Frame|SampleRate|Mouse|Date|ChannelTime|ChannelResolution|Channel[0-3])"
     r"[ \t]*(?:\[\w*\][ \t]*)?;",
     re.MULTILINE,
 )
@@ -48,6 +48,16 @@ layout(std140, set = {SET}, binding = {UNIFORMS}) uniform Shadertoy {{
     float iChannelTime[4]; vec3 iChannelResolution[4];
 }};
 """
+# A compute shader has no implicit level of detail, and no bias of it (SPIR-V refuses that): the largest level stands
+# for it. Then names of earlier times, which sources still have; in GLSL for Vulkan texture2D is a type.
+_TEXTURES: Final = """\
+vec4 _texture(sampler2D s, vec2 p) { return textureLod(s, p, 0.0); }
+vec4 _texture(sampler2D s, vec2 p, float bias) { return textureLod(s, p, max(bias, 0.0)); }
+#define texture _texture
+#define texture2D _texture
+#define texture2DLod textureLod
+#define texture2DLodEXT textureLod
+#define iGlobalTime iTime"""
 # A compute shader has no derivatives, but the four invocations of a quad hold a square of 2 x 2 pixels. Functions of
 # the built-in names are refused in any stage.
 _DERIVATIVES: Final = "".join(
@@ -167,6 +177,7 @@ def viewed_source(
         body = body[:start] + body[end:]
     main = ""
     if entry == "mainImage":
+        head.append(_TEXTURES)
         body = _FRAG_COORD.sub("_FragCoord", body)  # a compute shader has none, and no macro may have its name
         head.append("vec4 _FragCoord;")
         main = _MAINS["upward mainImage" if upward else "mainImage"]

@@ -200,6 +200,17 @@ def test_files_are_channels(shaders: Shaders, tmp_path: Path, upward: bool) -> N
     np.testing.assert_array_equal(frame[..., :3], red)
 
 
+def test_textures_have_no_bias_but_levels(shaders: Shaders, tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.tile(np.array([[[200], [0]]], np.uint8).repeat(3, 2), (8, 4, 1))).save(tmp_path / "stripes.png")
+    text = """void mainImage(out vec4 c, in vec2 p) {
+        vec2 place = vec2(0.5 / 8.0, 0.5);
+        c = vec4(texture(iChannel0, place, -9.0).r, texture(iChannel0, place, 9.0).r, texture2D(iChannel0, place).r, 1);
+    }"""
+    (frame,) = shaders.frames(text, channels={0: str(tmp_path / "stripes.png")})
+    np.testing.assert_allclose(frame[0, 0].astype(int), [200, 100, 200, 255], atol=2)
+
+
 def test_missing_files_are_named(shaders: Shaders) -> None:
     with pytest.raises(NotFoundError, match="no such"):
         shaders.frames("vec4 mainCompute(ivec2 p) { return texelFetch(iChannel0, p, 0); }", channels={0: "none.png"})

@@ -31,6 +31,10 @@ def compiled(text: str, **options: bool) -> bytes:
             "mainImage",
         ),
         ("#extension GL_EXT_control_flow_attributes : require\nuniform sampler2D iChannel0;\n" + IMAGE, "mainImage"),
+        (
+            "uniform float iGlobalTime;\nvec4 f() { return texture2D(iChannel0, vec2(iGlobalTime)); }\n" + IMAGE,
+            "mainImage",
+        ),
         ("float f(float x) { return dFdx(x) + dFdyFine(x) + fwidth(vec3(x)).y; }\n" + IMAGE, "mainImage"),
     ],
 )
