@@ -107,10 +107,11 @@ def test_the_wheel_is_typed_and_licensed(wheel: zipfile.ZipFile, names: set[str]
     assert Parser().parsestr(_info(wheel, "METADATA"))["License-Expression"] == "Apache-2.0"
 
 
-def test_the_wheel_installs_the_command(wheel: zipfile.ZipFile) -> None:
+def test_the_wheel_installs_the_command_and_the_plugin(wheel: zipfile.ZipFile) -> None:
     entries = configparser.ConfigParser()
     entries.read_string(_info(wheel, "entry_points.txt"))
     assert dict(entries["console_scripts"]) == PYPROJECT["project"]["scripts"]
+    assert dict(entries["pytest11"]) == PYPROJECT["project"]["entry-points"]["pytest11"]
 
 
 def test_the_console_script_names_a_function() -> None:
