@@ -63,15 +63,33 @@ def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> Re
     """
     for own in (True, False):
         sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
-        loads = [set().union(*runs) for runs in sides]
-        common = sorted(loads[0] & loads[1])
-        # A load without arithmetic moves less than the point does: it stands in for others alone.
-        common = [load for load in common if _BARE not in load] or common
-        middles = {load: _middle(load, sides) for load in common}
+        middles = {load: _middle(load, sides) for load in _common_loads(sides)}
         units = [_units(runs, middles) for runs in sides]
         if min(len(each) for each in units) >= _MIN_UNITS:
             return _ratio(units[0], units[1], confidence, own=own)
     return None
+
+
+def _common_loads(sides: Sequence[Sequence[Mapping[str, _Array]]]) -> list[str]:
+    loads = [set().union(*runs) for runs in sides]
+    common = sorted(loads[0] & loads[1])
+    # A load without arithmetic moves less than the point does: it stands in for others alone.
+    return [load for load in common if _BARE not in load] or common
+
+
+def why_no_reference(a: Recorded, b: Recorded) -> str:
+    """Why no reference like the point's load tells whether the machine was in the same state; empty if one does."""
+    reference = reference_ratio(a, b)
+    if reference is not None and reference.own:
+        return ""
+    sides = [[run.own for run in side.runs] for side in (a, b)]
+    if missing := [name for name, runs in zip(("first", "second"), sides, strict=True) if not any(runs)]:
+        return f"no reference like this point's load was read in the {' and the '.join(missing)} runs"
+    if common := _common_loads(sides):
+        counts = [sum(run[load].size for run in runs for load in common if load in run) for runs in sides]
+        read = f"{counts[0]} in the first runs, {counts[1]} in the second"
+        return f"too few readings of the reference like this point's load ({read}; it takes {_MIN_UNITS} of each)"
+    return "the sides have no reference like this point's load in common: their loads differ"
 
 
 def _middle(load: str, sides: Sequence[Sequence[Mapping[str, _Array]]]) -> float:
@@ -234,9 +252,5 @@ def notes(a: Recorded, b: Recorded) -> list[str]:
             f"the machine's state counts as {whose} as far as it lasted: {spans}; spread runs of a shared machine"
         )
     elif not unknown:
-        reference = reference_ratio(a, b)
-        if reference is None:
-            found.append("no reference was read on both sides (reference = false): the machine may have changed")
-        elif not reference.own:
-            found.append("the sides have no reference like this point's load in common: their loads differ")
+        found += [text for text in [why_no_reference(a, b)] if text]
     return found

@@ -24,7 +24,7 @@ from ..statistics.comparison import Comparison, Verdict, check_limits, compare
 from ..statistics.paired import INSTANCES, ROUNDS, compare_pairs, fewest_pairs
 from ..statistics.runs import RunSamples, compare_runs
 from ..statistics.samples import STATISTICS
-from .comparability import notes, reference_ratio, why_not_comparable
+from .comparability import notes, reference_ratio, why_no_reference, why_not_comparable
 from .machine_record import Part, Recorded, hosts, recorded, unlike
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 from .point_result import PointResult
@@ -200,7 +200,8 @@ def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, s
         return 0.0, why
     reference = reference_ratio(a, b, confidence=confidence)
     if reference is None or not reference.own:
-        return 0.0, "no reference like this point's load tells whether the machine was in the same state"
+        cause = why_no_reference(a, b)
+        return 0.0, f"no reference like this point's load tells whether the machine was in the same state ({cause})"
     low, high = (math.log(end) for end in reference.interval)
     seen, reach = _STATES * abs(math.log(reference.ratio)), (high - low) / 2
     # Each run's reference is one instance too, and may hide a state by as much as instances differ: few runs leave that

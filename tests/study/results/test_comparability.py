@@ -11,7 +11,7 @@ import pytest
 from support.made_studies import STUDY, made, taken
 
 from pumice.study.definition.point import Point
-from pumice.study.results.comparability import notes, reference_ratio, why_not_comparable
+from pumice.study.results.comparability import notes, reference_ratio, why_no_reference, why_not_comparable
 from pumice.study.results.machine_record import Recorded, RunState, recorded, unlike
 from pumice.study.results.records import StateRecord
 from pumice.study.results.store import Store
@@ -82,11 +82,28 @@ def test_without_a_load_in_common_nothing_is_known() -> None:
     a, b = side(1), side(2, loads=("load 32",), speed=3)
     assert reference_ratio(a, b) is None and "had no load in common" in why_not_comparable(a, b)
     off = replace(b, runs=[replace(run, own={}) for run in b.runs])
-    assert not why_not_comparable(a, off) and "no reference was read on both sides" in notes(a, off)[0]
+    assert not why_not_comparable(a, off) and "was read in the second runs" in notes(a, off)[0]
+    assert "their loads differ" in why_no_reference(a, b) and not why_no_reference(a, a)
     # One of two is enough.
     c = side(3, loads=("load 8", "load 16"), speed=1.5)
     found = reference_ratio(a, c)
     assert found is not None and found.ratio == pytest.approx(1.5, rel=0.05)
+
+
+def test_few_readings_are_said_and_not_taken_for_other_loads() -> None:
+    """A point of few blocks has one reading of each load, the one without arithmetic included."""
+
+    def few(seed: int, *loads: str) -> Recorded:
+        one = side(seed, count=1, loads=("load 1", *loads))
+        run = one.runs[0]
+        own = {"16x64, no arithmetic, total" if load == "load 1" else load: times for load, times in run.own.items()}
+        return replace(one, runs=[replace(run, own=own)])
+
+    for loads, count in ((("load 4", "load 8"), 2), (("load 8", "load 16"), 1)):
+        one, other = few(1, "load 4", "load 8"), few(2, *loads)
+        assert reference_ratio(one, other) is None
+        said = f"too few readings of the reference like this point's load ({count} in the first runs, {count} in the"
+        assert said in why_no_reference(one, other) and notes(one, other) == [why_no_reference(one, other)]
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,7 @@ def test_runs_without_a_reference_have_no_verdict(tmp_path: Path) -> None:
     found = only(compared(a, made_runs(tmp_path / "b", {("d", 1): 20_000.0}, reference=None)))
     assert found.verdict is Verdict.UNCLEAR
     assert "no reference like this point's load tells whether the machine was in the same state" in found.explanation
+    assert "was read in the first and the second runs" in found.explanation
     assert any("was not recorded in the first and the second runs" in note for note in found.notes)
 
 

@@ -220,6 +220,7 @@ def test_a_pair_is_one_point_whose_noise_is_said_once() -> None:
     assert "(old)" not in result.stderr
     assert result.stdout.count("pairs of blocks in") == 1
     assert (result.stdout + result.stderr).count("too noisy") == 1 and "nan" not in result.stdout
+    assert result.stdout.count("noisy ratio") == 2  # in the titles of both sides
     assert "[1/1] noisy   mul: " in bench(*words, "--json").stderr
 
 
