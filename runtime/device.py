@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 import numpy.typing as npt
 
+from ..notebook import html_table
 from ..status import InvalidArgumentError, UnimplementedError
 from ..waiting import WaitMode, checked_wait_mode
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
@@ -171,6 +172,23 @@ class Device(ArrayDevice):
     def names_lines(self) -> bool:
         """Whether shaders report with source lines: sources are compiled with them then, which costs nothing."""
         return self.vulkan.plan.loop_guard or self.vulkan.plan.sanitize
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks, of what was known when it was opened, and whether it is still in use."""
+        from ..hal_vulkan import Device as VulkanDevice
+        from ..hal_vulkan.instance.profile import HeapFlag
+
+        rows = [("URI", self.uri), ("kind", self.hal.kind)]
+        if isinstance(self.hal, VulkanDevice):
+            profile = self.hal.profile
+            local = sum(heap.size for heap in profile.memory_heaps if heap.flags & HeapFlag.DEVICE_LOCAL)
+            rows += [
+                ("Vulkan", ".".join(map(str, profile.api_version))),
+                ("driver", f"{profile.driver_name} {profile.driver_info}".strip()),
+                ("device memory", f"{local / 2**30:.1f} GiB"),
+            ]
+        state = "closed" if self.is_closed else "lost" if self.hal.lost else "open"
+        return html_table(("", ""), [*rows, ("state", state)], title=self.name, texts=2)
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """An array of undefined contents.

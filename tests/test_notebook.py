@@ -9,8 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+import pytest
 from support.made_studies import STUDY, made
+from support.wait_sources import Signal
 
+import pumice
+from pumice import shaders
+from pumice.hal.buffer import Buffer
 from pumice.notebook import figure_text, html_table, interval_text
 from pumice.study import compare, compare_results, summarize
 
@@ -101,3 +106,54 @@ def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
 def test_long_texts_have_room_for_a_line() -> None:
     text = html_table(("point", "why", "n"), [("a", "because " * 20, "1")], texts=2)
     assert re.findall(r"min-width: (\d+)ch", text) == ["5", "40"] * 2
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("staging", [False, True])
+def test_devices_arrays_and_kernels(staging: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pumice.open_device(staging=staging) as device:
+        assert ["URI", device.uri] in read(device._repr_html_())
+        array = device.asarray(np.arange(2000, dtype=np.int32).reshape(2, 1000))
+        downloads: list[int] = []
+        real = device.download
+
+        def download(source: Buffer, out: np.ndarray) -> None:
+            downloads.append(out.nbytes)
+            real(source, out)
+
+        monkeypatch.setattr(device, "download", download)
+        bundle = array._repr_mimebundle_()
+        assert read(bundle["text/html"])[-1] == ["elements", "0, 1, 2, 3, …, 1996, 1997, 1998, 1999"]
+        assert bundle["text/plain"] == repr(array) and sum(downloads) == 32
+        for values, shown in (
+            (np.zeros((0, 4)), ""),
+            (np.float32(1.5), "1.5"),
+            (np.arange(8), "0, 1, 2, 3, 4, 5, 6, 7"),
+        ):
+            small = device.asarray(values)
+            bundle = small._repr_mimebundle_()
+            assert read(bundle["text/html"])[-1] == ["elements", shown] and bundle["text/plain"] == repr(small)
+        kernel = device.load_kernel(shaders.path("mul"))
+        head, *rows = read(kernel._repr_html_())
+        assert head == ["parameter", "takes", "written"] and [row[2] for row in rows] == ["no", "no", "yes"]
+    assert ["state", "closed"] in read(device._repr_html_())
+    bundle = array._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(array) and "closed" in read(bundle["text/html"])[-1][1]
+    assert read(kernel._repr_html_()) == [head, *rows]
+
+
+@pytest.mark.vulkan
+def test_a_preview_waits_for_no_work_and_a_lost_device_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pumice.open_device() as device:
+        array = device.zeros(4)
+        program = Signal()
+        array.mark_pending(program)
+        bundle = array._repr_mimebundle_()
+        assert "under way" in bundle["text/html"] and "\n" not in bundle["text/plain"]
+        program.set()
+        assert read(array._repr_mimebundle_()["text/html"])[-1] == ["elements", "0.0, 0.0, 0.0, 0.0"]
+        monkeypatch.setattr(device.vulkan.fn, "vkQueueSubmit", lambda *_: -4)
+        with pytest.raises(pumice.DeviceLostError):
+            array.copy()
+        assert ["state", "lost"] in read(device._repr_html_())
+        assert set(array._repr_mimebundle_()) == {"text/plain", "text/html"}

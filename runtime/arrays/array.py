@@ -22,7 +22,8 @@ from ...closing import Closing
 from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
-from ...status import ClosedError, InvalidArgumentError, UnimplementedError
+from ...notebook import html_table
+from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError, PumiceError, UnimplementedError
 from ...waiting import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
 from .host_value import HostValue
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 
 _serials: Final = itertools.count(1)
+_PATIENCE: Final = 0.1  # seconds that a notebook waits for the contents
+_ENDS: Final = 4  # elements at each end that it shows
 
 
 class DeviceArray(HostValue, Closing):
@@ -410,12 +413,46 @@ class DeviceArray(HostValue, Closing):
             self.device.hal.dropped.append(self.buffer)
 
     def __repr__(self) -> str:
-        head = f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}"
-        if self.is_closed:
-            return head + ", closed)"
-        if self.size > 1000:
-            return head + ")"
-        return f"{head})\n{self.numpy()!r}"
+        if self.is_closed or self.size > 1000:
+            return self._head()
+        return f"{self._head()}\n{self.numpy()!r}"
+
+    def _head(self) -> str:
+        closed = ", closed" if self.is_closed else ""
+        return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}{closed})"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """The table and the plain text for notebooks.
+
+        It waits for ``_PATIENCE`` and reads the ends only. The plain text is given, too: a notebook would ask ``repr``
+        for it, which waits.
+        """
+        plain = self._head()
+        try:
+            elements = self._ends()
+            plain = repr(self)
+        except DeadlineExceededError:
+            elements = "not read: work on the device is under way"
+        except PumiceError as error:
+            elements = f"not read: {error}"
+        rows = [
+            ("shape", str(self.shape)),
+            ("dtype", str(self.dtype)),
+            ("device", self.device.name),
+            ("bytes", f"{self.nbytes:,}"),
+            ("elements", elements),
+        ]
+        return {"text/plain": plain, "text/html": html_table(("", ""), rows, title="DeviceArray", texts=2)}
+
+    def _ends(self) -> str:
+        """The first and last elements in C order; DeadlineExceededError if that takes longer than ``_PATIENCE``."""
+        self._check_open()
+        self.wait(_PATIENCE)
+        if not self.buffer.host_visible:  # the copies come after all that was submitted
+            self.device.stream.wait(self.device.submitted, _PATIENCE)
+        flat = self.reshape(-1)
+        parts = [flat] if self.size <= 2 * _ENDS else [flat[:_ENDS], flat[-_ENDS:]]
+        return ", …, ".join(", ".join(map(str, part.numpy())) for part in parts)
 
 
 def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:

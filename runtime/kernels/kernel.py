@@ -22,6 +22,7 @@ from ...hal_vulkan import (
 )
 from ...hal_vulkan.commands.pipeline import log_unwatched
 from ...hal_vulkan.commands.resources import Resource
+from ...notebook import html_table
 from ...spirv.block_dtype import member_names
 from ...spirv.block_names import Layouts, with_names
 from ...status import InvalidArgumentError
@@ -40,6 +41,7 @@ from .arguments import (
     prepare_arguments,
     targets_of,
 )
+from .block import type_name
 from .block_dtypes import dtype_of_block
 from .descriptors import KernelDescriptors
 from .names import Named, Names
@@ -505,3 +507,14 @@ class Kernel(Closing):
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}: {declared(self.parameters)}; local size {self.pipeline.local_size}>"
+
+    def _repr_html_(self) -> str:
+        """The signature as a table for notebooks; elements of an array of bindings are one row."""
+        rows = {one.label: (one.label, one.declared(), "yes" if one.written else "no") for one in self.parameters}
+        constants = self.entry.push_constants
+        for name, member in member_names(constants.members if constants else ()).items():
+            rows[f"push {name}"] = (f"push constant {name}", type_name(member), "no")
+        local_size = f"local size {self.pipeline.local_size}"
+        return html_table(
+            ("parameter", "takes", "written"), rows.values(), title=f"Kernel {self.name}", notes=[local_size], texts=3
+        )
