@@ -162,7 +162,8 @@ def test_a_full_disk(toml: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"
     # Whatever grows beyond it is refused, as on a full disk; what is there already is larger than nothing.
     program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (650000, 650000)); {PROGRAM}"
-    words = ["study", "run", str(toml), "--out", str(folder)]
+    # One point after the other: of points in turns none may be done by then.
+    words = ["study", "run", str(toml), "--out", str(folder), "--set", "interleave=1"]
     done = subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120, check=False
     )
