@@ -137,7 +137,8 @@ class Parser(LocationParser):
             near = close_to(last, known, 1)
             hint = f"did you mean {dialect}.{near[0]}? Otherwise, " if near else ""
             return f'the syntax of {name} is not known; {hint}print the program in the generic form: "{name}"(…)'
-        return f"unknown operation {name}"
+        dialects = f"; no dialect {dialect} is known: give the program in StableHLO" if dot else ""
+        return f"unknown operation {name}{dialects}"
 
     def _generic(self) -> tuple[Parts, Sequence[Block]]:
         self.expect("(")
