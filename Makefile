@@ -19,7 +19,7 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast soak lint format shaders bench fuzz mutants vulkan clean FORCE
+.PHONY: help demo test test-fast soak lint docs docs-serve format shaders bench fuzz mutants vulkan clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -52,10 +52,16 @@ soak: ## run the whole suite with the long forms of its statistical and stress t
 
 PAGES = $$(git ls-files '*.md')
 
-lint: $(VENV)/.dev ## ruff, mypy and mdformat, as CI runs them
-	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy "mdformat --check $(PAGES)"; do \
+lint: $(VENV)/.dev ## ruff, mypy, mdformat and codespell, as CI runs them
+	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy codespell "mdformat --check $(PAGES)"; do \
 	  echo "$(BIN)/$$check" | cut -c1-80; $(BIN)/$$check || status=1; \
 	done; exit $$status
+
+docs: $(VENV)/.dev ## build the documentation site into build/site, warnings as errors
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+docs-serve: $(VENV)/.dev ## serve the site, and build it anew as its pages change
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 format: $(VENV)/.dev ## let ruff and mdformat fix and format
 	$(BIN)/ruff check --fix .
