@@ -9,7 +9,7 @@ from .declarations import BOOL, U32, Kind
 from .grammar import Op
 
 # GLSL.std.450, "Binary Form".
-_EXTENDED: Final = {"round_even": 2, "trunc": 3, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
+_EXTENDED: Final = {"round_even": 2, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
 _FIND_UMSB: Final = 75
 
 
@@ -213,7 +213,7 @@ class Id:
         return self if kind == self.kind else self.builder.emit(opcode, kind, self)
 
     def function(self, name: str) -> Id:
-        """``round_even``, ``trunc``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
+        """``round_even``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
         return self.builder.extended(_EXTENDED[name], self.kind, self)
 
     def highest_bit(self) -> Id:

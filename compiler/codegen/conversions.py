@@ -120,8 +120,8 @@ def float_to_integer(scalars: Scalars, value: Id, target: ScalarType) -> Id:
     elif scalars.target.int64:
         found = inside.convert(Op.ConvertFToS if signed else Op.ConvertFToU, U64)
     else:
-        size = inside.function("fabs").function("trunc")
-        upper = (size * 2.0**-32).function("trunc")
+        size = inside.function("fabs").function("floor")
+        upper = (size * 2.0**-32).function("floor")
         lower = size - upper * 2.0**32
         found = Pair(lower.convert(Op.ConvertFToU, U32), upper.convert(Op.ConvertFToU, U32))
         found = choose(inside < 0.0, -found, found)

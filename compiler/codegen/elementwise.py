@@ -56,8 +56,9 @@ def _sign(f: Floats, x: Id) -> Id:
 
 
 def _round_away(f: Floats, x: Id) -> Id:
-    whole = x.function("trunc")
-    return (f.absolute(x - whole) >= 0.5).select(whole + f.with_sign(f.constant(1), x), whole)
+    size = f.absolute(x)
+    whole = size.function("floor")
+    return f.with_sign((size - whole >= 0.5).select(whole + 1.0, whole), x)
 
 
 def _rounding(name: str) -> ElementWise:
@@ -235,7 +236,7 @@ ELEMENT_WISE: Final[Mapping[str, ElementWise]] = {
     "remainder": _by_type(remainders.remainder, None, lambda integers, x, y: integers.remainder(x, y)),
     "replica_id": _zero(),
     "round_nearest_afz": _by_type(_round_away),
-    "round_nearest_even": _rounding("round_even"),
+    "round_nearest_even": _by_type(lambda f, x: f.round_even(x)),
     "rsqrt": _by_type(lambda _, x: 1.0 / x.function("sqrt"), complex_math.reciprocal_root),
     "select": _select,
     "shift_left": _shift("left"),

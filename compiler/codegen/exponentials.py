@@ -31,7 +31,7 @@ def _ln2(f: Floats) -> list[float]:
 def _reduced(f: Floats, x: Id) -> tuple[Id, Id]:
     """The multiple of ln 2 that is nearest, as a float, and what is left."""
     high, low = _ln2(f)
-    multiple = (x * f.nearest(1 / math.log(2))).function("round_even")
+    multiple = f.round_even(x * f.nearest(1 / math.log(2)))
     return multiple, (x - multiple * high) - multiple * low
 
 
@@ -206,9 +206,9 @@ def power(f: Floats, base: Id, exponent: Id) -> Id:
         .equals(math.inf)
         .select(size.equals(1.0).select(f.constant(1), large.select(f.infinity, f.constant(0))), found)
     )
-    whole = exponent.function("trunc").equals(exponent)
+    whole = exponent.function("floor").equals(exponent)
     half = exponent * 0.5
-    is_odd = whole & half.function("trunc").differs(half)
+    is_odd = whole & half.function("floor").differs(half)
     found = (is_odd & f.is_negative(base)).select(-found, found)
     found = ((base < 0.0) & ~whole & f.is_finite(base)).select(f.nan, found)
     found = (f.is_nan(base) | f.is_nan(exponent)).select(f.nan, found)

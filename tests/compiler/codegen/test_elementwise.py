@@ -252,3 +252,14 @@ def test_doubles_are_rounded_once(gpu: pumice.Device) -> None:
     middles = (halves + following) / 2
     values = np.concatenate([middles, middles * (1 + 2.0**-45), middles * (1 - 2.0**-45)])
     check(gpu, [("convert", "f16")], ["f64"], [np.concatenate([values, -values])])
+
+
+def test_large_doubles_are_rounded(gpu: pumice.Device) -> None:
+    """Halves, quarters and whole numbers of every size, which drivers may leave as they are beyond 2**23."""
+    sizes = 2.0 ** np.arange(55)[:, None]
+    values = np.concatenate([(sizes + steps).ravel() for steps in (np.arange(-8, 8) / 4, np.arange(-4, 4) * 0.5001)])
+    names = ["ceil", "floor", "round_nearest_afz", "round_nearest_even", "sine"]
+    most = [3.0 if name == "sine" else 0.0 for name in names]
+    check(gpu, [(name, "f64") for name in names], ["f64"], [np.concatenate([values, -values])], most)
+    exponents = np.concatenate([values, -values])
+    check(gpu, [("power", "f64")], ["f64"] * 2, [np.where(exponents > 0, -1.0, -1.5), exponents], [3.0])
