@@ -18,7 +18,7 @@ from ..closing import Closing
 from ..formats.picture import encode_picture
 from ..hal_vulkan import Device as VulkanDevice
 from ..hal_vulkan import Driver, PlanOptions
-from ..hal_vulkan.presentation import Layer, Surface, Swapchain, loader_address
+from ..hal_vulkan.presentation import Layer, Surface, Swapchain, loader_address, window_drivers
 from ..runtime import DeviceImage
 from ..runtime.device import Device
 from ..status import PumiceError, UnavailableError
@@ -93,14 +93,15 @@ class Window(Closing):
         try:
             glfw.get_time()
             is_others = glfw.get_error()[0] != glfw.NOT_INITIALIZED  # another library's windows may be open
-            if not is_others:
+            if not is_others and hasattr(glfw, "init_vulkan_loader"):  # since 3.4
                 glfw.init_vulkan_loader(loader_address())
             _check(glfw.init(), glfw, "no display was found")
             if not is_others:
                 self._closers.callback(glfw.terminate)
-            if not glfw.vulkan_supported():
-                raise UnavailableError("GLFW finds no Vulkan driver; `pumice devices` says what pumice finds")
-            extensions = glfw.get_required_instance_extensions()
+            with window_drivers():
+                if not glfw.vulkan_supported():
+                    raise UnavailableError("GLFW finds no Vulkan driver; `pumice devices` says what pumice finds")
+                extensions = glfw.get_required_instance_extensions()
             _check(extensions, glfw, "no Vulkan driver of this machine shows images on this display")
             driver = Driver(validation=validation, extensions=extensions)
             self._closers.callback(driver.close)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...closing import Closing
 from ...install_hints import install_hint
@@ -38,8 +38,7 @@ class Driver(Closing):
 
         Args:
             validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
-            extensions: instance extensions to enable besides its own, such as those of surfaces. With any, a driver
-                that is installed with pip is left out: it cannot show images in windows.
+            extensions: instance extensions to enable besides its own, such as those of surfaces.
 
         Raises:
             UnavailableError: no Vulkan loader, no such extension, or validation asked for and no layers installed; the
@@ -49,8 +48,7 @@ class Driver(Closing):
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
-        # The package's driver brings window systems' libraries of its own, and crashes on windows of the machine's.
-        with _creation_lock, contextlib.nullcontext() if extensions else vendored_driver():
+        with _listing(windows=bool(extensions)):
             self._create_instance(extensions)
         self.physical_devices: tuple[CData, ...] = tuple(
             listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
@@ -167,8 +165,19 @@ class Driver(Closing):
 
 _shared: dict[bool, Driver] = {}
 _shared_lock = threading.Lock()
-# Instances are created one at a time: the environment says for so long where the vendored driver is.
+# One thread at a time: the environment says for so long where the vendored driver is.
 _creation_lock = threading.Lock()
+
+
+@contextlib.contextmanager
+def _listing(*, windows: bool) -> Iterator[None]:
+    with _creation_lock, vendored_driver(windows=windows):
+        yield
+
+
+def window_drivers() -> contextlib.AbstractContextManager[None]:
+    """While it is open, the Vulkan loader lists the drivers of instances with surfaces: for libraries that ask it."""
+    return _listing(windows=True)
 
 
 def shared_driver(*, validation: bool | None = None) -> Driver:

@@ -7,7 +7,8 @@ Read: `surface`, `swapchain`.
 
 from __future__ import annotations
 
+from ..instance.driver import window_drivers
 from .surface import Surface, loader_address
 from .swapchain import Layer, Swapchain
 
-__all__ = ["Layer", "Surface", "Swapchain", "loader_address"]
+__all__ = ["Layer", "Surface", "Swapchain", "loader_address", "window_drivers"]

@@ -1,7 +1,8 @@
 """A driver that is installed with pip: the package ``pumice_lavapipe``, which ``pumice vendor-driver`` builds.
 
 It has a Vulkan loader, for machines without one, and a driver, which is added to those of the machine while an
-instance is created. ``docs/design/vendored-driver.md`` says why it is done so.
+instance is created. A second copy of the driver is for instances of windows: it takes the libraries of window systems
+that the process has. ``docs/design/vendored-driver.md`` says why it is done so.
 """
 
 from __future__ import annotations
@@ -28,20 +29,28 @@ def vendored_loader() -> Path | None:
 
 def vendored_manifest() -> Path | None:
     """The manifest of the package's driver; ``None`` without it, or where the user says which drivers there are."""
+    return _manifest(_PACKAGE)
+
+
+def _manifest(name: str) -> Path | None:
     folder = _folder()
-    return None if folder is None or any(map(os.environ.get, _CHOSEN)) else folder / f"{_PACKAGE}.json"
+    return None if folder is None or any(map(os.environ.get, _CHOSEN)) else folder / f"{name}.json"
 
 
 @contextlib.contextmanager
-def vendored_driver() -> Iterator[None]:
+def vendored_driver(*, windows: bool = False) -> Iterator[None]:
     """Has the Vulkan loader find the package's driver, in place of the machine's own lavapipe and beside all others.
 
     The variables are those of the process, for this long: one thread at a time.
 
+    Args:
+        windows: take the driver for windows; none is added where it does not load with the libraries of window systems
+            that the process has, which may be older than those it was built with.
+
     Source: LoaderDriverInterface.md of the Khronos Vulkan-Loader, "Additional Driver Discovery", "Driver Filtering".
     """
-    manifest = vendored_manifest()
-    if manifest is None:
+    manifest = _manifest(f"{_PACKAGE}_windows" if windows else _PACKAGE)
+    if manifest is None or (windows and not _loads(manifest)):
         yield
         return
     before = {name: os.environ.get(name) for name in ("VK_ADD_DRIVER_FILES", "VK_LOADER_DRIVERS_DISABLE")}
@@ -56,6 +65,19 @@ def vendored_driver() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+def _loads(manifest: Path) -> bool:
+    """Whether a manifest's driver finds every symbol that it needs; it then stays loaded."""
+    import ctypes  # here: programs without windows start sooner
+    import json
+
+    try:
+        library = json.loads(manifest.read_bytes())["ICD"]["library_path"]
+        ctypes.CDLL(str(manifest.parent / library))
+    except OSError:
+        return False
+    return True
 
 
 def _folder() -> Path | None:

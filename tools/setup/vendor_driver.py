@@ -1,8 +1,9 @@
 """``pumice vendor-driver``: a wheel with lavapipe, the Vulkan loader and all that both need, from installed packages.
 
-The wheel holds ``pumice_lavapipe/``: the driver's manifest, ``lib/``, ``packages.json`` with the versions of packages
-and the digests of their files, and ``SOURCES.md``; the licences are in its ``.dist-info``. The same packages give the
-same bytes. ``hal_vulkan/vulkan/vendored.py`` finds what is installed.
+The wheel holds ``pumice_lavapipe/``: ``lib/`` with the driver, ``lib/windows/`` with the driver for windows, a
+manifest of each, ``packages.json`` with the versions of packages and the digests of their files, and ``SOURCES.md``;
+the licences are in its ``.dist-info``. The same packages give the same bytes. ``hal_vulkan/vulkan/vendored.py`` finds
+what is installed.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ import click
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from .dpkg import Package, files_of, owners, require_unchanged
-from .relocation import closure, glibc_needed, relocate
+from .relocation import closure, dependents, glibc_needed, relocate
 
 _NAME: Final = "pumice_lavapipe"
 _LOADER: Final = "libvulkan.so.1"
+# Programs give drivers the connections of these. libX11-xcb only reads a Display, whose layout is set.
+_WINDOW_SYSTEMS: Final = ("libxcb.so.1", "libwayland-client.so.0")
 # What pumice adds the driver by; loaders know it since 1.3.207.
 _ADD_DRIVERS: Final = "VK_ADD_DRIVER_FILES"
 _DATE: Final = "SOURCE_DATE_EPOCH"
@@ -45,9 +48,10 @@ _ARCHIVES: Final = {
 }
 _SOURCES: Final = """# Sources
 
-The libraries in `lib/` are those of {release}. Only their names, and the names and places of the
-libraries that they load, were changed (as of {date}), with patchelf's `--set-soname`,
-`--replace-needed` and `--set-rpath '$ORIGIN'`; each can be replaced by another build that was treated
+The libraries in `lib/` and `lib/windows/` are those of {release}. Only their names, and the names and
+places of the libraries that they load, were changed (as of {date}), with patchelf's `--set-soname`,
+`--replace-needed` and `--set-rpath` (`$ORIGIN`, and `$ORIGIN:$ORIGIN/..` in `lib/windows/`), and symbols
+that are unique in a process became weak ones; each can be replaced by another build that was treated
 alike. `packages.json` says which file is of which package; the licences are in the folder
 `{name}-*.dist-info/licenses`.
 
@@ -162,16 +166,19 @@ def _assemble(parts: _Parts, tree: Path, date: int) -> str:
     lib = tree / _NAME / "lib"
     lib.mkdir(parents=True)
     copies = relocate(parts.libraries, lib, keep=(parts.driver, _LOADER))
+    (lib / "windows").mkdir()
+    shared = {parts.driver: parts.libraries[parts.driver], **dependents(parts.libraries, _WINDOW_SYSTEMS)}
+    in_windows = relocate(shared, lib / "windows", keep=(parts.driver, *_WINDOW_SYSTEMS), beside=copies)
     release, minor = glibc_needed(copies.values())
     tag = f"py3-none-manylinux_{release}_{minor}_{sysconfig.get_platform().partition('-')[2]}"
     mesa = parts.owners[parts.libraries[parts.driver]]
     version = _version(mesa)
     sources = _sources(parts.packages, date)
-    parts.manifest["ICD"]["library_path"] = f"lib/{parts.driver}"
     contents: dict[str, str | bytes] = {
         f"{_NAME}/__init__.py": f'"""Mesa\'s lavapipe {mesa.version}; pumice finds it here."""\n',
-        f"{_NAME}/{_NAME}.json": _json(parts.manifest),
-        f"{_NAME}/packages.json": _json({"packages": _records(parts, copies)}),
+        f"{_NAME}/{_NAME}.json": _manifest(parts, "lib"),
+        f"{_NAME}/{_NAME}_windows.json": _manifest(parts, "lib/windows"),
+        f"{_NAME}/packages.json": _json({"packages": _records(parts, (copies, in_windows), tree / _NAME)}),
         f"{_NAME}/SOURCES.md": sources,
     }
     info = f"{_NAME}-{version}.dist-info"
@@ -210,7 +217,13 @@ def _version(package: Package) -> str:
     return f"{match[1]}+{local}" if local else match[1]
 
 
-def _records(parts: _Parts, copies: Mapping[str, Path]) -> list[dict[str, Any]]:
+def _manifest(parts: _Parts, folder: str) -> str:
+    """The driver's manifest, as the loader reads it, with the driver in a folder beside it."""
+    icd = {**parts.manifest["ICD"], "library_path": f"{folder}/{parts.driver}"}
+    return _json({**parts.manifest, "ICD": icd})
+
+
+def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) -> list[dict[str, Any]]:
     """The packages with those of their files that are in the wheel, and the digests that these had before."""
     return [
         {
@@ -219,7 +232,7 @@ def _records(parts: _Parts, copies: Mapping[str, Path]) -> list[dict[str, Any]]:
                 {
                     "path": str(path),
                     "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                    "copy": f"lib/{copies[name].name}",
+                    "copies": [str(each[name].relative_to(root)) for each in copies if name in each],
                 }
                 for name, path in parts.libraries.items()
                 if parts.owners[path] == package

@@ -9,10 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import _cffi_backend
 import pytest
 
-import pumice.hal_vulkan.instance.driver as driver_module
-from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan import functions
 from pumice.hal_vulkan.vulkan.vendored import vendored_driver, vendored_loader
 
@@ -91,13 +90,19 @@ def test_drivers_that_are_named_are_the_only_ones(package: Path, system_driver: 
     assert libraries.endswith("libvulkan_lvp.so") and " " not in libraries
 
 
-@pytest.mark.vulkan
-def test_instances_for_windows_leave_it_out(
-    package: Path, system_driver: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(driver_module, "vendored_driver", lambda: pytest.fail("it was asked for"))
-    with Driver(validation=False, extensions=["VK_KHR_surface"]) as driver:
-        assert driver.profiles
+@pytest.mark.skipif(sys.platform != "linux", reason="the package is for Linux")
+def test_windows_have_a_driver_of_their_own_if_it_loads(package: Path) -> None:
+    before = dict(os.environ)
+    manifest = package / "pumice_lavapipe_windows.json"
+    with vendored_driver(windows=True):
+        assert dict(os.environ) == before
+    manifest.write_text(json.dumps({"ICD": {"library_path": "lib/own.so"}}))
+    (package / "lib/own.so").touch()
+    with vendored_driver(windows=True):
+        assert dict(os.environ) == before
+    shutil.copy(_cffi_backend.__file__, package / "lib/own.so")
+    with vendored_driver(windows=True):
+        assert os.environ["VK_ADD_DRIVER_FILES"] == str(manifest)
 
 
 def test_it_comes_before_drivers_that_the_user_adds(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from support.displays import display
 from support.soak import SOAK
 
 from pumice.status import (
@@ -47,6 +48,32 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.status import UnavailableError
 with contextlib.suppress(UnavailableError):
     print(*(profile.name for profile in Driver(validation=False).profiles))
+lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+print(*sorted({line.split()[-1] for line in lines if ".so" in line}), sep="\\n")
+"""
+# A window, with what was opened before it. It prints whether the display shows the picture, and libraries.
+WINDOW = """
+import pathlib, sys, time
+import numpy as np
+import pumice
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.viewer import ShaderPicture, Window, pixels_of
+from support.displays import screen
+before, shader, shown_on = sys.argv[1:]
+if before == "a device":
+    device = pumice.open_device("lavapipe")
+elif before == "an instance for windows":
+    driver = Driver(extensions=["VK_KHR_surface"])
+make = lambda device: ShaderPicture(device, pathlib.Path(shader))
+with Window(make, title="a", size=(64, 48), device="lavapipe", has_overlay=False) as window:
+    window._glfw.set_window_pos(window._window, 0, 0)
+    end = time.monotonic() + 20
+    while window.shown < 4 or not np.array_equal(screen(shown_on)[:48, :64], pixels_of(window.picture)[..., :3]):
+        window.frame()
+        if time.monotonic() > end:
+            break
+    else:
+        print("shown")
 lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
 print(*sorted({line.split()[-1] for line in lines if ".so" in line}), sep="\\n")
 """
@@ -101,29 +128,50 @@ def opened_by(folder: Path) -> list[str]:
 
 
 def test_libraries_find_all_that_they_need_in_the_wheel_or_in_glibc(unpacked: Path) -> None:
-    libraries = {path.name: path for path in (unpacked / "pumice_lavapipe/lib").iterdir()}
+    lib = unpacked / "pumice_lavapipe/lib"
+    libraries = {path.name for path in lib.glob("*.so*")}
+    in_windows = {path.name for path in lib.glob("windows/*")}
     needed = set()
-    for path in libraries.values():
+    for path in lib.rglob("*.so*"):
         with path.open("rb") as file:
-            dynamic = elffile.ELFFile(file).get_section_by_name(".dynamic")
+            elf = elffile.ELFFile(file)
+            dynamic = elf.get_section_by_name(".dynamic")
             tags = {tag.entry.d_tag: tag for tag in dynamic.iter_tags()}
-            assert tags["DT_RUNPATH"].runpath == "$ORIGIN"
+            assert tags["DT_RUNPATH"].runpath == ("$ORIGIN" if path.parent == lib else "$ORIGIN:$ORIGIN/..")
             assert tags["DT_SONAME"].soname == path.name
-            needed |= {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
+            mine = {tag.needed for tag in dynamic.iter_tags("DT_NEEDED")}
+            needed |= mine - in_windows if path.parent != lib else mine
+            symbols = elf.get_section_by_name(".dynsym").iter_symbols()
+            assert not [symbol.name for symbol in symbols if symbol["st_info"]["bind"] == "STB_LOOS"]  # GNU_UNIQUE
     (glibc,) = owners([relocation.closure([Path(shutil.which("sh") or "")])["libc.so.6"]]).values()
     command = ["dpkg-query", "--listfiles", f"{glibc.name}:{glibc.architecture}"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert needed - libraries.keys() <= {Path(line).name for line in listed.stdout.splitlines()}
+    assert needed - libraries <= {Path(line).name for line in listed.stdout.splitlines()}
     # Beside libraries of the same soname, these are others.
-    assert not {"libstdc++.so.6", "libz.so.1"} & libraries.keys()
-    assert {"libvulkan.so.1", "libvulkan_intel_hasvk.so"} < libraries.keys()
+    assert not {"libstdc++.so.6", "libz.so.1", "libxcb.so.1"} & libraries
+    assert {"libvulkan.so.1", "libvulkan_intel_hasvk.so"} < libraries
+    # Both drivers may be in one process: what they have in common is the same, and nothing else has the same name.
+    assert libraries & in_windows == {"libvulkan_intel_hasvk.so"}
+    assert {"libxcb.so.1", "libwayland-client.so.0"} < in_windows
 
 
 def test_a_process_opens_the_loader_and_the_driver_from_the_wheel(unpacked: Path) -> None:
     opened = opened_by(unpacked)
     library = str(unpacked / "pumice_lavapipe/lib")
     mine = {Path(path).name for path in opened if path.startswith(library)}
-    assert mine == {path.name for path in Path(library).iterdir()}
+    assert mine == {path.name for path in Path(library).glob("*.so*")}
+
+
+def test_the_libraries_take_nothing_from_others_in_the_process(unpacked: Path) -> None:
+    """By the dynamic linker's account of where it found each symbol. C++'s unique ones it gives to every library."""
+    (mine,) = (unpacked / "pumice_lavapipe/lib").glob("libstdc++-*")
+    opening = "import ctypes, sys; [ctypes.CDLL(name) for name in sys.argv[1:]]"
+    command = [sys.executable, "-c", opening, "libstdc++.so.6", str(mine)]
+    environment = {**os.environ, "LD_DEBUG": "bindings"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found = re.findall(r"binding file (\S+) \[0\] to (\S+) \[0\]", done.stderr)
+    files = {Path(to).name for by, to in found if by == str(mine)}
+    assert mine.name in files and "libstdc++.so.6" not in files
 
 
 def test_the_tag_names_the_platform_and_the_glibc(wheel: Path, unpacked: Path) -> None:
@@ -132,7 +180,7 @@ def test_the_tag_names_the_platform_and_the_glibc(wheel: Path, unpacked: Path) -
     version, minor, machine = match.groups()
     metadata = (unpacked / f"pumice_lavapipe-{version}.dist-info/METADATA").read_text()
     assert f"Name: pumice-lavapipe\nVersion: {version}\n" in metadata
-    data = b"".join(path.read_bytes() for path in (unpacked / "pumice_lavapipe/lib").iterdir())
+    data = b"".join(path.read_bytes() for path in (unpacked / "pumice_lavapipe/lib").glob("*.so*"))
     assert f"GLIBC_2.{minor}\0".encode() in data
     assert machine == os.uname().machine
     installed = tuple(map(int, (os.confstr("CS_GNU_LIBC_VERSION") or "").split()[1].split(".")))
@@ -153,8 +201,9 @@ def test_packages_are_named_with_their_versions_and_files(unpacked: Path) -> Non
         assert package["version"] == shown.stdout
         for file in package["files"]:
             assert hashlib.sha256(Path(file["path"]).read_bytes()).hexdigest() == file["sha256"]
-            copies.add(file["copy"])
-    assert copies == {f"lib/{path.name}" for path in (unpacked / "pumice_lavapipe/lib").iterdir()}
+            copies.update(file["copies"])
+    root = unpacked / "pumice_lavapipe"
+    assert copies == {str(path.relative_to(root)) for path in root.rglob("*.so*")}
 
 
 def test_licences_and_sources_of_every_package_are_there(unpacked: Path) -> None:
@@ -221,7 +270,50 @@ def test_the_whole_wheel_has_a_device(tmp_path: Path, monkeypatch: pytest.Monkey
     opened = opened_by(tmp_path)
     assert opened[0].startswith("llvmpipe")
     mine = {Path(path).name for path in opened if path.startswith(str(tmp_path))}
-    assert mine == {path.name for path in (tmp_path / "pumice_lavapipe/lib").iterdir()}
+    assert mine == {path.name for path in (tmp_path / "pumice_lavapipe/lib").glob("*.so*")}
+
+
+@pytest.fixture(scope="module")
+def window_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of this machine's lavapipe, of whose libraries those of window systems alone are relocated."""
+    pytest.importorskip("glfw")
+    pytest.importorskip("PIL")
+    require("lvp_icd*.json")
+    parts = vendor_driver._collect("lvp_icd*.json")
+    libraries = relocation.dependents(parts.libraries, vendor_driver._WINDOW_SYSTEMS)
+    package = tmp_path_factory.mktemp("windows") / "pumice_lavapipe"
+    lib, in_windows = package / "lib", package / "lib/windows"
+    in_windows.mkdir(parents=True)
+    copies = relocation.relocate(libraries, lib, keep=(parts.driver,))
+    relocation.relocate(libraries, in_windows, keep=(parts.driver, *vendor_driver._WINDOW_SYSTEMS), beside=copies)
+    (package / "__init__.py").touch()
+    (package / "pumice_lavapipe.json").write_text(vendor_driver._manifest(parts, "lib"))
+    (package / "pumice_lavapipe_windows.json").write_text(vendor_driver._manifest(parts, "lib/windows"))
+    return package
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("before", ["nothing", "a device", "an instance for windows"])
+def test_windows_and_their_driver_have_one_libxcb(before: str, window_package: Path, tmp_path: Path) -> None:
+    shader = tmp_path / "a.frag"
+    shader.write_text("void mainImage(out vec4 c, in vec2 p) { c = vec4(p / 255.0, fract(iTime), 1.0); }")
+    with display() as name:
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("VK_", "WAYLAND_"))}
+        environment |= {
+            "PYTHONPATH": os.pathsep.join((str(window_package.parent), str(Path(__file__).parents[2]))),
+            "DISPLAY": name,
+            "VK_LOADER_DRIVERS_SELECT": "pumice_lavapipe*",
+        }
+        command = [sys.executable, "-c", WINDOW, before, str(shader), name]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    shown, *opened = done.stdout.splitlines()
+    assert shown == "shown"
+    in_windows = window_package / "lib/windows"
+    assert str(in_windows / "libvulkan_lvp.so") in opened
+    (libxcb,) = (path for path in opened if Path(path).name.startswith("libxcb.so"))
+    assert libxcb.startswith(str(in_windows)) == (before == "an instance for windows")
+    assert any(Path(path).name.startswith("libX11.so") for path in opened)
 
 
 # -- what keeps it from being built ------------------------------------------------------------------
