@@ -322,3 +322,9 @@ def test_glfw_uses_the_vulkan_library_that_pumice_loaded(windows: Windows, monke
         with windows.open() as beside:  # whose library is ready: it neither chooses another nor ends it
             assert beside.frame()
         assert addresses == [address] and window.frame()
+
+
+def test_glfw_before_34_finds_the_vulkan_library_itself(windows: Windows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(glfw, "init_vulkan_loader")
+    with windows.open() as window:
+        assert window.frame()
