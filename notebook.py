@@ -1,14 +1,39 @@
-"""What notebooks show: tables in HTML, escaped, in the colours of the page, be it light or dark."""
+"""What notebooks show: tables in HTML and plots in SVG, escaped, in the colours of the page, be it light or dark."""
 
 from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 _LINE = "border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
 _LINE_WIDTH = 40
 _CELL = "padding: 0.2em 0.7em; color: inherit; background: transparent"
+
+# Okabe and Ito's, each with a contrast of 3 or more on white and on black.
+_COLOURS: Final = ("#0b84cf", "#d55e00", "#009e73", "#c0659a", "#a88400", "#7a7f87")
+_WIDTH, _HEIGHT, _TOP, _BOTTOM, _RIGHT = 400, 250, 34, 46, 24
+_LETTER: Final = 7.5  # of the font's 13 pixels, about
+
+MAX_LINES: Final = len(_COLOURS)
+"""The most lines of a plot."""
+
+# ipykernel's files of cells are named by the process, and in it by what the cell holds.
+_CELL_FILE: Final = re.compile(r"(?<=ipykernel)(?:_\d+)?(?=[/\\]+\d+\.py\b)")
+
+
+class Mark(NamedTuple):
+    """A point of a plot: its place, the ends of its interval (NaN if unknown), and the text shown when pointed at."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+    text: str
 
 
 def html_table(
@@ -17,7 +42,7 @@ def html_table(
     *,
     title: str = "",
     notes: Iterable[str] = (),
-    texts: int = 1,
+    texts: Collection[str] = (),
 ) -> str:
     """A table with a title above and notes below, all of them texts without markup.
 
@@ -25,12 +50,12 @@ def html_table(
         columns: headings; all empty for none.
         rows: a text for each column.
         title, notes: lines above and below.
-        texts: how many columns at the left hold texts; the others hold numbers, aligned to the right.
+        texts: columns that hold texts, as the first one does; the others hold numbers, aligned to the right.
     """
     rows = list(rows)
     styles = []
-    for place in range(len(columns)):
-        if place < texts:
+    for place, column in enumerate(columns):
+        if not place or column in texts:
             # Long texts wrap, but not before a line of them is worth reading.
             width = min(max(len(row[place]) for row in (columns, *rows)), _LINE_WIDTH)
             styles.append(f"text-align: left; vertical-align: top; min-width: {width}ch")
@@ -51,6 +76,27 @@ def html_table(
     return f'<div style="overflow-x: auto; color: inherit">{above}{table}{below}</div>'
 
 
+def without_process(text: str) -> str:
+    """A text with the same names for the files of cells in every process, so that caches know it again."""
+    return _CELL_FILE.sub("", text)
+
+
+def with_process(text: str) -> str:
+    """A text with the names that the files of cells have in this process."""
+    return _CELL_FILE.sub(f"_{os.getpid()}", text)
+
+
+def place_text(place: str) -> str:
+    """A file and a line, ``net.py:8``, as people know it: a cell by its number, ``In[3]:8``."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if shell is None:
+        return place
+    file_name, colon, line = with_process(place).rpartition(":")
+    cell = shell.compile.format_code_name(file_name)
+    return place if cell is None else f"{cell[1]}{colon}{line}"
+
+
 def figure_text(value: float | None) -> str:
     """A number with four digits, without an exponent where it is readable; a dash for none."""
     if value is None or math.isnan(value):
@@ -63,3 +109,96 @@ def figure_text(value: float | None) -> str:
 def interval_text(low: float, high: float) -> str:
     """The ends of an interval; a dash if it is unknown."""
     return "—" if math.isnan(low) and math.isnan(high) else f"[{figure_text(low)}, {figure_text(high)}]"
+
+
+def svg_plot(lines: Mapping[str, Sequence[Mark]], *, x: str, y: str) -> str:
+    """Lines through points with intervals; an axis over more than a decade is logarithmic.
+
+    Args:
+        lines: at most ``MAX_LINES``, by name, of finite places in ascending order.
+        x, y: titles of the axes.
+    """
+    marks = [mark for line in lines.values() for mark in line]
+    known_x = sorted({mark.x for mark in marks})
+    # An interval of few samples may be very wide; it ends at the edge.
+    low, high = min(mark.y for mark in marks), max(mark.y for mark in marks)
+    ends = [end for mark in marks for end in (mark.low, mark.high) if low / 2 <= end <= high * 2]
+    known_y = sorted([low, high, *ends])
+    y_ticks = _ticks(known_y)
+    left = 16 + _LETTER * max(len(_tick_text(tick)) for tick in y_ticks)
+    wide_x, wide_y = _is_wide(known_x), _is_wide(known_y)
+    across = _scale(known_x, left + 12, _WIDTH - _RIGHT, is_log=wide_x)
+    up = _scale(known_y if wide_y else [0.0, *known_y], _HEIGHT - _BOTTOM, _TOP + 6, is_log=wide_y)
+
+    def clipped(value: float) -> float:
+        return min(max(up(value) if value > 0 or not wide_y else math.inf, _TOP), _HEIGHT - _BOTTOM)
+
+    parts = [_text(4, 16, y), _text(_WIDTH - _RIGHT, _HEIGHT - 6, x, "end")]
+    for tick in y_ticks:
+        height = up(tick)
+        parts.append(_stroke(f"M{left:.1f} {height:.1f}H{_WIDTH - _RIGHT + 8}", "currentColor", 1, 0.18))
+        parts.append(_text(left - 8, height + 4.5, _tick_text(tick), "end"))
+    free = -math.inf
+    for value in known_x:
+        half = _LETTER * len(_tick_text(value)) / 2
+        if across(value) - half > free:
+            parts.append(_text(across(value), _HEIGHT - _BOTTOM + 20, _tick_text(value), "middle"))
+            free = across(value) + half + 6
+    for colour, line in zip(_COLOURS, lines.values(), strict=False):
+        path = "L".join(f"{across(mark.x):.1f} {up(mark.y):.1f}" for mark in line)
+        parts.append(_stroke(f"M{path}", colour, 2, 1))
+        for mark in line:
+            if math.isfinite(mark.low) and math.isfinite(mark.high):
+                interval = f"M{across(mark.x):.1f} {clipped(mark.low):.1f}V{clipped(mark.high):.1f}"
+                parts.append(_stroke(interval, colour, 6, 0.4))
+            place = f'cx="{across(mark.x):.1f}" cy="{up(mark.y):.1f}"'
+            parts.append(f'<circle {place} r="4" fill="{colour}"><title>{html.escape(mark.text)}</title></circle>')
+    names = "".join(
+        f'<span style="white-space: nowrap; margin-right: 1.2em"><svg width="12" height="12" viewBox="0 0 12 12">'
+        f'<circle cx="6" cy="6" r="5" fill="{colour}"></circle></svg> {html.escape(name)}</span> '
+        for colour, name in zip(_COLOURS, lines, strict=False)
+    )
+    legend = f"<p>{names}</p>" if len(lines) > 1 else ""
+    return (
+        f'<div style="color: inherit">{legend}<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{html.escape(f"{y} over {x}")}" fill="none" font-family="system-ui, sans-serif" font-size="13" '
+        f'style="display: block; width: {_WIDTH}px; max-width: 100%; height: auto">{" ".join(parts)}</svg></div>'
+    )
+
+
+def _stroke(path: str, colour: str, width: int, opacity: float) -> str:
+    return f'<path d="{path}" stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}"></path>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f'<text {place} fill="currentColor">{html.escape(text)}</text>'
+
+
+def _tick_text(value: float) -> str:
+    return f"{value:,.10g}" if 1e-4 <= abs(value) < 1e9 or not value else f"{value:g}"
+
+
+def _is_wide(values: Sequence[float]) -> bool:
+    return 0 < 10 * values[0] < values[-1]
+
+
+def _scale(values: Sequence[float], first: float, last: float, *, is_log: bool) -> Callable[[float], float]:
+    """Values, in ascending order, to places from ``first`` to ``last``."""
+    change = math.log10 if is_log else float
+    low, high = change(values[0]), change(values[-1])
+    return lambda value: first + (last - first) * (change(value) - low) / ((high - low) or 1)
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Round values within some, in ascending order; those of a linear axis begin with 0."""
+    low, high = values[0], values[-1]
+    if not _is_wide(values):
+        if high <= 0:
+            return [0.0]
+        step = 10.0 ** math.floor(math.log10(high / 3))
+        step = next(step * each for each in (5, 2, 1) if high >= 2 * step * each)
+        return [place * step for place in range(math.floor(high / step) + 1)]
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    every = [float(f"{each}e{power}") for power in powers for each in ((1, 2, 5) if len(powers) < 5 else (1,))]
+    return [each for each in every if low <= each <= high]

@@ -12,6 +12,7 @@ from typing import Any, Final
 from jax.extend import source_info_util
 
 from ..compiler.ir.source import CompileError
+from ..notebook import place_text, with_process
 
 _ORIGIN: Final = re.compile(r" \(from ([^\n]*):(\d+)\)")
 _RETURN: Final = re.compile(r"^    return\b.* loc\((#loc\d+)\)$", re.MULTILINE)
@@ -89,6 +90,7 @@ def in_python(error: CompileError, name: str) -> CompileError:
 
 
 def _error(file_name: str, line: int, message: str) -> CompileError:
+    file_name = with_process(file_name)
     source = linecache.getline(file_name, line).strip()
     shown = f"\n  {source}" if source else ""
-    return CompileError(f"{file_name}:{line}: {message}{shown}", file_name, line, 1)
+    return CompileError(f"{place_text(f'{file_name}:{line}')}: {message}{shown}", file_name, line, 1)

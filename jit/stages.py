@@ -12,6 +12,7 @@ from ..closing import Closing
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
 from ..compiler.origin import Origin
+from ..notebook import without_process
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module
@@ -73,7 +74,7 @@ class Lowered(Stage):
             UnavailableError: tuning needs the extra ``study``, which is not installed.
         """
         device = shared_device(self._wanted)
-        data = with_place(self.as_text(debug_info=True), self._function).encode()
+        data = without_process(with_place(self.as_text(debug_info=True), self._function)).encode()
         name = name_of(self._function)
         try:
             target = target_for(device, data, name, self._tune)

@@ -188,7 +188,7 @@ class Device(ArrayDevice):
                 ("device memory", f"{local / 2**30:.1f} GiB"),
             ]
         state = "closed" if self.is_closed else "lost" if self.hal.lost else "open"
-        return html_table(("", ""), [*rows, ("state", state)], title=self.name, texts=2)
+        return html_table(("", ""), [*rows, ("state", state)], title=self.name, texts=("",))
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """An array of undefined contents.

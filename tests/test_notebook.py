@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import sys
+import types
+import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,7 +20,16 @@ from support.wait_sources import Signal
 import pumice
 from pumice import shaders
 from pumice.hal.buffer import Buffer
-from pumice.notebook import figure_text, html_table, interval_text
+from pumice.notebook import (
+    Mark,
+    figure_text,
+    html_table,
+    interval_text,
+    place_text,
+    svg_plot,
+    with_process,
+    without_process,
+)
 from pumice.study import compare, compare_results, summarize
 
 
@@ -82,7 +95,7 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         found = compare_results(a, b)
         head, *rows = read(found._repr_html_())
         known = [one.comparison for one in found.points if one.comparison]
-        assert [row[1:3] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
+        assert [row[1::4] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
 
 
 def test_summaries_and_comparisons_of_samples() -> None:
@@ -103,8 +116,72 @@ def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
     assert (interval_text(1.0, 1.2), interval_text(math.nan, math.nan)) == ("[1.000, 1.200]", "—")
 
 
+def places(svg: str) -> np.ndarray:
+    """The centre of each point of a plot, of one line after the other."""
+    found = ET.fromstring(svg).find("svg")
+    assert found is not None
+    return np.array([[float(one.attrib["cx"]), float(one.attrib["cy"])] for one in found.findall("circle")])
+
+
+def ticks(svg: str) -> list[str]:
+    return [one.text or "" for one in ET.fromstring(svg).iter("text")]
+
+
+@pytest.mark.parametrize("y", [[30, 31, 33, 35], [1, 10, 100, 1000], [2e-5, 3e-5, 4e-5, 5e-5], [0, 0, 0, 0]])
+def test_a_plot_places_points_along_its_axes(y: list[float]) -> None:
+    x = [1, 4, 16, 64]
+    svg = svg_plot({"a": [Mark(*one, math.nan, math.nan, "") for one in zip(x, y, strict=True)]}, x="n", y="t, µs")
+    across, up = places(svg).T
+    fitted = np.polyfit(np.log(x), across, 1)
+    np.testing.assert_allclose(np.polyval(fitted, np.log(x)), across, atol=0.1)
+    values = np.log(y) if y[-1] > 10 * y[0] else np.array(y)
+    if np.ptp(values):
+        fitted = np.polyfit(values, up, 1)
+        assert fitted[0] < 0
+        np.testing.assert_allclose(np.polyval(fitted, values), up, atol=0.1)
+    assert ticks(svg)[:2] == ["t, µs", "n"] and ticks(svg)[-4:] == ["1", "4", "16", "64"]
+    assert 2 <= len(ticks(svg)[2:-4]) <= 12 or ticks(svg)[2:-4] == ["0"]
+
+
+def test_intervals_end_at_the_edge_of_a_plot_and_ticks_keep_apart() -> None:
+    marks = [Mark(n, 10.0, -math.inf, math.inf, "") for n in range(3)] + [Mark(3, 10.0, 0.0, 1e9, "")]
+    marks += [Mark(n, 10.0, 9.0, 11.0, "<&>") for n in range(100_000, 100_030)]
+    svg = svg_plot({"<a>": marks, "b": marks}, x="<x>", y="<y>")
+    height = float(ET.fromstring(svg).find("svg").attrib["viewBox"].split()[3])  # type: ignore[union-attr]
+    numbers = [float(one) for one in re.findall(r"M[\d.]+ (-?[\d.]+)V(-?[\d.]+)", svg) for one in one]
+    assert numbers and min(numbers) >= 0 and max(numbers) <= height
+    assert len([text for text in ticks(svg) if text.startswith("100,0")]) < 5
+    assert [one.text for one in ET.fromstring(svg).iter("title")][4] == "<&>"
+
+
+def test_results_have_a_plot_of_each_line_over_their_axis(tmp_path: Path) -> None:
+    with made(tmp_path / "a", STUDY) as a:
+        shown = a._repr_html_()
+        medians = {one.point.label: np.median(one.values()) for one in a.points if not one.point.is_baseline}
+    plot = shown[shown.index("</table></div>") + len("</table></div>") :]
+    up = places(plot)[:, 1]
+    for line, barrier in zip(np.split(up, 2), ("between", "none"), strict=True):
+        known = np.log([medians[f"mul batch={batch} barrier={barrier}"] for batch in (1, 4, 16, 64)])
+        np.testing.assert_allclose(np.interp(known, known, line), np.polyval(np.polyfit(known, line, 1), known), atol=1)
+    assert re.findall(r"barrier=(\w+)</span>", plot) == ["between", "none"]
+    assert "over batch" in plot and "median of execute, µs" in ticks(plot)
+
+
+def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = (f'loc("/tmp/ipykernel_{pid}/4711.py":8:1)' for pid in (os.getpid(), 1))
+    assert without_process(mine) == without_process(other) == 'loc("/tmp/ipykernel/4711.py":8:1)'
+    assert with_process(without_process(other)) == mine
+    assert without_process('"/home/ipykernel_1/net.py"') == '"/home/ipykernel_1/net.py"'
+    place = "/tmp/ipykernel/4711.py:8"
+    assert place_text(place) == place
+    known = {f"/tmp/ipykernel_{os.getpid()}/4711.py": ("Cell", "In[3]")}
+    shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=known.get))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    assert (place_text(place), place_text("net.py:8"), place_text("")) == ("In[3]:8", "net.py:8", "")
+
+
 def test_long_texts_have_room_for_a_line() -> None:
-    text = html_table(("point", "why", "n"), [("a", "because " * 20, "1")], texts=2)
+    text = html_table(("point", "why", "n"), [("a", "because " * 20, "1")], texts=("why",))
     assert re.findall(r"min-width: (\d+)ch", text) == ["5", "40"] * 2
 
 

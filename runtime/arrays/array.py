@@ -442,7 +442,7 @@ class DeviceArray(HostValue, Closing):
             ("bytes", f"{self.nbytes:,}"),
             ("elements", elements),
         ]
-        return {"text/plain": plain, "text/html": html_table(("", ""), rows, title="DeviceArray", texts=2)}
+        return {"text/plain": plain, "text/html": html_table(("", ""), rows, title="DeviceArray", texts=("",))}
 
     def _ends(self) -> str:
         """The first and last elements in C order; DeadlineExceededError if that takes longer than ``_PATIENCE``."""

@@ -515,6 +515,5 @@ class Kernel(Closing):
         for name, member in member_names(constants.members if constants else ()).items():
             rows[f"push {name}"] = (f"push constant {name}", type_name(member), "no")
         local_size = f"local size {self.pipeline.local_size}"
-        return html_table(
-            ("parameter", "takes", "written"), rows.values(), title=f"Kernel {self.name}", notes=[local_size], texts=3
-        )
+        columns = ("parameter", "takes", "written")
+        return html_table(columns, rows.values(), title=f"Kernel {self.name}", notes=[local_size], texts=columns)

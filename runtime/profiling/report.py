@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ...notebook import html_table
+from ...notebook import html_table, place_text
 from ...terminal import new_table, plain_text, printable
 from .clock import ClockRelation
 from .entry import HOST_SHARES, ProfiledCall, ProfiledExport, ProfiledNative
 
 _WIDTH: Final = 160
 _LISTED_NATIVES: Final = 12
+_TEXTS: Final = {"workgroups", "source"}
 
 
 class _Table(NamedTuple):
@@ -41,9 +42,13 @@ def profile_html(
 ) -> str:
     """The same for notebooks."""
     *tables, last = _tables(exports, calls, natives)
-    shown = [html_table(one.columns, one.rows, title=one.title, notes=filter(None, [one.note])) for one in tables]
-    ends = [*filter(None, [last.note]), *_notes(clocks, notes)]
-    return "".join([*shown, html_table(last.columns, last.rows, title=last.title, notes=ends)])
+    shown = [_html(one, ()) for one in tables]
+    return "".join([*shown, _html(last, _notes(clocks, notes))])
+
+
+def _html(data: _Table, notes: Sequence[str]) -> str:
+    notes = [*filter(None, [data.note]), *notes]
+    return html_table(data.columns, data.rows, title=data.title, notes=notes, texts=_TEXTS)
 
 
 def _tables(
@@ -81,7 +86,7 @@ def _exports(exports: Sequence[ProfiledExport]) -> _Table:
                 _time(one.min_ns),
                 _time(one.max_ns),
                 _workgroups(one.workgroups),
-                one.location or "",
+                place_text(one.location or ""),
             )
         )
     note = ""
@@ -133,7 +138,7 @@ def _natives(natives: Sequence[ProfiledNative]) -> _Table:
 def _text(data: _Table) -> str:
     from rich.text import Text
 
-    table = new_table(data.columns, right={*data.columns[1:]} - {"source", "workgroups"}, title=data.title)
+    table = new_table(data.columns, right={*data.columns[1:]} - _TEXTS, title=data.title)
     for row in data.rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return "\n".join([*(line for line in plain_text(table, _WIDTH) if line), *filter(None, [data.note])])

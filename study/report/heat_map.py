@@ -12,9 +12,10 @@ import numpy.typing as npt
 from plotly import graph_objects as go
 
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.series import Key, axis_number, numeric_axes
 from .chart import Chart, evenly, label, new_figure, point_hover, samples_text, style_log_axis
 from .palette import INK
-from .series import Key, axis_number, key_text, numeric_axes
+from .series import key_text
 from .units import count_text, number_text, time_unit
 
 _MAX_CHARTS: Final = 6

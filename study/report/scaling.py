@@ -13,6 +13,7 @@ from plotly.subplots import make_subplots
 
 from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.series import Key, axis_number, numeric_axes, series_over
 from .chart import (
     MAX_ROWS,
     Chart,
@@ -30,7 +31,7 @@ from .chart import (
     style_value_axis,
 )
 from .palette import INK, MUTED, SERIES, line_style
-from .series import Key, axis_number, fit_series, key_text, numeric_axes, series_over
+from .series import fit_series, key_text
 from .units import TimeUnit, count_text, time_unit
 
 _MAX_PANELS: Final = 9

@@ -1,4 +1,4 @@
-"""Series of points that differ on one axis only, and the lines fitted to them."""
+"""Lines fitted to series of points that differ on one axis only."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import numpy as np
 
 from ...records import dataclass
 from ...status import InvalidArgumentError
-from ..definition.point import AxisValue
 from ..results.analysis import PointAnalysis, StudyAnalysis
+from ..results.series import Key, axis_number, series_over
 from ..statistics.fit import Line, fit_line
 from .chart import value_text
 from .units import number_text, time_text
-
-Key = tuple[tuple[str, AxisValue], ...]
-"""What the points of a line share: target, device, and the values of all other axes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,35 +62,6 @@ def fit_rows(lines: Sequence[FittedLine]) -> list[tuple[str, ...]]:
             )
         )
     return rows
-
-
-def numeric_axes(analysis: StudyAnalysis) -> list[str]:
-    values: dict[str, set[AxisValue]] = {}
-    for one in analysis.measured:
-        for name, value in one.axes.items():
-            values.setdefault(name, set()).add(value)
-    return [
-        name
-        for name, found in values.items()
-        if len(found) > 1 and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in found)
-    ]
-
-
-def series_over(analysis: StudyAnalysis, axis: str) -> dict[Key, list[PointAnalysis]]:
-    """The points that differ on one axis only, by what they share, in ascending order of the axis."""
-    series: dict[Key, list[PointAnalysis]] = {}
-    for one in analysis.measured:
-        if axis in one.axes:
-            rest = ((name, value) for name, value in one.axes.items() if name != axis)
-            key = (("target", one.point.target), ("device", one.point.device), *rest)
-            series.setdefault(key, []).append(one)
-    for points in series.values():
-        points.sort(key=lambda one: axis_number(one, axis))
-    return series
-
-
-def axis_number(one: PointAnalysis, axis: str) -> float:
-    return float(one.axes[axis])
 
 
 def key_text(key: Key) -> str:

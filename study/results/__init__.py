@@ -2,7 +2,7 @@
 
 Imports: ``study.definition``, ``study.statistics`` and ``status``.
 
-Read: sink, store, results_file, database, schema, rows, stored_results, point_result, analysis, machine_record,
+Read: sink, store, results_file, database, schema, rows, stored_results, point_result, analysis, series, machine_record,
 comparability, paired_blocks, point_comparison, study_differences, results_comparison, best, revision, history, tables,
 results, export.
 """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...notebook import figure_text, html_table, interval_text
+from ...notebook import MAX_LINES, Mark, figure_text, html_table, interval_text, svg_plot
 from ...status import UnavailableError
 from .analysis import Keep
 from .stored_results import StoredResults
@@ -14,9 +14,11 @@ from .stored_results import StoredResults
 if TYPE_CHECKING:
     import pandas
 
+    from .analysis import PointAnalysis, StudyAnalysis
     from .best import Best
 
 
+_NAMES: Final = ("target", "device")  # which say by themselves what they are
 _MAX_ROWS: Final = 60  # each of them takes a bootstrap
 
 
@@ -70,7 +72,9 @@ class Results(StoredResults):
         return (points_table(self, keep=keep) if table is None else table).to_pandas()
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: a row a point, with the medians of the headline; the best ones are marked."""
+        """A table for notebooks: a row a point, with the medians of the headline; the best ones are marked. Over a
+        numeric axis there is a plot, too.
+        """
         from .analysis import StudyAnalysis
         from .best import find_best
 
@@ -79,16 +83,58 @@ class Results(StoredResults):
         points = shown[:_MAX_ROWS]
         figures = list(dict.fromkeys(name for one in points for name in one.figures))
         best = {one.point.point.index for one in find_best(analysis, ties=False) if one.count > 1}
+        # What is the same for all points stands in the title, so that narrow pages have room for figures.
+        measures, devices = [one.point.measure for one in points], [one.point.device for one in points]
+        several = {"measure": measures, "device": devices}
+        several = {name: texts for name, texts in several.items() if len(set(texts)) > 1}
+        title = analysis.study.title or self.name
+        title += f": {measures[0]}" if points and "measure" not in several else ""
+        title += f" on {devices[0]}" if points and "device" not in several else ""
         rows = []
-        for one in points:
+        for place, one in enumerate(points):
             mark = " ★" if one.point.index in best else ""
-            texts = (f"{one.point.label}{mark}", one.point.device, str(one.status), one.point.measure)
+            texts = (f"{one.point.label}{mark}", *(each[place] for each in several.values()), one.status_text)
             summary = one.summary()
             ends = (math.nan, math.nan) if summary is None else summary.median_interval
             median = None if one.median is None else one.median / 1e3
             times = (figure_text(median), interval_text(*(end / 1e3 for end in ends)))
             values = [figure_text(one.figures.get(name)) for name in figures]
             rows.append((*texts, *times, str(one.kept), *values))
-        columns = ("point", "device", "status", "measure", "median, µs", "interval", "samples", *figures)
+        columns = ("point", *several, "status", "median, µs", "interval", "samples", *figures)
         more = [f"{_MAX_ROWS} of {len(shown)} points; to_pandas() has all"] if len(shown) > _MAX_ROWS else []
-        return html_table(columns, rows, title=analysis.study.title or self.name, notes=more, texts=4)
+        table = html_table(columns, rows, title=title, notes=more, texts=("status", *several))
+        return table + _plot(analysis, {one.point.index for one in points})
+
+
+def _plot(analysis: StudyAnalysis, points: Collection[int]) -> str:
+    """Medians of the headline over the first numeric axis, of those points; nothing without such an axis."""
+    from .series import axis_number, numeric_axes, series_over
+
+    axes = numeric_axes(analysis)
+    for axis in sorted(axes, key=lambda axis: axis not in analysis.study.fit):
+        series = series_over(analysis, axis)
+        lines = {key: [one for one in found if one.point.index in points] for key, found in series.items()}
+        lines = {key: found for key, found in lines.items() if len(found) > 1}
+        if not lines:
+            continue
+        measure = next(iter(lines.values()))[0].point.measure
+        keys = [key for key, found in lines.items() if found[0].point.measure == measure]
+        same = set.intersection(*(set(key) for key in keys))
+        marks = {}
+        for key in keys[:MAX_LINES]:
+            parts = [
+                str(value) if name in _NAMES else f"{name}={value}" for name, value in key if (name, value) not in same
+            ]
+            marks[", ".join(parts)] = [_mark(one, axis_number(one, axis)) for one in lines[key]]
+        plot = svg_plot(marks, x=axis, y=f"median of {measure}, µs")
+        left = f"<p>{MAX_LINES} of {len(keys)} lines</p>" if len(keys) > MAX_LINES else ""
+        return plot + left
+    return ""
+
+
+def _mark(one: PointAnalysis, x: float) -> Mark:
+    summary = one.summary()
+    assert summary is not None and one.median is not None  # it was measured
+    low, high = (end / 1e3 for end in summary.median_interval)
+    text = f"{one.point.label}: {figure_text(one.median / 1e3)} µs {interval_text(low, high)}"
+    return Mark(x, one.median / 1e3, low, high, text)

@@ -64,14 +64,17 @@ class ResultsComparison:
     @property
     def unpaired(self) -> list[str]:
         """A sentence for each side that has points which the other one lacks."""
-        in_turns = any(one.a.point.is_against for one in self.points)
-        sides = ("on the old side", "on the new side") if in_turns else ("in the first", "in the second")
+        sides = ("on the old side", "on the new side") if self._in_turns else ("in the first", "in the second")
         found = []
         for side, labels in zip(sides, (self.only_a, self.only_b), strict=True):
             if labels:
                 more = f", and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
                 found.append(f"only {side}: {', '.join(labels[:_MAX_LABELS])}{more}")
         return found
+
+    @property
+    def _in_turns(self) -> bool:
+        return any(one.a.point.is_against for one in self.points)
 
     def __repr__(self) -> str:
         compared = [one.comparison for one in self.points]
@@ -86,15 +89,17 @@ class ResultsComparison:
             point, found = one.b.point, one.comparison
             name = f"{point.label} on {point.device}" if self.by_device else point.label
             if found is None:
-                rows.append((name, "—", one.why_not, "—", "—", "—"))
+                rows.append((name, "—", "—", "—", "—", one.why_not))
                 continue
             figures = (figure_text(found.ratio), interval_text(*found.interval), f"{found.count_a}, {found.count_b}")
-            rows.append((name, str(found.verdict), "; ".join(found.remarks), *figures))
+            rows.append((name, str(found.verdict), *figures, "; ".join(found.remarks)))
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
-        columns = ("point", "verdict", "notes", ratio, "interval", "samples")
-        return html_table(
-            columns, rows, title=f"{self.measure}, second over first", notes=[*self.notes, *self.unpaired], texts=3
-        )
+        columns = ("point", "verdict", ratio, "interval", "samples", "notes")
+        measures = {one.b.point.measure for one in self.points}
+        measure = measures.pop() if self.measure == "headline" and len(measures) == 1 else self.measure
+        sides = "new over old" if self._in_turns else "second over first"
+        notes = [*self.notes, *self.unpaired]
+        return html_table(columns, rows, title=f"{measure}, {sides}", notes=notes, texts=("verdict", "notes"))
 
 
 def compare_results(

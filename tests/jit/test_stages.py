@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,27 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 def double(x, *, by=2.0):
     return {"y": x * by}
+
+
+def from_cell(source: str, process: int) -> Callable[..., object]:
+    """A function ``f`` from a notebook's cell, as ipykernel compiles it in a process."""
+    names: dict[str, Callable[..., object]] = {"jax": jax, "jnp": jnp}
+    exec(compile(source, f"/tmp/ipykernel_{process}/1234.py", "exec"), names)
+    return names["f"]
+
+
+def test_a_cell_compiles_to_the_same_in_every_process() -> None:
+    source = "def f(x):\n    return jnp.tanh(x) * 2"
+    first, second = (pumice.jit(from_cell(source, process), device="reference").lower(X) for process in (11, 22))
+    assert first.as_text(debug_info=True) != second.as_text(debug_info=True)
+    assert first.compile().module == second.compile().module
+
+
+def test_errors_in_a_cell_name_its_file_in_this_process() -> None:
+    function = from_cell("def f(x):\n    return jax.lax.linalg.schur(x)[0]", os.getpid())
+    with pytest.raises(CompileError) as error:
+        pumice.jit(function, device="reference").lower(np.eye(3, dtype=np.float32)).compile()
+    assert (error.value.file_name, error.value.line) == (f"/tmp/ipykernel_{os.getpid()}/1234.py", 2)
 
 
 def test_the_stages_of_jax() -> None:
