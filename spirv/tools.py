@@ -28,6 +28,8 @@ _TIMEOUT_SECONDS: Final = 60.0
 # Checking a module takes milliseconds, and a program waits for it.
 _CHECK_SECONDS: Final = 10.0
 _MAX_MESSAGE: Final = 1000
+# In either byte order; spirv-opt writes the module that it refuses.
+_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
 def find_tool(name: str) -> Path:
@@ -86,8 +88,12 @@ def run_tool(
 
 
 def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
-    """A tool's output as one text of bounded length, whatever its encoding."""
-    parts = [stream.decode("utf-8", "replace").strip() for stream in (result.stderr, result.stdout)]
+    """A tool's output as one text of bounded length, whatever its encoding, without a module in it."""
+    parts = [
+        stream.decode("utf-8", "replace").strip()
+        for stream in (result.stderr, result.stdout)
+        if stream[:4] not in _MAGIC
+    ]
     text = "\n".join(part for part in parts if part) or f"no message, exit status {result.returncode}"
     return shorten(text, _MAX_MESSAGE)
 

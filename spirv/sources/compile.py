@@ -22,6 +22,7 @@ from typing import Final
 from ...cache import CachedFile
 from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from .. import tools as spirv_tools
+from ..vocabulary import without_new_languages
 from .diagnostics import compile_error
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
@@ -133,7 +134,7 @@ def compile_source(
     shifts = register_shifts([text, *files.values()]) if language is Language.HLSL else {}
     code = _run(compiler, replace(job, register_shifts=shifts), text, files, source, parts)
     if optimize:
-        code = spirv_tools.optimize(code, target_env.replace("spirv", "spv"))
+        code = spirv_tools.optimize(without_new_languages(code), target_env.replace("spirv", "spv"))
     # The compiler read the files after they were read here.
     if ingredients()[2] == key:
         entry.store(code)

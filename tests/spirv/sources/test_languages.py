@@ -107,6 +107,14 @@ class TestSlang:
         with pytest.raises(InvalidArgumentError, match="'third'"):
             compile_source(slang, Language.SLANG, include_dirs=[slang.parent / "lib"], entry_point="third")
 
+    def test_optimize(self, slang: Path) -> None:
+        plain, optimized = (
+            compile_source(slang, Language.SLANG, include_dirs=[slang.parent / "lib"], optimize=optimize)
+            for optimize in (False, True)
+        )
+        assert len(optimized) < len(plain)
+        assert [entry.name for entry in reflect(optimized).entry_points] == ["first", "second"]
+
     @pytest.mark.slow
     def test_every_file_is_in_the_key_of_the_cache(self, slang: Path) -> None:
         folders = [slang.parent / "lib"]
