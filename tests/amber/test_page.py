@@ -1,4 +1,4 @@
-"""The commands and the Python of docs/amber.md do what the page says."""
+"""Exit statuses and wrong usage of Amber scripts are those that docs/amber.md says."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ PAGE = (ROOT / "docs" / "amber.md").read_text(encoding="utf-8")
 pytestmark = [pytest.mark.vulkan, needs_compiler, pytest.mark.usefixtures("driver")]
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-
-
 def pumice(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments, prog_name="pumice")
 
@@ -29,29 +25,9 @@ def pumice(*arguments: str) -> Result:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shaders").symlink_to(ROOT / "shaders")
-    (tmp_path / "add.amber").write_text(blocks("amber")[0])
+    (script,) = re.findall(r"^```amber title=\"add.amber\"\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (tmp_path / "add.amber").write_text(script)
     return tmp_path
-
-
-def test_commands(folder: Path) -> None:
-    with contextlib.chdir(folder):
-        for block in blocks("console"):
-            for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-                command, _, expected = part.partition("\n")
-                words = command.split()
-                if words[0] == "tail":
-                    assert Path(words[2]).read_text().splitlines()[int(words[1]) :] == expected.splitlines()
-                    continue
-                result = pumice(*words[1:])
-                assert (result.exit_code, result.stdout) == (0, expected), result.stderr
-
-
-def test_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (text,) = blocks("python")
-    with contextlib.chdir(folder):
-        exec(compile(text, "docs/amber.md", "exec"), {})
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == re.findall(r"print\(.*\)  # (.*)", text)
 
 
 def test_exit_statuses(folder: Path) -> None:

@@ -7,12 +7,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.c_programs import CANNOT_BUILD, COMPILER, WARNINGS, build, c_files, run, try_run
+from support.c_programs import CANNOT_BUILD, WARNINGS, build, c_files, run, try_run
 from support.module_cases import NEWTON
 
 import pumice
@@ -297,19 +296,6 @@ func.func @main(%x: tensor<4xf32>) {
 def test_modules_for_other_devices_are_refused() -> None:
     with pytest.raises(PumiceError, match="C programs are for Vulkan"):
         c_files(pumice.compile(SOURCE, targets=("reference",)))
-
-
-def test_the_page_says_what_happens(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "c-programs.md").read_text("utf-8")
-    shell, code = (re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1] for kind in ("sh", "c"))  # type: ignore[index]
-    np.save(tmp_path / "x.npy", _LEFT)
-    np.save(tmp_path / "by.npy", np.array(2.5, np.float32))
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    _ran(["sh", "-e", "-c", shell], tmp_path, PATH=path)
-    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), _LEFT * np.float32(2.5))
-    (tmp_path / "use.c").write_text(code)
-    _ran([str(COMPILER), "-std=c11", *WARNINGS, "scale.c", "use.c", "-o", "use", "-lvulkan", "-lm"], tmp_path)
-    assert _ran(["./use"], tmp_path) == "2.5 5 7.5 10\n"
 
 
 def test_names_are_the_files(module: bytes) -> None:

@@ -221,24 +221,3 @@ def test_the_page_describes_every_table_and_column(folder: Path) -> None:
     view = page.pop("point_status")
     assert [column for column, _ in view] == [column for column, _ in there.pop("point_status")]
     assert page == there
-
-
-def test_the_statements_of_the_page_run(folder: Path) -> None:
-    statements = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(statements) >= 4
-    with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
-        for statement in statements:
-            assert connection.execute(statement).fetchall(), statement
-
-
-def test_the_program_of_the_page_runs(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    monkeypatch.chdir(folder)
-    names: dict[str, object] = {}
-    exec(program, names)
-    database = names["database"]
-    assert isinstance(database, sqlite3.Connection)
-    database.close()
-    assert capsys.readouterr().out == "(0, 5)\n"
