@@ -355,17 +355,12 @@ def _run(path: Path) -> None:
 
 
 def _count() -> None:
-    """Prints for each page how many blocks are run, and the reasons of the others."""
-    total: Counter[bool] = Counter()
-    for path in pages():
-        found = list(blocks(path))
-        left_out = [block for block in found if block.reason]
-        total.update(bool(block.reason) for block in found)
-        if found:
-            print(f"{_shown(path)}: {len(found) - len(left_out)} blocks run, {len(left_out)} not")
-        for block in left_out:
-            print(f"  line {block.line}: {block.reason}")
-    print(f"{total[False]} blocks run, {total[True]} not")
+    """Prints how many blocks are run, and the reasons of the others."""
+    found = [block for path in pages() for block in blocks(path)]
+    reasons = Counter(block.reason for block in found if block.reason)
+    print(f"{len(found) - reasons.total()} blocks of {len(pages())} pages are run, {reasons.total()} are not:")
+    for reason, count in reasons.most_common():
+        print(f"  {count:2} {reason}")
 
 
 def main(arguments: list[str]) -> int:
