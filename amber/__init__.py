@@ -11,16 +11,47 @@ Read: `source`; `types`, `values`, `script`; `parser` with `buffer_parser`, `pip
 `running`; `writer`, `capture`.
 """
 
+from typing import TYPE_CHECKING
+
 from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .reading import parse, parse_text
+    from .report import Outcome, ScriptReport
+    from .running import run
+    from .script import Script
+    from .source import ScriptError, UnsupportedScriptError
+    from .writer import format_script
+
+__all__ = [
+    "Outcome",
+    "Script",
+    "ScriptError",
+    "ScriptReport",
+    "UnsupportedScriptError",
+    "format_script",
+    "parse",
+    "parse_text",
+    "run",
+]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        ".reading": ("parse", "parse_text"),
+        ".reading": (
+            "parse",
+            "parse_text",
+        ),
+        ".report": (
+            "Outcome",
+            "ScriptReport",
+        ),
         ".running": ("run",),
-        ".report": ("Outcome", "ScriptReport"),
         ".script": ("Script",),
-        ".source": ("ScriptError", "UnsupportedScriptError"),
+        ".source": (
+            "ScriptError",
+            "UnsupportedScriptError",
+        ),
         ".writer": ("format_script",),
     },
 )

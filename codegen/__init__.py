@@ -1,8 +1,33 @@
 """Code that runs a module without the virtual machine: Python on the HAL, or C on Vulkan.
 
-Calling sequence: ``program.reader.read_program`` → ``hal.module_writer.write_hal`` or ``c.write_c``.
+Calling sequence: ``pumice.vm.read_module`` → ``write_hal`` or ``write_c``.
 
 Imports: `formats`, `spirv`, `hal.memory`, `vm.bytecode`, `vm.translation`, and the ground files at the root.
 
 Read: the room `program`; then `hal`, or `c`.
 """
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .c.writer import write_c
+    from .hal.module_writer import HalCode, write_hal
+
+__all__ = [
+    "HalCode",
+    "write_c",
+    "write_hal",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".c.writer": ("write_c",),
+        ".hal.module_writer": (
+            "HalCode",
+            "write_hal",
+        ),
+    },
+)

@@ -4,3 +4,47 @@ Imports: spirv, formats, hal_reference (the definitions of operations), vm.bytec
 Read: ir, dialects, passes, codegen, targets, conversion, graphdef, function_abi, type_converter, calling_convention,
 entry_points, module, stages, lowering, origin, pipeline, module_cache, compile.
 """
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .calling_convention import (
+        CallingConvention,
+        ConventionError,
+        default_convention,
+        named_convention,
+        results_to_outs_convention,
+    )
+    from .function_abi import Abi
+    from .type_converter import TypeConverter, parse_type
+
+__all__ = [
+    "Abi",
+    "CallingConvention",
+    "ConventionError",
+    "TypeConverter",
+    "default_convention",
+    "named_convention",
+    "parse_type",
+    "results_to_outs_convention",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".calling_convention": (
+            "CallingConvention",
+            "ConventionError",
+            "default_convention",
+            "named_convention",
+            "results_to_outs_convention",
+        ),
+        ".function_abi": ("Abi",),
+        ".type_converter": (
+            "TypeConverter",
+            "parse_type",
+        ),
+    },
+)

@@ -181,7 +181,7 @@ class ElementType(enum.IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> ElementType:
-        """The element type of a name: those of :attr:`short_name`, and MLIR's ``complex<f32>``, ``complex<f64>``.
+        """The element type of a name: those of ``short_name``, and MLIR's ``complex<f32>``, ``complex<f64>``.
 
         Raises:
             InvalidArgumentError: no such type; the message lists those there are.
@@ -215,7 +215,7 @@ class ElementType(enum.IntEnum):
         """The bytes of ``array`` in row-major order as a buffer holds them, low nibble first for 4-bit types.
 
         Args:
-            array: any shape, of exactly :attr:`dtype`.
+            array: any shape, of exactly ``dtype``.
 
         Raises:
             InvalidArgumentError: the dtype differs.
@@ -232,7 +232,7 @@ class ElementType(enum.IntEnum):
         return packed.tobytes()
 
     def unpack(self, data: bytes | bytearray | memoryview, shape: Sequence[int]) -> npt.NDArray[np.generic]:
-        """An array of its own memory, of :attr:`dtype` and ``shape``, from the bytes that a buffer holds.
+        """An array of its own memory, of ``dtype`` and ``shape``, from the bytes that a buffer holds.
 
         Raises:
             InvalidArgumentError: ``data`` is not exactly the size that ``shape`` needs.

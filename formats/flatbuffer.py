@@ -4,7 +4,7 @@ The layout is that of https://flatbuffers.dev/internals: little-endian; a table 
 vtable, which holds two sizes and then the position of each field, by slot; vectors and strings start with a 32-bit
 count. The accessors of the ``flatbuffers`` package check nothing; here all offsets and counts are checked before use.
 
-Calling sequence: ``FlatBuffer(data, identifier=b"VKE1", name="executable").root()`` gives a :class:`Table`, whose
+Calling sequence: ``FlatBuffer(data, identifier=b"VKE1", name="executable").root()`` gives a ``Table``, whose
 methods read one field each, by slot index; the field's name is only for messages. Tables are read on demand, one
 level a call, so nothing here recurses. Objects are immutable but for the read budget and may be shared by threads.
 """

@@ -5,8 +5,8 @@ identifier ``VKE1``. Facts: ``runtime/src/iree/schemas/{vulkan_executable_def,ex
 ``runtime/src/iree/base/internal/flatcc/parsing.h`` and the checks of ``runtime/src/iree/hal/drivers/vulkan/
 executable.c``, IREE 3.13.
 
-`vke1_reader` turns a blob into an :class:`ExecutableDef`, `vke1_writer` does the reverse. Numbers like
-``shader_module`` and ``pipeline_layout`` index the tuples of the :class:`ExecutableDef` that holds them.
+`vke1_reader` turns a blob into an ``ExecutableDef``, `vke1_writer` does the reverse. Numbers like
+``shader_module`` and ``pipeline_layout`` index the tuples of the ``ExecutableDef`` that holds them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FILE_IDENTIFIER: Final = b"VKE1"
 FORMAT_VERSION: Final = 0
 #: Identifier, format version and the FlatBuffer's size in bytes.
 HEADER: Final = struct.Struct("<4sIQ48x")
-#: Stage flags, offset and size, as :class:`PushConstantRange`.
+#: Stage flags, offset and size, as ``PushConstantRange``.
 PUSH_CONSTANT_RANGE: Final = struct.Struct("<III")
 #: Bytes of push constants that the root of a ``BDA_V1`` pipeline takes.
 BDA_ROOT_BYTES: Final = 32

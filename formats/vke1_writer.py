@@ -28,10 +28,10 @@ from .vke1 import (
 
 
 def build_executable(executable: ExecutableDef) -> bytes:
-    """The blob of ``executable``: what :func:`.parse_executable` reads back equal.
+    """The blob of ``executable``: what ``parse_executable`` reads back equal.
 
     Raises:
-        InvalidArgumentError: a rule of :func:`.validate_executable` is broken, or a number does not fit its field.
+        InvalidArgumentError: a rule of ``validate_executable`` is broken, or a number does not fit its field.
         ResourceExhaustedError: the blob would pass the 2 GiB that a FlatBuffer can hold.
     """
     validate_executable(executable)

@@ -7,3 +7,43 @@ Imports: compiler, runtime, study.
 
 Read: `database` → `regions` → `duel` → `tuner`.
 """
+
+from typing import TYPE_CHECKING
+
+from ..lazy import lazy_exports
+
+if TYPE_CHECKING:
+    from .database import Finding, TuningDatabase, tuned_target
+    from .regions import TunableRegion, tunable_regions
+    from .tuner import Tuning, tune, tune_program
+
+__all__ = [
+    "Finding",
+    "TunableRegion",
+    "Tuning",
+    "TuningDatabase",
+    "tunable_regions",
+    "tune",
+    "tune_program",
+    "tuned_target",
+]
+
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        ".database": (
+            "Finding",
+            "TuningDatabase",
+            "tuned_target",
+        ),
+        ".regions": (
+            "TunableRegion",
+            "tunable_regions",
+        ),
+        ".tuner": (
+            "Tuning",
+            "tune",
+            "tune_program",
+        ),
+    },
+)

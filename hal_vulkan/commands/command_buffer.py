@@ -1,18 +1,4 @@
-"""Command buffers: recorded once, run once or many times.
-
-Calling sequence: ``Device.create_command_buffer`` → ``begin`` → ``dispatch``/``fill``/``copy``/``update``/
-``execution_barrier``… → ``end`` → ``Queue.submit`` (a one-shot buffer once, a reusable one any number of times, also
-while it is pending) → ``close``.
-
-Commands may run in any order and at the same time unless an ``execution_barrier`` stands between them: the caller
-orders hazards within a command buffer, as in Vulkan. Each command buffer ends with a full barrier, which orders it
-before later ones of the same queue and makes its writes visible to the host.
-
-With ``binding_capacity`` the buffer takes *slots* in place of buffers; a table given at submit fills them. The
-native commands are recorded for a table when it is first seen and replayed when its memory ranges come again.
-
-Thread rule: record in one thread at a time; submit from any.
-"""
+"""Command buffers: recorded once, run once or many times."""
 
 from __future__ import annotations
 
@@ -43,7 +29,20 @@ _CLOSED: Final = CommandBufferState.CLOSED
 
 
 class CommandBuffer(ActionRecorder, AnyCommandBuffer):
-    """Recorded commands. The module's docstring has the calling sequence and the rules on hazards.
+    """Recorded commands.
+
+    Calling sequence: ``Device.create_command_buffer`` → ``begin`` → ``dispatch``/``fill``/``copy``/``update``/
+    ``execution_barrier``… → ``end`` → ``Queue.submit`` (a one-shot buffer once, a reusable one any number of times,
+    also while it is pending) → ``close``.
+
+    Commands may run in any order and at the same time unless an ``execution_barrier`` stands between them: the caller
+    orders hazards within a command buffer, as in Vulkan. Each command buffer ends with a full barrier, which orders it
+    before later ones of the same queue and makes its writes visible to the host.
+
+    With ``binding_capacity`` the buffer takes *slots* in place of buffers; a table given at submit fills them. The
+    native commands are recorded for a table when it is first seen and replayed when its memory ranges come again.
+
+    Thread rule: record in one thread at a time; submit from any.
 
     Attributes:
         name: for messages, debug labels and what was in flight at a fault.

@@ -34,8 +34,8 @@ _WRITES: Final = {
 
 # (binding, VkDescriptorType, count)
 LayoutKey: TypeAlias = tuple[tuple[int, int, int], ...]
-# Pinned sets, each with the layout that owns it.
 SetPins: TypeAlias = "tuple[tuple[DescriptorSetLayout, DescriptorSet], ...]"
+"""Pinned sets, each with the layout that owns it."""
 
 
 class DescriptorSet:

@@ -13,6 +13,7 @@ from ...status import InvalidArgumentError, NotFoundError
 from ..vulkan.functions import CData, new
 
 SpecializationValue = int | float | bool
+"""A value for a specialization constant; it is converted to the type that the shader declares."""
 
 PackedConstants = tuple[tuple[int, bytes], ...]
 """(constant id, bytes), sorted by id: what pipelines are kept by."""

@@ -17,10 +17,15 @@ from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new
 
 Filter = Literal["nearest", "linear"]
+"""Between texels: the nearest one, or a weighted mean."""
 Address = Literal["repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirror_clamp_to_edge"]
+"""Past the edges: VkSamplerAddressMode."""
 Compare = Literal["never", "less", "equal", "less_or_equal", "greater", "not_equal", "greater_or_equal", "always"]
+"""The comparison of depths: VkCompareOp."""
 Border = Literal["transparent_black", "opaque_black", "opaque_white"]
+"""The colour of ``clamp_to_border``: VkBorderColor."""
 Reduction = Literal["average", "min", "max"]
+"""What is made of the texels of a filter: VkSamplerReductionMode."""
 
 _FILTERS: Final = ("nearest", "linear")
 _ADDRESSES: Final = ("repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirror_clamp_to_edge")

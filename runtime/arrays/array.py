@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ...vm.wait.source import WaitSource
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
+"""What arrays are made of: arrays of the device or of NumPy, and what NumPy makes arrays of."""
 
 _serials: Final = itertools.count(1)
 _PATIENCE: Final = 0.1  # seconds that a notebook waits for the contents

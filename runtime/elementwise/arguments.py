@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ..device import Device
 
 Argument: TypeAlias = "np.ndarray | DeviceArray | np.generic | Sequence[object] | int | float | bool"
+"""What a parameter takes: arrays, which broadcast, and numbers."""
 Result: TypeAlias = "np.ndarray | DeviceArray"
+"""A result: of the device if an argument is, of NumPy otherwise."""
 
 _MAX_ELEMENTS: Final = (1 << 31) - 1
 _lock = threading.Lock()

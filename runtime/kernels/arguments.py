@@ -17,7 +17,9 @@ from ..images.texel_array import TexelArray
 from .parameter import KernelArgument, Parameter, Prepared, ResultArray
 
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
+"""Arrays for the bindings that are left out and that the kernel writes, in binding order."""
 Groups: TypeAlias = int | tuple[int, ...]
+"""Workgroups in x, y and z; trailing ones are 1."""
 Counts: TypeAlias = tuple[int, int, int]
 
 

@@ -37,9 +37,12 @@ from ..images.texel_array import TexelArray
 from .block import describe, is_block_value, pack_argument, type_name
 
 ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
+"""What a kernel can write: arrays of the host or of the device, images, and texel buffers."""
 KernelArgument: TypeAlias = (
     ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
 )
+"""What a binding takes. ``pumice.empty`` gives arrays that are only written; sequences and mappings are for blocks of
+several types and for arrays of bindings; ``None`` leaves an array of bindings out."""
 Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
 
 _UNIFORM_BUFFER: Final = 6  # VkDescriptorType

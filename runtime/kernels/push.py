@@ -17,7 +17,10 @@ from .block import describe, pack_members
 PushValue: TypeAlias = (
     "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic | DeviceArray"
 )
+"""A push constant: a number, a vector or an array of numbers, a structure by the names of its members, or an array of
+the device for a pointer."""
 Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None
+"""Push constants: the bytes of the whole block, values in order, or values by name."""
 
 Defaults: TypeAlias = Mapping[str, PushValue] | int | None
 

@@ -14,6 +14,7 @@ from ..images.host_image import HostImage
 from .parameter import Parameter, Prepared, ResultArray
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
+"""What a call gives: the array that the kernel writes, several as a tuple, or None."""
 
 OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 """Arguments that are not on the device."""

@@ -20,6 +20,7 @@ from ..arrays.array import DeviceArray
 from .signature import Argument, Signature
 
 Donate: TypeAlias = "int | str | Sequence[int | str]"
+"""Arguments whose memory a call may take for results: their numbers or names."""
 
 
 class Donation:

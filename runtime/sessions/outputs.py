@@ -30,6 +30,7 @@ from .signature import Argument, Signature, shape_text
 
 Target: TypeAlias = "DeviceArray | BufferView"
 Out: TypeAlias = "Target | Sequence[Target]"
+"""Arrays for the results: one, or one for each result in order."""
 Binder: TypeAlias = Callable[[Any], Any]
 
 BUFFER: Final = "!hal.buffer"

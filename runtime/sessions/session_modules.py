@@ -19,6 +19,7 @@ from .session_devices import SessionDevices
 from .session_options import BUILTIN_MODULES, SessionOptions
 
 ModuleSource: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO"
+"""A module: the path of its file, which is mapped, its bytes, or a file that is open."""
 
 
 def open_module(source: ModuleSource) -> BytecodeModule:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BUILTIN_MODULES: Final = ("hal", "io_parameters")
 
 ParameterSource: TypeAlias = "ParameterIndex | str | os.PathLike[str] | Mapping[str, npt.ArrayLike]"
+"""The parameters of a scope: an index, the path of a file, or arrays by key."""
 
 
 @dataclass(frozen=True, slots=True)

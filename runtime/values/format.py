@@ -1,4 +1,4 @@
-"""Values as text, as command lines print them for results and :mod:`.parse` reads them.
+"""Values as text, as command lines print them for results and ``parse`` reads them.
 
 Printing matches IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``) byte
 for byte, except for 4-bit integers, which they cannot print.

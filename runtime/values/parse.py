@@ -56,7 +56,7 @@ def parse_value(text: str) -> Value:
     Returns:
         A new C-contiguous array of the element type's dtype for a buffer (shape ``()`` for ``"f32=1"``, zeros where the
         text has no data), an ``int`` or ``float`` for a bare number, ``None`` for ``(null)`` and ``(ignored)``. Text
-        that is both a shape and a number (``0xf32``) is a shape; :func:`parse_scalar` takes it as a number.
+        that is both a shape and a number (``0xf32``) is a shape; ``parse_scalar`` takes it as a number.
 
     Raises:
         InvalidArgumentError: malformed text (the message shows where), the wrong number of elements, a value out of

@@ -67,7 +67,7 @@ class Figures:
         settings: Mapping[str, object],
         measured: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
-        """The applicable figures whose names all have values, by name; ``measured``: see :data:`MEASURED`. With it a
+        """The applicable figures whose names all have values, by name; ``measured``: see ``MEASURED``. With it a
         figure that is undefined, for example a division by a duration of 0, is NaN, else an error, located at the
         figure.
         """

@@ -72,7 +72,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
         source: the file's name, for messages.
 
     Raises:
-        InvalidArgumentError, IncompatibleError: as for :func:`load_study`.
+        InvalidArgumentError, IncompatibleError: as for ``load_study``.
     """
     source = source or "study"
     try:
@@ -91,7 +91,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
 def study_from_dict(
     data: Mapping[str, object], folder: Path | None = None, *, text: str | None = None, source: str = ""
 ) -> Study:
-    """The study of a TOML file's tables, or of :func:`study_as_dict`; arguments and errors as :func:`parse_study`."""
+    """The study of a TOML file's tables, or of ``study_as_dict``; arguments and errors as ``parse_study``."""
     with located(f"{source or 'study'}:"):
         if not isinstance(data, Mapping):
             raise InvalidArgumentError(f"expected a table, got {shown(data)}")

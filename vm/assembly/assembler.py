@@ -5,7 +5,7 @@
     definition = assemble(path.read_text(), file_name=str(path))
     path.with_suffix(".vmfb").write_bytes(write_module(definition))
 
-The text is described in :mod:`.parser`. A block of bytecode starts with its marker; an instruction is its prefix byte,
+The text is described in ``parser``. A block of bytecode starts with its marker; an instruction is its prefix byte,
 if any, its opcode and its fields, little-endian and unaligned, except lists, which start at an even pc.
 """
 
@@ -38,7 +38,7 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     The bytecode is encoded as written and not verified.
 
     Args:
-        text: as ``iree-as-module`` reads it, with extensions; see :mod:`.parser`.
+        text: as ``iree-as-module`` reads it, with extensions; see ``parser``.
         file_name: for error messages.
         bytecode_version: major << 16 | minor; the newest known by default.
 

@@ -1,13 +1,13 @@
 """The disassembler: VM assembly text of bytecode.
 
-The text is that of ``iree-dump-module``, which ``iree-as-module`` and :mod:`.assembler` read; :mod:`.syntax` has the
+The text is that of ``iree-dump-module``, which ``iree-as-module`` and ``assembler`` read; ``syntax`` has the
 form of each instruction. Where the two peers disagree (indirect globals, ``trace``,
 ``print``) it is the form that the assembler reads. ``switch.ref`` is written like ``select.ref``: the peers have no
 readable text for it.
 
 Assembling the text again gives the same bytecode, except for three things that the peer's text cannot express:
 signaling NaNs, quotes and line breaks in messages (both get a comment), and a MOVE bit that has no effect. With
-``exact`` these are written too, in forms that only :mod:`.assembler` reads. The notation is that of IREE 3.13
+``exact`` these are written too, in forms that only ``assembler`` reads. The notation is that of IREE 3.13
 (tools/iree-dump-module, tools/iree-as-module).
 """
 

@@ -1,7 +1,7 @@
 """Parses one line of VM assembly that is an instruction: mnemonic, operands, results.
 
-The operands of instructions are in the instruction set (:mod:`..bytecode.isa`), their text in
-:mod:`.syntax`; no instruction has code of its own here.
+The operands of instructions are in the instruction set (``.bytecode.isa``), their text in
+``syntax``; no instruction has code of its own here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PAIRS: Final = frozenset({"i64", "f64"})
 
 
 class InstructionParser:
-    """Parses one line, an instruction of one version's instruction set, once: call :meth:`parse`.
+    """Parses one line, an instruction of one version's instruction set, once: call ``parse``.
 
     Registers that it names are added to the function's counts.
     """

@@ -42,7 +42,7 @@ _GLOBALS: Final = {f"vm.global.{bank}": size for bank, size in BANK_SIZES.items(
 
 
 class AssemblyParser:
-    """Parses one text, once: call :meth:`parse`."""
+    """Parses one text, once: call ``parse``."""
 
     def __init__(self, source: SourceText, isa: Isa) -> None:
         self._source = source

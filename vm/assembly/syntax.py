@@ -1,6 +1,6 @@
 """The syntax of VM assembly text as plain values, and the text form of each instruction.
 
-:mod:`.parser` and :mod:`.instruction_parser` make these from tokens; :mod:`.assembler` makes bytecode of
+``parser`` and ``instruction_parser`` make these from tokens; ``assembler`` makes bytecode of
 them. Names are still names here: blocks, functions, globals and types are resolved when the bytes are made.
 """
 

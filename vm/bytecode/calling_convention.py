@@ -38,7 +38,7 @@ class CallingConvention:
     """A function's arguments and results. Two are equal if they mean the same, even if written differently.
 
     Attributes:
-        arguments: ``i``, ``I``, ``f``, ``F``, ``r`` or :class:`Repeated`, in order.
+        arguments: ``i``, ``I``, ``f``, ``F``, ``r`` or ``Repeated``, in order.
         results: ``i``, ``I``, ``f``, ``F``, ``r``, in order.
         text: as it was written.
     """

@@ -1,6 +1,6 @@
 """The rules for one function's instructions.
 
-:mod:`.verifier` says what they guarantee together and where they come from. Each rule is a method, or a function in the
+``verifier`` says what they guarantee together and where they come from. Each rule is a method, or a function in the
 table by field or form of instruction.
 """
 
@@ -40,9 +40,9 @@ def _rounded(count: int) -> int:
 
 
 class FunctionVerifier:
-    """Verifies one function: :meth:`make_room`, :meth:`check_blocks`, then :meth:`check` for each instruction.
+    """Verifies one function: ``make_room``, ``check_blocks``, then ``check`` for each instruction.
 
-    Every method raises :class:`Refusal` where a rule is broken.
+    Every method raises ``Refusal`` where a rule is broken.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The virtual machine's instruction set: operations, their fields, and one set a bytecode version.
 
-The objects here are made from the data in :mod:`.isa_tables`, which names the sources of the facts::
+The objects here are made from the data in ``isa_tables``, which names the sources of the facts::
 
     isa = Isa.for_version(definition.bytecode_version)
     isa.operations["add.i32"].fields
@@ -111,7 +111,7 @@ def register_text(register: int, bank: str | None = None) -> str:
 
 
 class Isa:
-    """The instruction set of one bytecode version. Immutable, and one object a version: use :meth:`for_version`."""
+    """The instruction set of one bytecode version. Immutable, and one object a version: use ``for_version``."""
 
     def __init__(self, version: tuple[int, int]) -> None:
         self.version: Final = version  # (major, minor)

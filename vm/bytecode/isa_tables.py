@@ -1,7 +1,7 @@
 """The virtual machine's instructions as data: forms, operations, and what differs between versions.
 
 One table for bytecode versions 15, 16 and 17. Decoder, verifier, disassembler, assembler, translator and the reference
-page ``docs/reference/isa.md`` all derive from it; :mod:`.isa` turns it into objects. The facts are those of IREE's
+page ``docs/reference/isa.md`` all derive from it; ``isa`` turns it into objects. The facts are those of IREE's
 ``runtime/src/iree/vm/bytecode/isa/isa.json`` (17.0) and, for 15.0 and 16.0, of ``runtime/src/iree/vm/bytecode/`` in
 releases 3.1 to 3.11.
 

@@ -1,6 +1,6 @@
 """The contents of a module file as plain immutable values: names, functions, types, constants, bytecode.
 
-``read_module`` makes a :class:`ModuleDef` from a file and ``write_module`` makes a file of one. Nothing here is
+``read_module`` makes a ``ModuleDef`` from a file and ``write_module`` makes a file of one. Nothing here is
 verified beyond the reader's checks: the verifier checks the bytecode, a context resolves names.
 
 The fields are those of IREE's runtime/src/iree/schemas/bytecode_module_def.fbs, releases 3.0 to 3.13.
@@ -34,7 +34,7 @@ class Feature(enum.IntFlag):
 
 
 def check_features(owner: str, requirements: int) -> None:
-    """Raises IncompatibleError for bits that are no :class:`Feature`."""
+    """Raises IncompatibleError for bits that are no ``Feature``."""
     unknown = requirements & ~int(Feature.EXT_F32 | Feature.EXT_F64 | Feature.YIELD | Feature.UNWIND)
     if unknown:
         raise IncompatibleError(
@@ -96,7 +96,7 @@ class ModuleDef:
     Attributes:
         name: of the module.
         version: of the module, compared with the minimum that dependent modules require.
-        requirements: bits of :class:`Feature`.
+        requirements: bits of ``Feature``.
         attributes: reflection of the module as a whole.
         types: full names of the types that bytecode refers to by index: ``i32``, ``!hal.buffer``.
         dependencies: modules that this one imports from.

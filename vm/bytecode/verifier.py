@@ -1,6 +1,6 @@
 """Proves that a module's bytecode is safe to run before any of it runs.
 
-The result of :func:`verify_module` has these properties, on which translator and interpreter rely without checks of
+The result of ``verify_module`` has these properties, on which translator and interpreter rely without checks of
 their own:
 
 * every register operand lies within its function's frame and in the bank that the operation needs, ``i64`` and ``f64``
@@ -9,7 +9,7 @@ their own:
   and runs past its end only after a ``fail`` whose status is 0;
 * every ordinal of a function, import, rodata segment or type exists, every global access lies within the globals;
 * calls and returns pass the number and types of values in the callee's calling convention;
-* branch operands stay within a bank, and the MOVE bit is where it has a meaning (:class:`.isa.Move`);
+* branch operands stay within a bank, and the MOVE bit is where it has a meaning (``isa.Move``);
 * functions do not overlap, so verifying takes time and memory in proportion to the file's size.
 
 The interpreter checks properties of values: indirect globals, list indices, buffer ranges, types of references.

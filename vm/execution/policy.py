@@ -50,8 +50,11 @@ class InvocationPolicy:
 
 
 FIFO: Final = InvocationPolicy()
+"""Waits for its turn, in the order of beginning."""
 REFUSE: Final = InvocationPolicy(refuse=True)
+"""Fails with FAILED_PRECONDITION where it would have to wait."""
 CONCURRENT: Final = InvocationPolicy(concurrent=True)
+"""Overlaps with all others, in a context made for it."""
 
 
 def checked_policy(policy: object, default: InvocationPolicy, *, concurrent: bool) -> InvocationPolicy:

@@ -45,7 +45,7 @@ def fma_f64(a: float, b: float, c: float) -> float:
 
 
 def fma_f32(a: float, b: float, c: float) -> float:
-    """a·b + c of f32 values rounded once to f32; see :func:`fma_f64` for IREE's.
+    """a·b + c of f32 values rounded once to f32; see ``fma_f64`` for IREE's.
 
     The product of two f32 is exact in f64. The f64 sum is rounded to odd: where it is not exact and its last bit is 0,
     it moves one step towards the exact sum, so that the rounding to f32 is not misled by a tie that the sum is not.

@@ -5,7 +5,7 @@ float that holds exactly an f32 value, an f64 is a Python float. Where C leaves 
 shift amounts) it is that of IREE's runtime on x86-64, release 3.13 (``runtime/src/iree/vm/ops.h``; the operations are
 the same since 3.1), because programs were tested there.
 
-Other operations are in :mod:`.float_numerics` or written inline (operations.py).
+Other operations are in ``float_numerics`` or written inline (operations.py).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def round_to_i64(x: float) -> int:
 
 
 def round_to_i32(x: float) -> int:
-    """The low 32 bits of :func:`round_to_i64`; NaN and ±inf give 0."""
+    """The low 32 bits of ``round_to_i64``; NaN and ±inf give 0."""
     return wrap32(round_to_i64(x))
 
 
@@ -153,7 +153,7 @@ def bitcast_i32_f32(x: int) -> float:
 
 
 def bitcast_f32_i32(x: float) -> int:
-    """The word with an f32's bits; the inverse of :func:`bitcast_i32_f32` for every word.
+    """The word with an f32's bits; the inverse of ``bitcast_i32_f32`` for every word.
 
     A NaN that f64 arithmetic made with a payload in the lower bits only becomes the default quiet NaN.
     """

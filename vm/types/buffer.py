@@ -4,7 +4,7 @@ Units, the same in bytecode 15 to 17 (IREE ``runtime/src/iree/vm/{buffer.h,ops.h
 fills (elements.py) count **elements** of their type from the start of the buffer; copy, compare, clone and hash count
 **bytes**.
 
-Sequence: :meth:`VmBuffer.allocate` (zeroed, writable) or :meth:`VmBuffer.wrap` (shares memory); no close, the memory
+Sequence: ``VmBuffer.allocate`` (zeroed, writable) or ``VmBuffer.wrap`` (shares memory); no close, the memory
 goes with the last view of it. Thread rule: as for any Python buffer, one thread at a time while it is written.
 """
 
@@ -58,7 +58,7 @@ class VmBuffer(BufferElements):
 
         Raises:
             InvalidArgumentError: a negative length, or an alignment that is no power of two.
-            ResourceExhaustedError: more than :data:`MAX_BUFFER_LENGTH`, or no memory.
+            ResourceExhaustedError: more than ``MAX_BUFFER_LENGTH``, or no memory.
         """
         if length < 0:
             raise InvalidArgumentError(f"expected a buffer length of 0 bytes or more, got {length}")
@@ -102,7 +102,7 @@ class VmBuffer(BufferElements):
         return cls(view.toreadonly() if writable is False else view)
 
     def clone(self, offset: int, length: int, alignment: int = 0) -> VmBuffer:
-        """A new writable buffer with a copy of ``length`` bytes from byte ``offset`` on; raises as :meth:`allocate`."""
+        """A new writable buffer with a copy of ``length`` bytes from byte ``offset`` on; raises as ``allocate``."""
         source = self._range(offset, length, "clone")
         result = VmBuffer.allocate(length, alignment)
         result._u8[:] = source

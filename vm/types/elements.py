@@ -48,7 +48,7 @@ class BufferElements:
     _f64: memoryview[float]
 
     def __init__(self, data: memoryview, *, alignment: int = 1) -> None:
-        """Shares ``data``: one-dimensional, contiguous, of format ``B``. Use :meth:`wrap` for anything else."""
+        """Shares ``data``: one-dimensional, contiguous, of format ``B``. Use ``wrap`` for anything else."""
         self._u8 = data
         self.length = data.nbytes
         self.alignment = alignment
@@ -181,7 +181,7 @@ class BufferElements:
             raise self._store_failure(index, 8) from None
 
     def store_f32(self, index: int, value: float) -> None:
-        """Stores an f32, NaNs bit for bit. Errors as :meth:`store_i8`'s."""
+        """Stores an f32, NaNs bit for bit. Errors as ``store_i8``'s."""
         if value != value:
             self.store_i32(index, bitcast_f32_i32(value))
             return
@@ -200,11 +200,11 @@ class BufferElements:
     # ------------------------------------------------------------------------------------------------------- fills
 
     def fill_i8(self, offset: int, length: int, value: int) -> None:
-        """Sets ``length`` i8 elements from element ``offset`` on to the low 8 bits; errors as :meth:`fill_i32`'s."""
+        """Sets ``length`` i8 elements from element ``offset`` on to the low 8 bits; errors as ``fill_i32``'s."""
         self._fill(offset, length, (value & 0xFF).to_bytes(1, "little"))
 
     def fill_i16(self, offset: int, length: int, value: int) -> None:
-        """Sets ``length`` i16 elements from element ``offset`` on to the low 16 bits; errors as :meth:`fill_i32`'s."""
+        """Sets ``length`` i16 elements from element ``offset`` on to the low 16 bits; errors as ``fill_i32``'s."""
         self._fill(offset, length, (value & 0xFFFF).to_bytes(2, "little"))
 
     def fill_i32(self, offset: int, length: int, value: int) -> None:
@@ -218,15 +218,15 @@ class BufferElements:
         self._fill(offset, length, (value & 0xFFFF_FFFF).to_bytes(4, "little"))
 
     def fill_i64(self, offset: int, length: int, value: int) -> None:
-        """Sets ``length`` i64 elements from element ``offset`` on; errors as :meth:`fill_i32`'s."""
+        """Sets ``length`` i64 elements from element ``offset`` on; errors as ``fill_i32``'s."""
         self._fill(offset, length, (value & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "little"))
 
     def fill_f32(self, offset: int, length: int, value: float) -> None:
-        """Sets ``length`` f32 elements from element ``offset`` on; errors as :meth:`fill_i32`'s."""
+        """Sets ``length`` f32 elements from element ``offset`` on; errors as ``fill_i32``'s."""
         self.fill_i32(offset, length, bitcast_f32_i32(value))
 
     def fill_f64(self, offset: int, length: int, value: float) -> None:
-        """Sets ``length`` f64 elements from element ``offset`` on; errors as :meth:`fill_i32`'s."""
+        """Sets ``length`` f64 elements from element ``offset`` on; errors as ``fill_i32``'s."""
         self._fill(offset, length, np.float64(value).tobytes())
 
     def _fill(self, offset: int, length: int, pattern: bytes) -> None:

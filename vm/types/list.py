@@ -1,7 +1,7 @@
 """VmList: the growable list that the VM's ``list.*`` operations work on (``!vm.list<…>``).
 
 Facts from IREE's ``runtime/src/iree/vm/list.c`` and ``bytecode/dispatch.c``. The conversions between f32 and f64 came
-with release 3.11 and :meth:`VmList.get_ref`'s move with 3.10; before, such a get gave 0 and the move was a copy.
+with release 3.11 and ``VmList.get_ref``'s move with 3.10; before, such a get gave 0 and the move was a copy.
 
 Thread rule: one thread at a time.
 """
@@ -71,7 +71,7 @@ class VmList:
         Raises:
             InvalidArgumentError: an unknown element kind.
             NotFoundError: a reference type that is not registered.
-            ResourceExhaustedError: more than :data:`MAX_LIST_SIZE`.
+            ResourceExhaustedError: more than ``MAX_LIST_SIZE``.
         """
         self._classes: tuple[type, ...] | None = None
         if element_kind.startswith("ref:"):
@@ -158,7 +158,7 @@ class VmList:
             )
 
     def resize(self, size: int) -> None:
-        """Drops elements from the end, or appends zeros, nulls or empty variant slots; errors as :meth:`reserve`'s."""
+        """Drops elements from the end, or appends zeros, nulls or empty variant slots; errors as ``reserve``'s."""
         self.reserve(size)
         size &= 0xFFFF_FFFF
         kind = self.element_kind
@@ -220,16 +220,16 @@ class VmList:
         return value if isinstance(value, int) else 0
 
     def get_i64(self, index: int) -> int:
-        """The number at ``index`` as an i64; errors as :meth:`get_i32`'s."""
+        """The number at ``index`` as an i64; errors as ``get_i32``'s."""
         value = self._get(index, "i64")
         return value if isinstance(value, int) else 0
 
     def get_f32(self, index: int) -> float:
-        """The number at ``index`` as an f32; errors as :meth:`get_i32`'s."""
+        """The number at ``index`` as an f32; errors as ``get_i32``'s."""
         return float(self._get(index, "f32"))
 
     def get_f64(self, index: int) -> float:
-        """The number at ``index`` as an f64; errors as :meth:`get_i32`'s."""
+        """The number at ``index`` as an f64; errors as ``get_i32``'s."""
         return float(self._get(index, "f64"))
 
     def set_i32(self, index: int, value: int) -> None:
@@ -242,15 +242,15 @@ class VmList:
         self._set(index, value, "i32")
 
     def set_i64(self, index: int, value: int) -> None:
-        """Sets a number from an i64; errors as :meth:`set_i32`'s."""
+        """Sets a number from an i64; errors as ``set_i32``'s."""
         self._set(index, value, "i64")
 
     def set_f32(self, index: int, value: float) -> None:
-        """Sets a number from an f32; errors as :meth:`set_i32`'s."""
+        """Sets a number from an f32; errors as ``set_i32``'s."""
         self._set(index, value, "f32")
 
     def set_f64(self, index: int, value: float) -> None:
-        """Sets a number from an f64; errors as :meth:`set_i32`'s."""
+        """Sets a number from an f64; errors as ``set_i32``'s."""
         self._set(index, value, "f64")
 
     # -------------------------------------------------------------------------------------------------- references
@@ -259,7 +259,7 @@ class VmList:
         """The reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
 
         Args:
-            classes: Python classes of the type asked for (:func:`.ref_types.ref_type_class`); ``None`` takes any. An
+            classes: Python classes of the type asked for (``ref_types.ref_type_class``); ``None`` takes any. An
                 empty tuple (a number's type) matches nothing; so does ``!vm.opaque`` in IREE's runtime.
             move: leave null in the slot, even where the type did not match.
 
