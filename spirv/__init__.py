@@ -6,5 +6,5 @@ Read: `grammar_tables` (generated), `grammar`, `words`; `reflection_types`, `con
 `layout`, `access`, `reflect`; `block_dtype`, `block_text`, `block_names`; `requirements` and `capabilities` with
 `requirement_tables`; `repair`, `hints`, `narrow_types`, `specialize`, `grid`, `subgroups`; `tools`, `vocabulary`,
 `validation`; `declarations`, `expression`, `folding`, `offsets`, `builder`, `shared_memory`, `matrices`,
-`integer_dots`; `instrument/`, and `exponents` by its editor; `sources/`.
+`integer_dots`; `instrument/`, `exponents` and `double_rounding` by its editor; `sources/`.
 """

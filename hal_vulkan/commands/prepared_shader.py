@@ -1,8 +1,8 @@
 """SPIR-V as a driver gets it, and what is known of it.
 
-A module is reflected and checked, freed of what the driver does not know or dies on, and instrumented. What comes out
-is kept on disk, by all that it is made from: the next process that loads the module neither checks nor reads it, and
-imports nothing that does.
+A module is reflected and checked, freed of what the driver does not know, dies on or gets wrong, and instrumented. What
+comes out is kept on disk, by all that it is made from: the next process that loads the module neither checks nor reads
+it, and imports nothing that does.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def prepare_shader(
     file = None
     # Modules that are not checked were made here, from some that were.
     if validate and not sanitize:
-        options = (guard, tuple(reserved), None if kernels is None else tuple(kernels))
+        options = (guard, device.plan.mend_rounding, tuple(reserved), None if kernels is None else tuple(kernels))
         file = CachedFile("shaders", (digest(code), options, _device_key(device), _validator(), _version()))
         kept = file.load()
         if kept is not None:
@@ -105,6 +105,7 @@ def _prepare(
     """A prepared module, and whether the validator has judged it."""
     # Here: what was prepared before needs none of these.
     from ...spirv.capabilities import lacking_hints
+    from ...spirv.double_rounding import with_exact_rounding
     from ...spirv.exponents import with_plain_exponents
     from ...spirv.hints import without_hints
     from ...spirv.instrument import instrument
@@ -126,6 +127,8 @@ def _prepare(
         frozenset(lacking_hints(reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))),
     )
     native = with_plain_exponents(native, reflection)
+    if device.plan.mend_rounding:
+        native = with_exact_rounding(native, reflection)
     instrumented = None
     if guard or sanitize:
         options = _sanitize_options(device, array_sizes) if sanitize else None

@@ -126,6 +126,7 @@ class DevicePlan:
         dedicated_threshold: buffers above this many bytes get memory of their own.
         loop_guard: shaders report loops that the driver ends before their time.
         sanitize: shaders report accesses that go wrong.
+        mend_rounding: shaders round doubles without the instructions that the driver gets wrong.
         wait: how the host waits.
         pipeline_statistics: pipelines keep the driver's statistics.
         performance_counters: the device's counters can be queried.
@@ -152,6 +153,7 @@ class DevicePlan:
     dedicated_threshold: int
     loop_guard: bool
     sanitize: bool
+    mend_rounding: bool
     wait: WaitMode
     pipeline_statistics: bool
     performance_counters: bool
@@ -233,6 +235,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         dedicated_threshold=block_size // 2,
         loop_guard=_loop_guard(profile, options, why),
         sanitize=bool(options.sanitize),
+        mend_rounding=_mend_rounding(profile, why),
         wait=options.wait or "adaptive",
         pipeline_statistics=options.pipeline_statistics,
         performance_counters=options.performance_counters,
@@ -421,3 +424,12 @@ def _loop_guard(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
         reason = "as asked" if options.loop_guard is not None else "the driver ends them after 65,535 passes"
         why.append(f"loops that end before their time are {'reported' if chosen else 'not reported'}: {reason}")
     return chosen
+
+
+def _mend_rounding(profile: DeviceProfile, why: list[str]) -> bool:
+    """Only Mesa's llvmpipe rounds doubles wrong, on most CPUs. The profile does not tell which one this is; what
+    is done instead is right on all."""
+    mended = profile.driver_id == _MESA_LLVMPIPE
+    if mended:
+        why.append("doubles are rounded by floor and ceil: the driver gets other instructions wrong on most CPUs")
+    return mended

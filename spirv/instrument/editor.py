@@ -163,6 +163,16 @@ class Editor:
             self._extensions.add(name)
             self._sections[1].append(encode(Op.Extension, *string_words(name)))
 
+    def instruction_set(self, name: str) -> int:
+        """The id of an imported instruction set: the module's own if there is one."""
+        for found, imported in self.sets.items():
+            if imported == name:
+                return found
+        found = self.fresh()
+        self.sets[found] = name
+        self._sections[2].append(encode(Op.ExtInstImport, found, *string_words(name)))
+        return found
+
     def type(self, opcode: int, *operands: int) -> int:
         """The id of a type: the module's own if there is one; structures and arrays, which are decorated, are new."""
         key = (opcode, *operands)

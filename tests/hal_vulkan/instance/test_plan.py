@@ -97,6 +97,13 @@ def test_memory_and_staging_follow_the_device_type(name: str) -> None:
     assert plan.staging != plan.unified_memory
 
 
+@pytest.mark.parametrize("name", PROFILES)
+def test_only_llvmpipe_rounds_doubles_wrong(name: str) -> None:
+    plan = plan_device(PROFILES[name])
+    assert plan.mend_rounding == ("lavapipe" in name)
+    assert plan.mend_rounding == any("doubles" in reason for reason in plan.why)
+
+
 @pytest.mark.parametrize(
     ("name", "compute", "transfer"),
     [
