@@ -30,17 +30,22 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from ..status import PumiceError, shorten
 from ..switches import switch, warn_of_misspelt
 from ..terminal import printable
-from .errors import ExpectationError, describe
-from .streams import discard_if_broken, note, open_closed_streams, writing_results
+from .errors import ExpectationError, describe, usage
+from .streams import discard_if_broken, note, open_closed_streams, put, writing_results
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+_NAME: Final = "pumice"
 _DEBUG: Final = "PUMICE_DEBUG"
+_COMPLETING: Final = "_PUMICE_COMPLETE"  # shells set it; see `setup.completion`
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
@@ -86,6 +91,13 @@ class _Program(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, _, text) in _COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, (_, _, text) in _COMMANDS.items()]
+        options = click.Command.shell_complete(self, ctx, incomplete)  # click.Group's imports every command
+        return [*(item for item in names if item.value.startswith(incomplete)), *options]
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
@@ -115,11 +127,13 @@ class _Program(click.Group):
 
     def _run(self, args: Sequence[str] | None, prog_name: str | None) -> int:
         """Runs the program, says what failed, and returns the exit status."""
+        if os.environ.get(_COMPLETING):
+            return self._complete()
         try:
             switch(_DEBUG)
             warn_of_misspelt()
             # Without standalone mode click returns the status of --help and ctx.exit(), and raises everything else.
-            status: object = super().main(args, prog_name or "pumice", standalone_mode=False)
+            status: object = super().main(args, prog_name or _NAME, standalone_mode=False)
         except click.exceptions.Abort as error:
             if not isinstance(error.__cause__, KeyboardInterrupt):
                 raise
@@ -138,11 +152,46 @@ class _Program(click.Group):
             return _FAILED
         return status if isinstance(status, int) else 0
 
+    def _complete(self) -> int:
+        """Prints what a shell asks for on Tab. Errors are silent: stderr is the line that somebody types."""
+        from .setup.completion import complete
 
-@click.group(
-    "pumice", cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
-)
+        try:
+            return complete(self, _NAME, os.environ[_COMPLETING])
+        except Exception:
+            _say_traceback()
+            return _FAILED
+
+
+def _install_completion(ctx: click.Context, parameter: click.Parameter, shell: str | None) -> None:
+    if shell is None or ctx.resilient_parsing:
+        return
+    from .setup.completion import install
+
+    with usage("--install-completion"):
+        put(install(ctx.command, _NAME, shell or None))
+    ctx.exit()
+
+
+def _complete_shells(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from .setup.completion import SHELLS
+
+    return [shell for shell in SHELLS if shell.startswith(incomplete)]
+
+
+@click.group(_NAME, cls=_Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="pumice", message="pumice %(version)s")
+@click.option(
+    "--install-completion",
+    is_flag=False,
+    flag_value="",
+    is_eager=True,
+    expose_value=False,
+    callback=_install_completion,
+    shell_complete=_complete_shells,
+    metavar="[SHELL]",
+    help="Have bash, zsh or fish complete commands, options and files; without SHELL that of $SHELL.",
+)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Run compute kernels and compiled programs on Vulkan devices, and time them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import os
@@ -17,15 +18,51 @@ from ..status import shown
 from .errors import usage_error
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ..spirv.sources.options import SourceOptions
     from .input_files import FileKind
 
 _Command = TypeVar("_Command")
 
+
+def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """For shells: a file."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]
+
+
+def complete_values(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """For shells: a value, the file after its ``@``."""
+    _, at, path = incomplete.rpartition("@")
+    return complete_files(ctx, parameter, path) if at else []
+
+
+def complete_devices(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For shells: the URIs that need no look at the devices, which takes too long."""
+    return [uri for uri in ("vulkan", "lavapipe", "reference") if uri.startswith(incomplete)]
+
+
+def complete_functions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For shells: the functions of the compiled program that the line names."""
+    from ..status import PumiceError
+    from ..vm.bytecode.archive import ModuleArchive
+    from ..vm.bytecode.reader import read_module
+
+    words = (word for value in ctx.params.values() for word in (value if isinstance(value, tuple) else (value,)))
+    for path in (str(word) for word in words if isinstance(word, str | Path)):
+        if path.endswith(".vmfb"):
+            with contextlib.suppress(PumiceError), ModuleArchive.open(path) as archive:
+                names = [export.name for export in read_module(archive).exports]
+                return [name for name in names if name.startswith(incomplete) and not name.startswith("__")]
+    return []
+
+
 _VULKAN: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME"
 DEVICE_HELP: Final = f"{_VULKAN}, lavapipe, or reference (programs only)."
 TIMED_DEVICE_HELP: Final = f"{_VULKAN} or lavapipe."
-device_option = click.option("--device", metavar="URI", help=DEVICE_HELP)
+device_option = click.option("--device", metavar="URI", shell_complete=complete_devices, help=DEVICE_HELP)
 validation_option = click.option(
     "--validation/--no-validation",
     default=None,
@@ -51,6 +88,7 @@ parameters_option = functools.partial(
     "--parameters",
     multiple=True,
     metavar="[SCOPE=]FILE",
+    shell_complete=complete_files,
     help="Parameters: an .irpa, .safetensors, .gguf, .npy or .npz file.",
 )
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

@@ -238,7 +238,7 @@ ROOMS: Mapping[str, set[str]] = {
     "tools.setup": {"tables"},
     "tools.ci": {"errors", "output_files", "setup", "streams", "tables"},
     "tools.inspect": {"errors", "input_files", "options", "programs", "streams", "tables"},
-    "tools.codegen": {"errors", "output_files", "programs"},
+    "tools.codegen": {"errors", "options", "output_files", "programs"},
     "tools.compile": {"device_targets", "errors", "input_files", "options", "output_files", "streams", "tables"},
     "tools.run": {"errors", "input_files", "options", "output_files", "programs", "reports", "streams"},
     "tools.study": {"errors", "options", "output_files", "streams", "tables"},

@@ -17,6 +17,10 @@ from ..errors import needs_study_extra, usage, usage_error
 from ..options import (
     SANITIZE_HELP,
     TIMED_DEVICE_HELP,
+    complete_devices,
+    complete_files,
+    complete_functions,
+    complete_values,
     fields_of,
     given_options,
     loop_guard_option,
@@ -45,13 +49,14 @@ _WRONG_USAGE: Final = re.compile(
 
 @click.command("bench")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--device", metavar="URI", help=TIMED_DEVICE_HELP)
+@click.option("--device", metavar="URI", shell_complete=complete_devices, help=TIMED_DEVICE_HELP)
 @click.option(
     "--binding",
     "-b",
     "bindings",
     multiple=True,
     metavar="KEY=VALUE",
+    shell_complete=complete_values,
     help="A buffer, as for run; without it, --size elements of random data.",
 )
 @click.option(
@@ -80,9 +85,27 @@ _WRONG_USAGE: Final = re.compile(
 @click.option("--entry", metavar="NAME", help="The entry point, where there are several.")
 @source_options()
 @click.option("--subgroup-size", type=click.IntRange(1), metavar="N", help="Ask for subgroups of this size.")
-@click.option("--function", metavar="NAME", help="Of a program: the function; not needed where there is one.")
-@click.option("--input", "inputs", multiple=True, metavar="VALUE", help="Of a program: an argument, as for run.")
-@click.option("--parameters", multiple=True, metavar="[SCOPE=]FILE", help="Of a program: parameters.")
+@click.option(
+    "--function",
+    metavar="NAME",
+    shell_complete=complete_functions,
+    help="Of a program: the function; not needed where there is one.",
+)
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="VALUE",
+    shell_complete=complete_values,
+    help="Of a program: an argument, as for run.",
+)
+@click.option(
+    "--parameters",
+    multiple=True,
+    metavar="[SCOPE=]FILE",
+    shell_complete=complete_files,
+    help="Of a program: parameters.",
+)
 @click.option("--batch", type=click.IntRange(1), metavar="N", help="Dispatches in a command buffer.")
 @click.option("--command-buffers", type=click.IntRange(1), metavar="N", help="Command buffers in a submission.")
 @click.option(

@@ -8,20 +8,34 @@ from typing import TYPE_CHECKING
 import click
 
 from ...status import shorten
+from ..options import complete_files, complete_functions
 
 if TYPE_CHECKING:
     from ...vm.bytecode.module_def import ModuleDef
 
 
 @click.command()
-@click.argument("module")
+@click.argument("module", shell_complete=complete_files)
 @click.option("--hal", "as_hal", is_flag=True, help="As a Python module on pumice.hal.")
 @click.option("--c", "as_c", is_flag=True, help="As a C program on Vulkan: OUT.c and OUT.h, C11.")
-@click.option("-o", "--output", metavar="OUT", required=True, help="The file to write, OUT.py or OUT.c.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="OUT",
+    shell_complete=complete_files,
+    required=True,
+    help="The file to write, OUT.py or OUT.c.",
+)
 @click.option("--data", is_flag=True, help="Shaders and constants in OUT.data beside it.")
 @click.option("--main", is_flag=True, help="With --c: a program too, OUT_main.c, that runs functions on .npy files.")
 @click.option("--cmake", is_flag=True, help="With --c: a CMakeLists.txt too.")
-@click.option("--function", multiple=True, metavar="NAME", help="Only this exported function; may be given again.")
+@click.option(
+    "--function",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_functions,
+    help="Only this exported function; may be given again.",
+)
 def codegen(
     module: str,
     as_hal: bool,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..options import seconds
+from ..options import complete_devices, complete_files, seconds
 
 if TYPE_CHECKING:
     from ...compiler.stages import GraphFile, ModuleFile, Program
@@ -17,9 +17,13 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
 
 
 @click.command("compile")
-@click.argument("file")
+@click.argument("file", shell_complete=complete_files)
 @click.option(
-    "-o", "--output", metavar="OUT.vmfb", help="The module to write, or - for stdout; with --compile-to, the program."
+    "-o",
+    "--output",
+    metavar="OUT.vmfb",
+    shell_complete=complete_files,
+    help="The module to write, or - for stdout; with --compile-to, the program.",
 )
 @click.option(
     "--from",
@@ -36,6 +40,7 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
 @click.option(
     "--device",
     metavar="URI",
+    shell_complete=complete_devices,
     help="Make kernels for this device, of those of `pumice devices`, or for the one that a FILE.json describes; "
     "without it for every device.",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ...status import shorten
+from ..options import complete_files, complete_functions
 from ..streams import put
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("file")
+@click.argument("file", shell_complete=complete_files)
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
 @click.option("--disassemble", is_flag=True, help="The bytecode, as VM assembly.")
 @click.option("--python", "as_python", is_flag=True, help="The Python code that runs the bytecode.")
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--function",
     metavar="NAME|@ORDINAL",
+    shell_complete=complete_functions,
     help="With --disassemble and --python: only this function, an export or an internal one by number.",
 )
 def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bool, function: str | None) -> None:

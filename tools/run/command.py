@@ -16,6 +16,10 @@ from ..errors import usage_error
 from ..options import (
     DEVICE_HELP,
     SANITIZE_HELP,
+    complete_devices,
+    complete_files,
+    complete_functions,
+    complete_values,
     fields_of,
     given_options,
     loop_guard_option,
@@ -106,14 +110,22 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 
 
 @click.command(cls=_RunCommand)
-@click.argument("files", nargs=-1, metavar="[FILE]...")
-@_both("--device", "devices", multiple=True, metavar="URI", help=f"{DEVICE_HELP} Compiled programs take several.")
+@click.argument("files", nargs=-1, metavar="[FILE]...", shell_complete=complete_files)
+@_both(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_devices,
+    help=f"{DEVICE_HELP} Compiled programs take several.",
+)
 @_both(
     "--output",
     "-o",
     "outputs",
     multiple=True,
     metavar="[KEY=]@PATH|[KEY=]-",
+    shell_complete=complete_values,
     help="Where a result goes instead of being printed: an .npy file, a .png file for a picture, any other file for "
     "the bare bytes, or - to print it too. For kernels KEY is a binding; for programs they are in order, +PATH "
     "appends, and an empty one ignores one.",
@@ -139,17 +151,22 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "modules",
     multiple=True,
     metavar="FILE",
+    shell_complete=complete_files,
     help="A module; modules come before those that import them. Without FILE, the last one has the function. "
     "- is stdin.",
 )
 @_module(
-    "--function", metavar="NAME", help="The exported function, as NAME or MODULE.NAME; not needed where there is one."
+    "--function",
+    metavar="NAME",
+    shell_complete=complete_functions,
+    help="The exported function, as NAME or MODULE.NAME; not needed where there is one.",
 )
 @_module(
     "--input",
     "inputs",
     multiple=True,
     metavar="VALUE",
+    shell_complete=complete_values,
     help="An argument, in order: 2.5, 4xf32=1,2,3,4, @a.npy, 4xf32=@a.bin, &4xf32 for a buffer to put a result into, "
     "or (null).",
 )
@@ -159,6 +176,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "expected_outputs",
     multiple=True,
     metavar="VALUE",
+    shell_complete=complete_values,
     help="The expected result, in order; (ignored) accepts any. Exit status 1 if it differs.",
 )
 @parameters_option(cls=_Option, heading=_MODULES)
@@ -192,8 +210,12 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     help="Map modules into memory, or read them.",
 )
 @_module("--profile", is_flag=True, help="Report device time by export and how the host spent its time, to stderr.")
-@_module("--profile-json", metavar="PATH", help="Write the same with every dispatch as JSON.")
-@_module("--profile-trace", metavar="PATH", help="Write it as a trace for ui.perfetto.dev.")
+@_module(
+    "--profile-json", metavar="PATH", shell_complete=complete_files, help="Write the same with every dispatch as JSON."
+)
+@_module(
+    "--profile-trace", metavar="PATH", shell_complete=complete_files, help="Write it as a trace for ui.perfetto.dev."
+)
 @_module("--print_statistics", "--print-statistics", "statistics", is_flag=True, help="Report device memory to stderr.")
 @_kernel(
     "--binding",
@@ -201,6 +223,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "bindings",
     multiple=True,
     metavar="KEY=VALUE",
+    shell_complete=complete_values,
     help="A buffer: 0=4xf32=1,2,3,4, 1=@b.npy, 2=4xf32=@b.bin, or 2=4xf32 for zeros or an output; or an image, height "
     "x width x format: 0=256x256xrgba8unorm=@cat.png. KEY is the binding's number, SET.NUMBER or its name.",
 )
@@ -215,6 +238,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "--push",
     "pushes",
     multiple=True,
+    shell_complete=complete_values,
     metavar="TYPE=VALUE|NAME=VALUE|@FILE",
     help="A push constant: with its type in the members' order (i32=4), by name (n=4), or all as bytes of a file.",
 )
@@ -232,6 +256,7 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
     "expectations",
     multiple=True,
     metavar="KEY=VALUE",
+    shell_complete=complete_values,
     help="The expected value of a written binding, as for --binding; exit status 1 if it differs.",
 )
 @_kernel(

@@ -1,7 +1,8 @@
-"""Checks what a machine has for pumice and installs what is missing (``python -m pumice.tools.setup.vulkan``), and
-builds a wheel of its software driver for other machines (``pumice vendor-driver``).
+"""Checks what a machine has for pumice and installs what is missing (``python -m pumice.tools.setup.vulkan``),
+builds a wheel of its software driver for other machines (``pumice vendor-driver``), and has shells complete commands
+(``pumice --install-completion``).
 
 Imports: `tables` of `tools`.
 
-Read: `vulkan`; `dpkg` → `relocation` → `vendor_driver`.
+Read: `vulkan`; `dpkg` → `relocation` → `vendor_driver`; `completion`.
 """

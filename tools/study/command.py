@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import TIMED_DEVICE_HELP, given_options, validation_option
+from ..options import TIMED_DEVICE_HELP, complete_devices, complete_files, given_options, validation_option
 from ..streams import put
 from ..tables import heading
 from .against import against, read_side
@@ -23,13 +23,29 @@ from .processes import PROCESS_OPTIONS, process_options, wants_processes, with_p
 from .resuming import RESUMPTION_OPTIONS, resumption_options
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from ...study.definition.study import Study
     from ...study.results.machine_record import Part
 
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 
+
+def _complete_studies(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """For shells: the studies that come with pumice, or a file."""
+    from click.shell_completion import CompletionItem
+
+    names = sorted(path.stem for path in STUDIES.glob("*.toml") if path.stem.startswith(incomplete))
+    return [CompletionItem(name) for name in names] or complete_files(ctx, parameter, incomplete)
+
+
 _device_option = click.option(
-    "--device", "devices", multiple=True, metavar="URI", help=f"{TIMED_DEVICE_HELP} Repeatable; instead of the study's."
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="URI",
+    shell_complete=complete_devices,
+    help=f"{TIMED_DEVICE_HELP} Repeatable; instead of the study's.",
 )
 
 _quiet_option = click.option(
@@ -61,7 +77,7 @@ def read_study(name: str) -> Study:
 
 
 @study.command("run", short_help="Measure a study.")
-@click.argument("name", metavar="STUDY")
+@click.argument("name", metavar="STUDY", shell_complete=_complete_studies)
 @_device_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; default: STUDY.results.")
 @click.option(
@@ -152,8 +168,8 @@ def run(
 
 
 @study.command("ab", short_help="Measure two versions in turns, and compare them.")
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", shell_complete=complete_files)
+@click.argument("new", shell_complete=complete_files)
 @_device_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; default: NEW.ab.")
 @click.option(
@@ -336,7 +352,7 @@ def list_(ctx: click.Context, folder: Path | None, baselines: Path, as_json: boo
 
 
 @study.command("show", short_help="Show a study, or what results are of.")
-@click.argument("name", metavar="STUDY|DIR")
+@click.argument("name", metavar="STUDY|DIR", shell_complete=_complete_studies)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @needs_study_extra()
 def show(name: str, as_json: bool) -> None:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import usage, usage_error
-from ..options import TIMED_DEVICE_HELP, loop_guard_option, parse_defines, source_options, validation_option
+from ..options import (
+    TIMED_DEVICE_HELP,
+    complete_devices,
+    complete_functions,
+    loop_guard_option,
+    parse_defines,
+    source_options,
+    validation_option,
+)
 from ..streams import note
 
 if TYPE_CHECKING:
@@ -31,9 +39,14 @@ _PARAMETERS: Final = {"channel": "channels", "push": "pushes", "define": "define
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.option("--session", type=click.Path(path_type=Path), metavar="MODULE", help="Show what a program returns.")
-@click.option("--function", metavar="NAME", help="Of a program: the function; not needed where there is one.")
+@click.option(
+    "--function",
+    metavar="NAME",
+    shell_complete=complete_functions,
+    help="Of a program: the function; not needed where there is one.",
+)
 @click.option("--size", default="960x540", show_default=True, metavar="WxH", help="Width and height.")
-@click.option("--device", metavar="URI", help=TIMED_DEVICE_HELP)
+@click.option("--device", metavar="URI", shell_complete=complete_devices, help=TIMED_DEVICE_HELP)
 @click.option(
     "--channel",
     "channels",
