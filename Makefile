@@ -24,13 +24,8 @@ SHELL := /bin/sh
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
 
-demo: vulkan ## set up, list the devices, multiply two vectors, and classify a picture of a digit
-	$(BIN)/pumice devices
-	$(BIN)/pumice run shaders/mul.comp --binding 0=4xf32=1,2,3,4 --binding 1=4xf32=2,3,4,5 --binding 2=4xf32 \
-	  --expect 2=4xf32=2,6,12,20 --time
-	$(BIN)/pumice run examples/digits/digits.vmfb --function=classify --input=@examples/digits/three.npy \
-	  --output= --output= --expected_output='(ignored)' --expected_output=1xi32=3
-	$(BIN)/python examples/classify_digits.py
+demo: vulkan ## set up, list the devices, multiply two vectors, and classify pictures of digits
+	$(BIN)/pumice demo
 
 # Part of the suite in several processes that take tests from each other, whole files at a time where they can.
 SHARED := -n $(WORKERS) --dist worksteal --durations=10

@@ -1,7 +1,6 @@
 """A compiled program end to end: an image classifier, loaded, called with NumPy, and inspected.
 
-``digits/`` has its source (``digits.mlir``), the program that trains its weights (``train.py``) and the compiled
-module.
+The module ``digits/digits.vmfb`` is compiled from ``digits.mlir``, whose weights ``train.py`` trains.
 """
 
 from pathlib import Path

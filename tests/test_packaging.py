@@ -1,4 +1,4 @@
-"""The wheel holds what it should and nothing else, and the metadata agrees with the package."""
+"""The wheel and the sdist hold what they should and nothing else, and the metadata agrees with the package."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ NOT_SOURCE = shutil.ignore_patterns(
 )
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    """A wheel built by the setuptools at hand, out of a copy: building leaves files beside the sources."""
-    try:
-        found = importlib.metadata.version("setuptools")
-    except importlib.metadata.PackageNotFoundError:
-        found = "none"
-    if found == "none" or int(found.split(".")[0]) < SETUPTOOLS:
-        pytest.skip(f"building a wheel needs setuptools {SETUPTOOLS} or later (the `dev` extra has it); found {found}")
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"
-    shutil.copytree(ROOT, source, ignore=NOT_SOURCE)
-    script = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
+# Files of examples/ that `pumice demo`, and what `pumice` alone prints, take.
+SHIPPED_EXAMPLES = {
+    "classify_digits.py",
+    "digits/digits.vmfb",
+    "digits/seven.npy",
+    "digits/three.npy",
+    "view/waves.frag",
+}
+
+
+def build(kind: str, source: Path, folder: Path) -> Path:
+    """A "wheel" or "sdist" built by the setuptools at hand."""
+    script = f"import sys; from setuptools import build_meta; print(build_meta.build_{kind}(sys.argv[1]))"
     built = subprocess.run(
         [sys.executable, "-c", script, str(folder)],
         cwd=source,
@@ -49,7 +49,26 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    return zipfile.ZipFile(folder / built.stdout.splitlines()[-1])
+    return folder / built.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout: building leaves files beside the sources."""
+    try:
+        found = importlib.metadata.version("setuptools")
+    except importlib.metadata.PackageNotFoundError:
+        found = "none"
+    if found == "none" or int(found.split(".")[0]) < SETUPTOOLS:
+        pytest.skip(f"building a wheel needs setuptools {SETUPTOOLS} or later (the `dev` extra has it); found {found}")
+    source = tmp_path_factory.mktemp("copy") / "source"
+    shutil.copytree(ROOT, source, ignore=NOT_SOURCE)
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(copy: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    return zipfile.ZipFile(build("wheel", copy, tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +92,10 @@ def test_the_wheel_holds_every_module_of_the_package_and_no_other(names: set[str
     folders = [path.parent for path in ROOT.glob("*/__init__.py")]
     sources = {*ROOT.glob("*.py"), *(path for folder in folders for path in folder.rglob("*.py"))}
     expected = {f"pumice/{path.relative_to(ROOT).as_posix()}" for path in sources}
-    assert {name for name in names if name.endswith(".py")} == expected
+    examples = {f"pumice/examples/{name}" for name in SHIPPED_EXAMPLES}
+    assert {name for name in names - examples if name.endswith(".py")} == expected
     outside = ("tests", "benchmarks", "examples", "docs")
-    assert not [name for name in names if PurePosixPath(name).parts[1] in outside]
+    assert {name for name in names if PurePosixPath(name).parts[1] in outside} == examples
 
 
 def test_every_folder_with_an_init_is_listed_as_a_package() -> None:
@@ -144,3 +164,34 @@ def test_installing_the_wheel_gives_a_package_that_imports(wheel: zipfile.ZipFil
     )
     assert child.returncode == 0, child.stderr
     assert Path(child.stdout.strip()) == tmp_path / "pumice" / "__init__.py"
+
+
+@pytest.mark.vulkan
+@pytest.mark.usefixtures("driver")
+def test_the_demo_runs_from_the_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    script = "import sys; sys.path.insert(0, sys.argv.pop()); from pumice.tools.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "demo", str(tmp_path)], cwd="/", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"$ cd {tmp_path / 'pumice'}\n")
+    assert "seven: a 7, with probability" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_sdist_holds_the_checkout_and_gives_the_same_wheel(
+    copy: Path, wheel: zipfile.ZipFile, tmp_path: Path
+) -> None:
+    files = {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()}
+    sdist = build("sdist", copy, tmp_path)
+    subprocess.run(["tar", "-xzf", sdist.name], cwd=tmp_path, check=True)
+    (source,) = (path for path in tmp_path.iterdir() if path.is_dir())
+    held = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    # Other files beside pyproject.toml are somebody's, or made by building the wheel.
+    own = {name for name in files if "/" in name or name.endswith((".md", ".toml", ".yml", ".py")) or "." not in name}
+    assert not {name for name in own - held if not name.startswith(("build/", "pumice.egg-info/"))}
+    again = zipfile.ZipFile(build("wheel", source, tmp_path))
+    assert {name: again.read(name) for name in again.namelist()} == {
+        name: wheel.read(name) for name in wheel.namelist()
+    }

@@ -26,10 +26,12 @@ import contextlib
 import gc
 import importlib
 import os
+import shlex
 import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
@@ -63,6 +65,7 @@ _COMMANDS: Final = {
     "ci": (".ci.command", "ci", "Set up tests in CI; find out what is wrong with Vulkan."),
     "codegen": (".codegen.command", "codegen", "Write a program as code that needs no virtual machine."),
     "compile": (".compile.command", "compile_", "Compile a tensor program."),
+    "demo": (".run.demo", "demo", "Try pumice on this machine."),
     "devices": (".inspect.devices", "devices", "List the Vulkan devices."),
     "dump": (".inspect.dump", "dump", "Show what a compiled program holds."),
     "info": (".inspect.info", "info", "Show what a kernel declares."),
@@ -72,6 +75,24 @@ _COMMANDS: Final = {
     "vendor-driver": (".setup.vendor_driver", "vendor_driver", "Build a wheel of this machine's software driver."),
     "view": (".view.command", "view", "Show the picture of a shader or a program, live."),
 }
+# Each line can be typed: the files come with pumice.
+_FIRST_STEPS: Final = """\
+{usage}
+
+Go to the files that come with pumice:
+  cd {folder}
+
+Run a kernel, or a compiled program:
+  pumice run shaders/mul.spv -b 0=4xf32=1,2,3,4 -b 1=4xf32=2,3,4,5 -b 2=4xf32
+  pumice run examples/digits/digits.vmfb --input=@examples/digits/three.npy
+
+Time a dispatch (pip install 'pumice[study]'):
+  pumice bench shaders/mul.spv
+
+See a shader, live (pip install 'pumice[view]'):
+  pumice view examples/view/waves.frag
+
+`pumice demo` tries pumice on this machine, and `pumice --help` lists all commands."""
 
 
 class _Program(click.Group):
@@ -200,7 +221,7 @@ def main(ctx: click.Context) -> None:
     and Amber scripts. PUMICE_DEBUG=1 shows tracebacks.
     """
     if ctx.invoked_subcommand is None:
-        note(ctx.get_help())
+        note(_FIRST_STEPS.format(usage=ctx.get_usage(), folder=shlex.quote(str(Path(__file__).parents[1]))))
         ctx.exit(_WRONG_USAGE)
 
 
