@@ -79,8 +79,8 @@ def relocate(
     Args:
         libraries: files by soname. What else they need they still take from the system.
         folder: an empty one.
-        keep: the sonames that stay as they are: of what is opened by path, and of what is the process's, where it has
-            a library of that name already.
+        keep: the sonames that stay as they are, for what is to be the process's: it is taken from there, if the process
+            has a library of that name, and serves others otherwise.
         beside: copies in the folder above, which they find after those in their own.
 
     Raises:

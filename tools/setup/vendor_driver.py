@@ -165,10 +165,10 @@ def _assemble(parts: _Parts, tree: Path, date: int) -> str:
     """Writes what the wheel holds, and returns the wheel's name without its suffix."""
     lib = tree / _NAME / "lib"
     lib.mkdir(parents=True)
-    copies = relocate(parts.libraries, lib, keep=(parts.driver, _LOADER))
+    copies = relocate(parts.libraries, lib, keep=(_LOADER,))
     (lib / "windows").mkdir()
     shared = {parts.driver: parts.libraries[parts.driver], **dependents(parts.libraries, _WINDOW_SYSTEMS)}
-    in_windows = relocate(shared, lib / "windows", keep=(parts.driver, *_WINDOW_SYSTEMS), beside=copies)
+    in_windows = relocate(shared, lib / "windows", keep=_WINDOW_SYSTEMS, beside=copies)
     release, minor = glibc_needed(copies.values())
     tag = f"py3-none-manylinux_{release}_{minor}_{sysconfig.get_platform().partition('-')[2]}"
     mesa = parts.owners[parts.libraries[parts.driver]]
@@ -176,8 +176,8 @@ def _assemble(parts: _Parts, tree: Path, date: int) -> str:
     sources = _sources(parts.packages, date)
     contents: dict[str, str | bytes] = {
         f"{_NAME}/__init__.py": f'"""Mesa\'s lavapipe {mesa.version}; pumice finds it here."""\n',
-        f"{_NAME}/{_NAME}.json": _manifest(parts, "lib"),
-        f"{_NAME}/{_NAME}_windows.json": _manifest(parts, "lib/windows"),
+        f"{_NAME}/{_NAME}.json": _manifest(parts, f"lib/{copies[parts.driver].name}"),
+        f"{_NAME}/{_NAME}_windows.json": _manifest(parts, f"lib/windows/{in_windows[parts.driver].name}"),
         f"{_NAME}/packages.json": _json({"packages": _records(parts, (copies, in_windows), tree / _NAME)}),
         f"{_NAME}/SOURCES.md": sources,
     }
@@ -217,10 +217,9 @@ def _version(package: Package) -> str:
     return f"{match[1]}+{local}" if local else match[1]
 
 
-def _manifest(parts: _Parts, folder: str) -> str:
-    """The driver's manifest, as the loader reads it, with the driver in a folder beside it."""
-    icd = {**parts.manifest["ICD"], "library_path": f"{folder}/{parts.driver}"}
-    return _json({**parts.manifest, "ICD": icd})
+def _manifest(parts: _Parts, library: str) -> str:
+    """The driver's manifest, as the loader reads it, with the driver's path relative to it."""
+    return _json({**parts.manifest, "ICD": {**parts.manifest["ICD"], "library_path": library}})
 
 
 def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) -> list[dict[str, Any]]:

@@ -148,11 +148,11 @@ def test_libraries_find_all_that_they_need_in_the_wheel_or_in_glibc(unpacked: Pa
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert needed - libraries <= {Path(line).name for line in listed.stdout.splitlines()}
     # Beside libraries of the same soname, these are others.
-    assert not {"libstdc++.so.6", "libz.so.1", "libxcb.so.1"} & libraries
-    assert {"libvulkan.so.1", "libvulkan_intel_hasvk.so"} < libraries
-    # Both drivers may be in one process: what they have in common is the same, and nothing else has the same name.
-    assert libraries & in_windows == {"libvulkan_intel_hasvk.so"}
-    assert {"libxcb.so.1", "libwayland-client.so.0"} < in_windows
+    assert not {"libstdc++.so.6", "libz.so.1", "libvulkan_intel_hasvk.so"} & (libraries | in_windows)
+    assert "libxcb.so.1" not in libraries
+    assert "libvulkan.so.1" in libraries and {"libxcb.so.1", "libwayland-client.so.0"} < in_windows
+    # Both drivers may be in one process, with what lib/ has for both.
+    assert not libraries & in_windows
 
 
 def test_a_process_opens_the_loader_and_the_driver_from_the_wheel(unpacked: Path) -> None:
@@ -284,11 +284,12 @@ def window_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = tmp_path_factory.mktemp("windows") / "pumice_lavapipe"
     lib, in_windows = package / "lib", package / "lib/windows"
     in_windows.mkdir(parents=True)
-    copies = relocation.relocate(libraries, lib, keep=(parts.driver,))
-    relocation.relocate(libraries, in_windows, keep=(parts.driver, *vendor_driver._WINDOW_SYSTEMS), beside=copies)
+    copies = relocation.relocate(libraries, lib, keep=())
+    shared = relocation.relocate(libraries, in_windows, keep=vendor_driver._WINDOW_SYSTEMS, beside=copies)
     (package / "__init__.py").touch()
-    (package / "pumice_lavapipe.json").write_text(vendor_driver._manifest(parts, "lib"))
-    (package / "pumice_lavapipe_windows.json").write_text(vendor_driver._manifest(parts, "lib/windows"))
+    for name, driver in (("pumice_lavapipe", copies), ("pumice_lavapipe_windows", shared)):
+        library = str(driver[parts.driver].relative_to(package))
+        (package / f"{name}.json").write_text(vendor_driver._manifest(parts, library))
     return package
 
 
@@ -310,7 +311,7 @@ def test_windows_and_their_driver_have_one_libxcb(before: str, window_package: P
     shown, *opened = done.stdout.splitlines()
     assert shown == "shown"
     in_windows = window_package / "lib/windows"
-    assert str(in_windows / "libvulkan_lvp.so") in opened
+    assert [path for path in opened if path.startswith(str(in_windows / "libvulkan_lvp"))]
     (libxcb,) = (path for path in opened if Path(path).name.startswith("libxcb.so"))
     assert libxcb.startswith(str(in_windows)) == (before == "an instance for windows")
     assert any(Path(path).name.startswith("libX11.so") for path in opened)
