@@ -10,6 +10,7 @@ from typing import Final
 
 from ...formats.vke1 import DispatchAbi, ExecutableDef
 from ...formats.vke1_reader import parse_executable
+from ...spirv.double_rounding import with_exact_rounding
 from ...spirv.reflect import reflect
 from ...spirv.reflection_types import ShaderModuleReflection
 from ...spirv.repair import repair
@@ -126,6 +127,8 @@ class Executables:
         for index, source in enumerate(self.sources.values()):
             codes = [repair(code) for code in source.shader_modules]
             modules = [reflect(code) for code in codes]
+            # The device is not known yet; where it rounds doubles right, this does too.
+            codes = [with_exact_rounding(code, module) for code, module in zip(codes, modules, strict=True)]
             first = len(self.shaders)
             self.shaders += codes
             pipelines = []

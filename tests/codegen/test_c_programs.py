@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.c_programs import CANNOT_BUILD, WARNINGS, build, c_files, run, try_run
 from support.module_cases import NEWTON
+from support.peer import compile_module
 
 import pumice
 from pumice.install_hints import install_hint
@@ -330,6 +331,20 @@ def test_programs_choose_between_executables(tmp_path: Path, changes: tuple[tupl
     values = np.array([3, -(1 << 30), 1 << 31, 0], np.int64)
     (result,) = run(build(tmp_path, module, changes=changes), [values])
     np.testing.assert_array_equal(result, values * values)
+
+
+@pytest.mark.peer
+def test_doubles_are_rounded_right_on_every_driver(tmp_path: Path) -> None:
+    source = """func.func @round(%x: tensor<32xf64>) -> (tensor<32xf64>, tensor<32xf64>) {
+      %0 = math.roundeven %x : tensor<32xf64>
+      %1 = math.trunc %x : tensor<32xf64>
+      return %0, %1 : tensor<32xf64>, tensor<32xf64>
+    }"""
+    flags = ("--iree-vulkan-target=rdna3", "--iree-input-demote-f64-to-f32=false")
+    program = build(tmp_path, compile_module(source, *flags, name="round").read_bytes())
+    x = np.concatenate([np.arange(-8, 8) / 2, 2.0 ** np.arange(20, 52, 2) + 0.75])
+    even, whole = run(program, [x])
+    assert np.array_equal(even, np.rint(x)) and np.array_equal(whole, np.trunc(x))
 
 
 def test_the_header_is_one_of_cpp_too(module: bytes, tmp_path: Path) -> None:
