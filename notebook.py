@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import html
 import math
 import os
@@ -16,7 +17,12 @@ _CELL = "padding: 0.2em 0.7em; color: inherit; background: transparent"
 
 # Okabe and Ito's, each with a contrast of 3 or more on white and on black.
 _COLOURS: Final = ("#0b84cf", "#d55e00", "#009e73", "#c0659a", "#a88400", "#7a7f87")
-_WIDTH, _HEIGHT, _TOP, _BOTTOM, _RIGHT = 400, 250, 34, 46, 24
+_GREY: Final = "#808080"
+# An image knows of the page that the browser asks for one in dark, which may be the system's and not the page's: both
+# colours can be read on either.
+_STYLE: Final = "<style>text{fill:#757575}@media(prefers-color-scheme:dark){text{fill:#8a8a8a}}</style>"
+_FONT: Final = 'font-family="system-ui, sans-serif" font-size="13"'
+_WIDTH, _HEIGHT, _TOP, _RIGHT = 400, 170, 34, 24
 _LETTER: Final = 7.5  # of the font's 13 pixels, about
 
 MAX_LINES: Final = len(_COLOURS)
@@ -27,13 +33,12 @@ _CELL_FILE: Final = re.compile(r"(?<=ipykernel)(?:_\d+)?(?=[/\\]+\d+\.py\b)")
 
 
 class Mark(NamedTuple):
-    """A point of a plot: its place, the ends of its interval (NaN if unknown), and the text shown when pointed at."""
+    """A point of a plot: its place, and the ends of its interval, NaN if it is unknown."""
 
     x: float
     y: float
     low: float
     high: float
-    text: str
 
 
 def html_table(
@@ -56,9 +61,11 @@ def html_table(
     styles = []
     for place, column in enumerate(columns):
         if not place or column in texts:
-            # Long texts wrap, but not before a line of them is worth reading.
-            width = min(max(len(row[place]) for row in (columns, *rows)), _LINE_WIDTH)
-            styles.append(f"text-align: left; vertical-align: top; min-width: {width}ch")
+            # Long texts wrap, but not before a line of them is worth reading; JupyterLab keeps no unit of characters
+            # in what it shows untrusted.
+            is_long = max(len(row[place]) for row in (columns, *rows)) > _LINE_WIDTH
+            wraps = f"min-width: {_LINE_WIDTH / 2:g}em" if is_long else "white-space: nowrap"
+            styles.append(f"text-align: left; vertical-align: top; {wraps}")
         else:
             styles.append("text-align: right; vertical-align: top; white-space: nowrap")
 
@@ -114,6 +121,8 @@ def interval_text(low: float, high: float) -> str:
 def svg_plot(lines: Mapping[str, Sequence[Mark]], *, x: str, y: str) -> str:
     """Lines through points with intervals; an axis over more than a decade is logarithmic.
 
+    It is an image in a data URI, which notebooks that are not trusted yet show, too; they drop elements of SVG.
+
     Args:
         lines: at most ``MAX_LINES``, by name, of finite places in ascending order.
         x, y: titles of the axes.
@@ -125,24 +134,30 @@ def svg_plot(lines: Mapping[str, Sequence[Mark]], *, x: str, y: str) -> str:
     ends = [end for mark in marks for end in (mark.low, mark.high) if low / 2 <= end <= high * 2]
     known_y = sorted([low, high, *ends])
     y_ticks = _ticks(known_y)
+    names = list(lines) if len(lines) > 1 else []
+    top = _TOP + (20 * len(names) + 8 if names else 0)
+    bottom = top + _HEIGHT
     left = 16 + _LETTER * max(len(_tick_text(tick)) for tick in y_ticks)
     wide_x, wide_y = _is_wide(known_x), _is_wide(known_y)
     across = _scale(known_x, left + 12, _WIDTH - _RIGHT, is_log=wide_x)
-    up = _scale(known_y if wide_y else [0.0, *known_y], _HEIGHT - _BOTTOM, _TOP + 6, is_log=wide_y)
+    up = _scale(known_y if wide_y else [0.0, *known_y], bottom, top + 6, is_log=wide_y)
 
     def clipped(value: float) -> float:
-        return min(max(up(value) if value > 0 or not wide_y else math.inf, _TOP), _HEIGHT - _BOTTOM)
+        return min(max(up(value) if value > 0 or not wide_y else math.inf, top), bottom)
 
-    parts = [_text(4, 16, y), _text(_WIDTH - _RIGHT, _HEIGHT - 6, x, "end")]
+    parts = [_text(4, top - 18, y), _text(_WIDTH - _RIGHT, bottom + 40, x, "end")]
+    for place, (name, colour) in enumerate(zip(names, _COLOURS, strict=False)):
+        height = 16.0 + 20 * place
+        parts += [f'<circle cx="10" cy="{height - 4.5}" r="5" fill="{colour}"/>', _text(22, height, name)]
     for tick in y_ticks:
         height = up(tick)
-        parts.append(_stroke(f"M{left:.1f} {height:.1f}H{_WIDTH - _RIGHT + 8}", "currentColor", 1, 0.18))
+        parts.append(_stroke(f"M{left:.1f} {height:.1f}H{_WIDTH - _RIGHT + 8}", _GREY, 1, 0.3))
         parts.append(_text(left - 8, height + 4.5, _tick_text(tick), "end"))
     free = -math.inf
     for value in known_x:
         half = _LETTER * len(_tick_text(value)) / 2
         if across(value) - half > free:
-            parts.append(_text(across(value), _HEIGHT - _BOTTOM + 20, _tick_text(value), "middle"))
+            parts.append(_text(across(value), bottom + 20, _tick_text(value), "middle"))
             free = across(value) + half + 6
     for colour, line in zip(_COLOURS, lines.values(), strict=False):
         path = "L".join(f"{across(mark.x):.1f} {up(mark.y):.1f}" for mark in line)
@@ -151,28 +166,21 @@ def svg_plot(lines: Mapping[str, Sequence[Mark]], *, x: str, y: str) -> str:
             if math.isfinite(mark.low) and math.isfinite(mark.high):
                 interval = f"M{across(mark.x):.1f} {clipped(mark.low):.1f}V{clipped(mark.high):.1f}"
                 parts.append(_stroke(interval, colour, 6, 0.4))
-            place = f'cx="{across(mark.x):.1f}" cy="{up(mark.y):.1f}"'
-            parts.append(f'<circle {place} r="4" fill="{colour}"><title>{html.escape(mark.text)}</title></circle>')
-    names = "".join(
-        f'<span style="white-space: nowrap; margin-right: 1.2em"><svg width="12" height="12" viewBox="0 0 12 12">'
-        f'<circle cx="6" cy="6" r="5" fill="{colour}"></circle></svg> {html.escape(name)}</span> '
-        for colour, name in zip(_COLOURS, lines, strict=False)
-    )
-    legend = f"<p>{names}</p>" if len(lines) > 1 else ""
-    return (
-        f'<div style="color: inherit">{legend}<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{html.escape(f"{y} over {x}")}" fill="none" font-family="system-ui, sans-serif" font-size="13" '
-        f'style="display: block; width: {_WIDTH}px; max-width: 100%; height: auto">{" ".join(parts)}</svg></div>'
-    )
+            parts.append(f'<circle cx="{across(mark.x):.1f}" cy="{up(mark.y):.1f}" r="4" fill="{colour}" class="m"/>')
+    size = f'width="{_WIDTH}" height="{bottom + 46}" viewBox="0 0 {_WIDTH} {bottom + 46}"'
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg" {size} fill="none" {_FONT}>{_STYLE}{"".join(parts)}</svg>'
+    data = base64.b64encode(svg.encode()).decode()
+    style = "max-width: 100%; height: auto"
+    return f'<p><img alt="{html.escape(f"{y} over {x}")}" style="{style}" src="data:image/svg+xml;base64,{data}"></p>'
 
 
 def _stroke(path: str, colour: str, width: int, opacity: float) -> str:
-    return f'<path d="{path}" stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}"></path>'
+    return f'<path d="{path}" stroke="{colour}" stroke-width="{width}" stroke-opacity="{opacity}"/>'
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start") -> str:
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f'<text {place} fill="currentColor">{html.escape(text)}</text>'
+    return f"<text {place}>{html.escape(text)}</text>"
 
 
 def _tick_text(value: float) -> str:

@@ -135,6 +135,4 @@ def _plot(analysis: StudyAnalysis, points: Collection[int]) -> str:
 def _mark(one: PointAnalysis, x: float) -> Mark:
     summary = one.summary()
     assert summary is not None and one.median is not None  # it was measured
-    low, high = (end / 1e3 for end in summary.median_interval)
-    text = f"{one.point.label}: {figure_text(one.median / 1e3)} µs {interval_text(low, high)}"
-    return Mark(x, one.median / 1e3, low, high, text)
+    return Mark(x, one.median / 1e3, *(end / 1e3 for end in summary.median_interval))
