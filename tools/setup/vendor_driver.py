@@ -28,6 +28,7 @@ from urllib.parse import quote
 
 import click
 
+from ...install_hints import install_hint
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from .dpkg import Package, files_of, owners, require_unchanged
@@ -37,6 +38,10 @@ _NAME: Final = "pumice_lavapipe"
 _LOADER: Final = "libvulkan.so.1"
 # Programs give drivers the connections of these. libX11-xcb only reads a Display, whose layout is set.
 _WINDOW_SYSTEMS: Final = ("libxcb.so.1", "libwayland-client.so.0")
+# Without a GPU, where no package has a software driver.
+_SOFTWARE_DRIVERS: Final = {
+    "win32": " Without a GPU, get a build of Mesa for Windows, and set VK_ADD_DRIVER_FILES to its lvp_icd.x86_64.json."
+}
 # What pumice adds the driver by; loaders know it since 1.3.207.
 _ADD_DRIVERS: Final = "VK_ADD_DRIVER_FILES"
 _DATE: Final = "SOURCE_DATE_EPOCH"
@@ -107,9 +112,8 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
     """
     if sys.platform != "linux":
         raise UnavailableError(
-            f"the driver is taken from packages of Debian, Ubuntu and their kin; this is {platform.system()}. The "
-            "wheel can be built on one of these, for Linux only; on other systems pumice takes the drivers that their "
-            "Vulkan loader finds"
+            "the wheel is made of packages of Debian, Ubuntu and their kin, for Linux only; this is "
+            f"{platform.system()}. {install_hint('driver')}{_SOFTWARE_DRIVERS.get(sys.platform, '')}"
         )
     try:
         from wheel.wheelfile import WheelFile

@@ -338,13 +338,15 @@ def programs(monkeypatch: pytest.MonkeyPatch, folder: Path, **bodies: str) -> No
     monkeypatch.setenv("PATH", os.pathsep.join((str(folder), os.environ["PATH"])))
 
 
-@pytest.mark.parametrize("platform", ["darwin", "win32"])
-def test_other_systems_are_told_where_wheels_are_built(
-    platform: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("platform", "instead"), [("darwin", "brew install molten-vk"), ("win32", "build of Mesa for Windows")]
+)
+def test_other_systems_are_told_where_wheels_are_built_and_what_they_have_instead(
+    platform: str, instead: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)
     message = refused(monkeypatch, UnavailableError, tmp_path)
-    assert "packages of Debian, Ubuntu" in message and "for Linux only" in message
+    assert "packages of Debian, Ubuntu" in message and "for Linux only" in message and instead in message
 
 
 def test_without_dpkg_it_says_where_to_build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
