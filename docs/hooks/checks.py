@@ -44,7 +44,7 @@ def on_post_build(config: MkDocsConfig) -> None:
         for name in _exported(init):
             if f"{package}.{name}" not in known:
                 _log.warning(f"{package}.{name} has no entry in the reference: it needs a docstring, {package} a page")
-    for path in site.rglob("*.html"):
+    for path in (*site.rglob("*.html"), *site.rglob("*.json")):
         text = path.read_text()
         for found in _REQUEST.findall(text):
             _log.warning(f"{path.relative_to(site)} requests {found}")

@@ -6,6 +6,7 @@ Links are written as they are right in the repository (``../examples/serve_model
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -97,12 +98,22 @@ def _text(uri: str, config: MkDocsConfig) -> str | None:
     place, _, rest = uri.partition("/")
     path = rest.removesuffix(".md")
     if place == "api":
-        return _reference(path, config.extra["also"].get(path, ()))
+        return _packages(config) if path == "index" else _reference(path, config.extra["also"].get(path, ()))
     if place == "notebooks":
         return _notebook(ROOT / "docs" / place / f"{path}.ipynb")
     if place == "repository":
         return (ROOT / rest).read_text() if (ROOT / rest).is_file() else _source(ROOT / path)
     return None
+
+
+def _packages(config: MkDocsConfig) -> str:
+    """The packages of the navigation, each with the first sentence of its docstring."""
+    rows = []
+    for package in (Path(uri).stem for uri in _leaves(config.nav) if uri.startswith("api/pumice")):
+        init = ROOT.joinpath(*package.split(".")[1:], "__init__.py")
+        summary = (ast.get_docstring(ast.parse(init.read_text())) or "").split("\n\n")[0].replace("\n", " ")
+        rows.append(f"| [`{package}`]({package}.md) | {summary} |\n")
+    return "# Python\n\n| package | what it has |\n| -- | -- |\n" + "".join(rows)
 
 
 def _reference(page: str, also: Iterable[str]) -> str:
