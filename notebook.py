@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 _LINE = "border-bottom: 1px solid rgba(128, 128, 128, 0.4)"
 _LINE_WIDTH = 40
+_NARROW = "white-space: nowrap; min-width: 0"  # some pages have wide columns by default
 _CELL = "padding: 0.2em 0.7em; color: inherit; background: transparent"
 
 # Okabe and Ito's, each with a contrast of 3 or more on white and on black.
@@ -64,10 +65,10 @@ def html_table(
             # Long texts wrap, but not before a line of them is worth reading; JupyterLab keeps no unit of characters
             # in what it shows untrusted.
             is_long = max(len(row[place]) for row in (columns, *rows)) > _LINE_WIDTH
-            wraps = f"min-width: {_LINE_WIDTH / 2:g}em" if is_long else "white-space: nowrap"
+            wraps = f"min-width: {_LINE_WIDTH / 2:g}em" if is_long else _NARROW
             styles.append(f"text-align: left; vertical-align: top; {wraps}")
         else:
-            styles.append("text-align: right; vertical-align: top; white-space: nowrap")
+            styles.append(f"text-align: right; vertical-align: top; {_NARROW}")
 
     def cells(tag: str, row: Sequence[str]) -> str:
         return "".join(
