@@ -381,6 +381,25 @@ def test_driver_manifests_are_found_in_the_data_folders(monkeypatch: pytest.Monk
     assert str(manifest) in setup_vulkan.look().drivers
 
 
+def test_layer_manifests_are_found_where_the_loader_is_told_to_look(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def made(folder: str) -> Path:
+        path = tmp_path / folder / "some.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}")
+        return path
+
+    usual, added, only = made("data/vulkan/explicit_layer.d"), made("added"), made("only")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("VK_LAYER_PATH", raising=False)
+    monkeypatch.setenv("VK_ADD_LAYER_PATH", str(added.parent))
+    found = setup_vulkan.manifests("explicit_layer.d")
+    assert found[0] == added and usual in found
+    monkeypatch.setenv("VK_LAYER_PATH", str(only))  # a file, or a folder
+    assert setup_vulkan.manifests("explicit_layer.d") == [added, only]
+
+
 def _child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, body: str) -> None:
     """Puts a program in the place of the interpreter that runs the child."""
     program = tmp_path / "python"

@@ -36,6 +36,7 @@ from ...status import DeadlineExceededError, PumiceError, UnavailableError
 VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
 LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
 DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_LAYER_PATHS: Final = ("VK_ADD_LAYER_PATH", "VK_LAYER_PATH")
 _LOOK_SECONDS: Final = 120.0
 
 
@@ -243,8 +244,8 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
 def manifests(kind: str) -> list[Path]:
     """The manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for them.
 
-    Source: LoaderDriverInterface.md, "Driver Discovery", of the Khronos Vulkan-Loader. The registry, which Windows
-    uses instead, is not read.
+    Source: LoaderDriverInterface.md, "Driver Discovery", and LoaderLayerInterface.md, "Layer Discovery", of the
+    Khronos Vulkan-Loader. The registry, which Windows uses instead, is not read.
     """
     environ = os.environ
     named = os.pathsep.join(environ.get(name, "") for name in DRIVER_VARIABLES).split(os.pathsep)
@@ -261,7 +262,12 @@ def manifests(kind: str) -> list[Path]:
         *(("/opt/homebrew/etc", "/opt/homebrew/share", "/usr/local/etc") if sys.platform == "darwin" else ()),
     ]
     folders = [Path(root) / "vulkan" / kind for root in dict.fromkeys(roots) if root]
-    return [path for folder in folders for path in sorted(folder.glob("*.json"))]
+    if kind == "explicit_layer.d":
+        added, only = (
+            [Path(path) for path in environ.get(name, "").split(os.pathsep) if path] for name in _LAYER_PATHS
+        )
+        folders = [*added, *(only or folders)]
+    return [path for folder in folders for path in ([folder] if folder.is_file() else sorted(folder.glob("*.json")))]
 
 
 # -- the child ---------------------------------------------------------------------------------------
