@@ -12,7 +12,7 @@ import numpy as np
 from ..files import reading_errors
 from ..formats.image_format import ImageFormat
 from ..formats.picture import decode_picture, picture_to_array
-from ..hal_vulkan import CommandBuffer
+from ..hal_vulkan import CommandBuffer, DeviceType
 from ..hal_vulkan.images.format_features import STORAGE_WRITE_WITHOUT_FORMAT, format_features
 from ..records import dataclass
 from ..runtime import DeviceArray, DeviceImage
@@ -29,15 +29,16 @@ from ..spirv.sources.language import Language, language_of
 from ..spirv.sources.options import SourceOptions
 from ..status import InvalidArgumentError
 from .picture import Picture, Size
-from .source import CHANNELS, SET, UNIFORMS, viewed_source
+from .source import CHANNELS, PICTURE, SET, UNIFORMS, WIDEST_GROUP, viewed_source
 from .uniforms import NAMES, UNIFORM_BYTES, Uniforms
 
 PREVIOUS: Final = "previous"
 """In place of a channel's file: the picture of the frame before."""
 
-_TILE: Final = (8, 8)
 _BUFFERS: Final = (6, 7)  # VkDescriptorType: uniform and storage buffers
 _RGBA8: Final = ImageFormat.parse("rgba8unorm")
+_BGRA8: Final = ImageFormat.parse("bgra8unorm")
+_WORDS: Final = "r32uint"
 _RGBA32F: Final = ImageFormat.parse("rgba32float")
 
 _State = dict[object, DeviceImage | DeviceArray]
@@ -87,7 +88,7 @@ class ShaderPicture(Picture):
         self._has_previous = PREVIOUS in options.channels.values()
         language = options.language or language_of(path)
         if language not in (None, Language.GLSL) or path.suffix == ".spv":
-            self._has_main, self.counts_upward = True, False
+            self._has_main, self.counts_upward, self._is_packed = True, False, False
             code = self._compile_as_it_is(path)
         else:
             code = self._compile_viewed(path)
@@ -118,15 +119,20 @@ class ShaderPicture(Picture):
     def _compile_viewed(self, path: Path) -> bytes:
         """The module of a GLSL source, with Shadertoy's names and a ``main`` where there is none."""
         options, profile = self._options, self.device.profile
+        operations = profile.subgroup.supported_operations if profile.subgroup.compute_stage else ()
         source = viewed_source(
             read_source(path).decode("utf-8", "replace"),
             str(path),
             picture_format="rgba32f" if self._has_previous else "rgba8",
             formatless="shaderStorageImageWriteWithoutFormat" in self.device.vulkan.plan.features,
             upward=self._has_previous,
-            quads=profile.subgroup.compute_stage and "quad" in profile.subgroup.supported_operations,
+            quads="quad" in operations,
+            on_cpu=profile.device_type is DeviceType.CPU
+            and "shuffle" in operations
+            and profile.limits.max_compute_work_group_invocations >= WIDEST_GROUP,
         )
         self._has_main, self.counts_upward = source.entry == "main", source.entry == "mainImage"
+        self._tile, self._is_packed = source.tile, source.is_packed
         return compile_source(
             source.text,
             Language.GLSL,
@@ -158,7 +164,7 @@ class ShaderPicture(Picture):
         written = [
             one
             for one in self._kernel.parameters
-            if one.written and _shows(one) and shown in (None, one.binding.name, one.binding.block)
+            if one.written and (_shows(one) or self._is_ours(one)) and shown in (None, one.binding.name, one.binding.block)
         ]
         if not written:
             what = "a picture" if shown is None else f"a picture by the name of {shown}"
@@ -168,7 +174,13 @@ class ShaderPicture(Picture):
                 location=str(path),
             )
         # What is only written is the picture; what is read too is more likely state.
-        return min(written, key=lambda one: (one.binding.image is None, one.binding.readable))
+        target = min(written, key=lambda one: (one.binding.image is None, one.binding.readable))
+        self._is_packed = self._is_ours(target)
+        return target
+
+    def _is_ours(self, parameter: Parameter) -> bool:
+        """Whether a binding is the added picture of packed texels."""
+        return self._is_packed and (parameter.binding.set, parameter.binding.binding) == (SET, PICTURE)
 
     def _picture(self, name: str) -> DeviceImage:
         """The picture of a file, as Shadertoy reads it."""
@@ -193,10 +205,14 @@ class ShaderPicture(Picture):
         target = values[self._target.index]
         self._colors = target if isinstance(target, DeviceArray) else None
         self.image = target if isinstance(target, DeviceImage) else self._image("colors", self._format, kept)
+        if self._is_packed:
+            values[self._target.index] = self.image.view(format=_WORDS)
         self._dispatch = self._kernel.prepare(*values, groups=self._groups(), push=self._push(Uniforms()))
 
     def _format_for(self, wanted: ImageFormat) -> ImageFormat:
         """The picture's format: the declared one, or where that is open the wanted one."""
+        if self._is_packed:
+            return _BGRA8
         image = self._target.binding.image
         if image is None:
             return _RGBA32F if self._target.dtype == np.float32 else _RGBA8
@@ -210,7 +226,7 @@ class ShaderPicture(Picture):
     def _groups(self) -> tuple[int, int]:
         """An invocation a pixel."""
         width, height = self.size
-        across, down, _ = self._kernel.pipeline.local_size if self._has_main else (*_TILE, 1)
+        across, down, _ = self._kernel.pipeline.local_size if self._has_main else (*self._tile, 1)
         if self._colors is not None and down == 1:
             return -(-width * height // across), 1
         return -(-width // across), -(-height // down)
@@ -230,9 +246,10 @@ class ShaderPicture(Picture):
             return self._channels[CHANNELS.index(binding.binding)]
         place = (binding.set, binding.binding, binding.name)
         if binding.image is not None:
+            if parameter is self._target:
+                return self._image(place, self._format, kept)
             declared = binding.image.format
-            open_format = self._format if parameter is self._target else _RGBA8
-            return self._image(place, open_format if declared == "unknown" else ImageFormat.parse(declared), kept)
+            return self._image(place, _RGBA8 if declared == "unknown" else ImageFormat.parse(declared), kept)
         is_endless = binding.element is not None and binding.element.array == "runtime"
         pixels = self.size[0] * self.size[1] * parameter.stride if is_endless else 0
         return self._bytes(place, binding.fixed_size + pixels, kept)

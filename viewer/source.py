@@ -71,33 +71,62 @@ _DERIVATIVES: Final = "".join(
 """
     for kind in ("float", "vec2", "vec3", "vec4")
 ) + "\n".join(f"#define {name}{kind} _{name}" for name in ("dFdx", "dFdy", "fwidth") for kind in ("", "Fine", "Coarse"))
-# Along a Z-shaped curve, so that each four invocations in a row are a square.
 _FRAG_COORD: Final = re.compile(r"\bgl_FragCoord\b")
-_TILE: Final = """\
+_PICTURE: Final = re.compile(r"\biPicture\b")
+# Along a Z-shaped curve, so that each four invocations in a row are a square.
+_CURVE: Final = """\
 layout(local_size_x = 64) in;
-void main() {
+ivec2 _pixel() {
     uint i = gl_LocalInvocationIndex;
-    ivec2 pixel = 8 * ivec2(gl_WorkGroupID.xy)
+    return 8 * ivec2(gl_WorkGroupID.xy)
         + ivec2(i & 1 | i >> 1 & 2 | i >> 2 & 4, i >> 1 & 1 | i >> 2 & 2 | i >> 3 & 4);
-    bool inside = all(lessThan(pixel, imageSize(iPicture)));
+}
 """
-# Outside, too: derivatives take all of a quad. Shadertoy's alpha means nothing.
+# On a CPU a workgroup costs about as much as two of its vectors of invocations, and rows are what a vector writes best.
+_ROWS: Final = """\
+layout(local_size_x = 32, local_size_y = 8) in;
+ivec2 _pixel() { return ivec2(gl_GlobalInvocationID.xy); }
+"""
+_ROWS_OF_QUADS: Final = """\
+layout(local_size_x = 256) in;
+ivec2 _pixel() {
+    uint i = gl_LocalInvocationIndex;
+    return ivec2(32, 8) * ivec2(gl_WorkGroupID.xy) + ivec2(i & 1 | i >> 1 & 30, i >> 1 & 1 | i >> 5 & 6);
+}
+"""
+_CURVE_TILE: Final = (8, 8)
+_ROWS_TILE: Final = (32, 8)
+WIDEST_GROUP: Final = 256
+"""Invocations of the largest workgroup."""
+# The bytes of a texel of bgra8unorm; the sum's last bits are the rounded number. Drivers on a CPU store one invocation
+# after the other, and LLVM moves what one instruction a vector would do into that loop, but never past a shuffle: this
+# one leaves every word where it is.
+_PACKED: Final = """\
+uint _packed(vec4 color) {
+    uvec4 bytes = floatBitsToUint(clamp(color, 0.0, 1.0) * 255.0 + 8388608.0) & 255;
+    uint word = bytes.b | bytes.g << 8 | bytes.r << 16 | bytes.a << 24;
+    return subgroupShuffle(word, gl_SubgroupInvocationID);
+}
+"""
+# Outside, too: derivatives take all of a quad.
+_MAIN: Final = """\
+void main() {
+    ivec2 pixel = _pixel();
+    ivec2 size = imageSize(iPicture);
+    bool inside = all(lessThan(pixel, size));
+"""
+# Shadertoy's alpha means nothing.
 _IMAGE: Final = """\
     vec4 color = vec4(0, 0, 0, 1);
     _FragCoord = vec4(vec2(pixel) + 0.5, 0, 1);
     mainImage(color, _FragCoord.xy);
-    if (inside) imageStore(iPicture, {place}, vec4(color.rgb, 1));
-}}"""
-_MAINS: Final = {
-    "mainImage": _TILE + _IMAGE.format(place="ivec2(pixel.x, imageSize(iPicture).y - 1 - pixel.y)"),
-    "upward mainImage": _TILE + _IMAGE.format(place="pixel"),
-    "vec4 mainCompute": _TILE
-    + """\
-    vec4 color = mainCompute(pixel);
-    if (inside) imageStore(iPicture, pixel, color);
-}""",
-    "void mainCompute": _TILE + "    if (inside) mainCompute(pixel);\n}",
-}
+    color.a = 1;
+"""
+_UPSIDE_DOWN: Final = "    pixel.y = size.y - 1 - pixel.y;\n"
+_COLOR: Final = "    vec4 color = mainCompute(pixel);\n"
+_STORE: Final = "    if (inside) imageStore(iPicture, pixel, color);\n}"
+_STORE_PACKED: Final = "    uvec4 texel = uvec4(_packed(color));\n    if (inside) imageStore(iPicture, pixel, texel);\n}"
+_CALL: Final = "    if (inside) mainCompute(pixel);\n}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +136,15 @@ class ViewedSource:
     Attributes:
         text: GLSL.
         entry: the entry point that the file has.
+        tile: pixels that a workgroup of the added ``main`` draws, across and down.
+        is_packed: whether it writes the words of bgra8unorm, into an image of r32uint.
         parts: the texts that ``text`` holds under names, for ``compile_source``.
     """
 
     text: str
     entry: Entry
+    tile: tuple[int, int]
+    is_packed: bool
     parts: dict[str, str]
 
 
@@ -123,6 +156,7 @@ def viewed_source(
     formatless: bool = True,
     upward: bool = False,
     quads: bool = True,
+    on_cpu: bool = False,
 ) -> ViewedSource:
     """The source of a file.
 
@@ -133,6 +167,7 @@ def viewed_source(
         formatless: leave it open where the source only writes the picture, which takes a feature of the device.
         upward: of ``mainImage``: the picture's first row is the lowest one, else the highest.
         quads: whether the device has subgroup operations over quads, which derivatives take.
+        on_cpu: whether it is a CPU, with shuffles and workgroups of ``WIDEST_GROUP``.
 
     Raises:
         InvalidArgumentError: it has no entry point, or takes derivatives that the device has not.
@@ -158,14 +193,19 @@ def viewed_source(
                 location=name,
             )
         extensions.append("#extension GL_KHR_shader_subgroup_quad : require")
+    stores = entry == "mainCompute" and not re.search(r"\bvec4\s+mainCompute\b", bare)
+    is_packed = on_cpu and picture_format == "rgba8" and entry != "main" and not _PICTURE.search(bare)
+    if is_packed:
+        extensions.append("#extension GL_KHR_shader_subgroup_shuffle : require")
     uniforms = _UNIFORMS
     if entry == "main":
         for own in set(_OWN.findall(bare)):
             uniforms = re.sub(rf"\b{own}\b", f"_{own}", uniforms)
     head = [f"#version {max(number, _MIN_VERSION)}", *extensions, uniforms]
     head += [f"layout(set = {SET}, binding = {at}) uniform sampler2D iChannel{i};" for i, at in enumerate(CHANNELS)]
-    stores = entry == "mainCompute" and not re.search(r"\bvec4\s+mainCompute\b", bare)
-    if entry != "main":
+    if is_packed:
+        head.append(f"layout(r32ui, set = {SET}, binding = {PICTURE}) writeonly uniform uimage2D iPicture;")
+    elif entry != "main":
         is_open = formatless and not stores
         declared, access = ("", "writeonly ") if is_open else (f"{picture_format}, ", "")
         head.append(f"layout({declared}set = {SET}, binding = {PICTURE}) {access}uniform image2D iPicture;")
@@ -175,15 +215,21 @@ def viewed_source(
     taken = [found.span() for pattern in (_VERSION, _EXTENSION, _DECLARED) for found in pattern.finditer(bare)]
     for start, end in sorted(taken, reverse=True):
         body = body[:start] + body[end:]
-    main = ""
     if entry == "mainImage":
         head.append(_TEXTURES)
         body = _FRAG_COORD.sub("_FragCoord", body)  # a compute shader has none, and no macro may have its name
         head.append("vec4 _FragCoord;")
-        main = _MAINS["upward mainImage" if upward else "mainImage"]
-    elif entry == "mainCompute":
-        main = _MAINS["void mainCompute" if stores else "vec4 mainCompute"]
+    main = ""
+    if entry != "main":
+        main = (_ROWS_OF_QUADS if derivatives else _ROWS) if on_cpu else _CURVE
+        main += (_PACKED if is_packed else "") + _MAIN
+        if stores:
+            main += _CALL
+        else:
+            main += _COLOR if entry == "mainCompute" else _IMAGE if upward else _IMAGE + _UPSIDE_DOWN
+            main += _STORE_PACKED if is_packed else _STORE
     place = re.sub(r'["\\\n]', "_", name)
     last = text.count("\n") + 1
     whole = "\n".join(head) + f'\n#line 1 "{place}"\n{body}\n#line {last} "after {place}"\n{main}\n'
-    return ViewedSource(whole, entry, {place: text, f"after {place}": text})
+    tile = _ROWS_TILE if on_cpu else _CURVE_TILE
+    return ViewedSource(whole, entry, tile, is_packed, {place: text, f"after {place}": text})
