@@ -70,6 +70,7 @@ class CanvasView(Closing):
                     Uniforms(
                         time=playback.time, delta=playback.delta, frame=playback.frame, rate=playback.rate, mouse=mouse
                     ),
+                    timed=False,
                 )
                 self._context.set_bitmap(pixels_of(self.picture))
             self._canvas.request_draw()

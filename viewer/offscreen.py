@@ -29,6 +29,7 @@ def render(picture: Picture, size: Size, frames: int, rate: float = 60.0) -> Ite
             renderer.draw(
                 picture,
                 Uniforms(time=time, delta=delta, frame=frame, rate=rate, date=(2000.0, 0.0, 1.0, time)),
+                timed=False,
             )
             picture.image.wait()
             yield pixels_of(picture)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..closing import Closing
 from ..formats.picture import texels_to_picture
-from ..hal_vulkan import CommandBuffer
+from ..hal_vulkan import Buffer, CommandBuffer
 from ..hal_vulkan.commands.reports import ReportSlot
 from ..runtime import DeviceImage
 from ..runtime.device import Device
@@ -29,6 +29,8 @@ class Picture(Closing):
         counts_upward: whether the source counts rows from below, as Shadertoy does; the mouse's, too.
         size: width and height.
         reports: of its instrumented shaders.
+        recorded: stands for the commands of a frame, which may be submitted again as long as it is the same; ``None``
+            if each frame has its own.
     """
 
     device: Device
@@ -37,6 +39,7 @@ class Picture(Closing):
     counts_upward: bool = False
     size: Size
     reports: tuple[ReportSlot, ...] = ()
+    recorded: object = None
 
     @abstractmethod
     def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
@@ -54,8 +57,18 @@ class Picture(Closing):
         """
 
     @abstractmethod
-    def record(self, commands: CommandBuffer, uniforms: Uniforms) -> None:
-        """Adds the commands of a frame."""
+    def record(self, commands: CommandBuffer, uniforms: Uniforms, told: Buffer) -> None:
+        """Adds the commands of a frame.
+
+        Args:
+            commands: that are being recorded.
+            uniforms: of this frame.
+            told: holds what ``pack`` gives when the commands run.
+        """
+
+    def pack(self, uniforms: Uniforms) -> bytes:
+        """What the commands of a frame read, ``UNIFORM_BYTES`` at most."""
+        return b""
 
     def restart(self) -> None:
         """Puts state that goes from frame to frame back to its beginning; without any there is nothing to do."""

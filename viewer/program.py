@@ -9,7 +9,7 @@ import numpy as np
 
 from ..formats.image_format import ImageFormat
 from ..formats.picture import array_to_picture, picture_to_array
-from ..hal_vulkan import CommandBuffer
+from ..hal_vulkan import Buffer, CommandBuffer
 from ..runtime import DeviceArray, Session
 from ..runtime.device import Device
 from ..runtime.sessions.signature import Argument, Signature, dtypes_of, element_type_of
@@ -63,10 +63,10 @@ class ProgramPicture(Picture):
     def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
         """Does nothing: how large the picture is, the program says."""
 
-    def record(self, commands: CommandBuffer, uniforms: Uniforms) -> None:
-        told = {"time": uniforms.time, "frame": uniforms.frame, "mouse": uniforms.mouse}
+    def record(self, commands: CommandBuffer, uniforms: Uniforms, told: Buffer) -> None:
+        values = {"time": uniforms.time, "frame": uniforms.frame, "mouse": uniforms.mouse}
         state = iter(self._values)
-        results = self._function(*(next(state) if role == "state" else told[role] for role in self._roles))
+        results = self._function(*(next(state) if role == "state" else values[role] for role in self._roles))
         picture, *following = results if isinstance(results, tuple) else (results,)
         self._values = following[: len(self._values)]
         if self._is_direct and isinstance(picture, DeviceArray) and picture.device is self.device:

@@ -6,14 +6,15 @@ import time
 from typing import Final
 
 from ..closing import Closing
-from ..hal_vulkan import CommandBuffer
+from ..hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
 from ..records import dataclass
 from ..runtime.device import Device
 from ..status import DataLossError, OutOfRangeError, PumiceError
 from .picture import Picture
-from .uniforms import Uniforms
+from .uniforms import UNIFORM_BYTES, Uniforms
 
 _UNDER_WAY: Final = 2
+_TOLD: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_VISIBLE
 _CALIBRATE_EVERY: Final = 256  # frames, as clocks drift apart
 
 
@@ -31,14 +32,23 @@ class FrameTiming:
 
 
 @dataclass(slots=True)
+class _Commands:
+    buffer: CommandBuffer
+    recorded: object = None  # of the picture whose commands these are
+
+
+@dataclass(slots=True)
 class _Slot:
-    commands: CommandBuffer
+    plain: _Commands
+    timed: _Commands | None
+    told: Buffer
     payload: int = 0
     called_ns: int = 0
+    ran: _Commands | None = None
 
 
 class Renderer(Closing):
-    """Records and submits frames.
+    """Submits frames; their commands are recorded when they are not those of two frames before.
 
     Calling sequence: ``draw`` for each frame → ``close``. A frame waits for the one before the last, whose timing it
     returns.
@@ -57,21 +67,36 @@ class Renderer(Closing):
         self.failure: PumiceError | None = None
         self.is_closed = False
         self._slots = [
-            _Slot(hal.create_command_buffer(timing="span" if has_clock else False, name=f"frame {i}"))
+            _Slot(
+                _Commands(hal.create_command_buffer(name=f"frame {i}")),
+                _Commands(hal.create_command_buffer(timing="span", name=f"timed frame {i}")) if has_clock else None,
+                hal.create_buffer(UNIFORM_BYTES, memory_type=_TOLD),
+            )
             for i in range(_UNDER_WAY)
         ]
 
-    def draw(self, picture: Picture, uniforms: Uniforms) -> FrameTiming | None:
-        """Submits a frame; returns the timing of an earlier one, if there are timestamps."""
+    def draw(self, picture: Picture, uniforms: Uniforms, *, timed: bool = True) -> FrameTiming | None:
+        """Submits a frame; returns the timing of an earlier one, if that was timed.
+
+        Args:
+            picture: what is drawn.
+            uniforms: what it is told.
+            timed: write timestamps, if the device has them. On a CPU they cost tenths of a millisecond.
+        """
         slot = self._slots[self._count % _UNDER_WAY]
         self._count += 1
         if self._clock is not None and self._count % _CALIBRATE_EVERY == 0:
             self._clock = self.device.vulkan.read_clock()
         timing = self._finish(slot)
         slot.called_ns = time.monotonic_ns()
-        commands = slot.commands.begin()
-        picture.record(commands, uniforms)
-        commands.end()
+        slot.ran = chosen = slot.timed if timed and slot.timed is not None else slot.plain
+        commands = chosen.buffer
+        if chosen.recorded is None or chosen.recorded is not picture.recorded:
+            chosen.recorded = None
+            picture.record(commands.begin(), uniforms, slot.told)
+            commands.end()
+            chosen.recorded = picture.recorded
+        slot.told.write(picture.pack(uniforms))
         verdicts = [report.next_verdict() for report in picture.reports]
         slot.payload = self.device.submit((commands,))
         for verdict in verdicts:
@@ -90,13 +115,16 @@ class Renderer(Closing):
             self.failure = None
         except (DataLossError, OutOfRangeError) as error:  # the picture is wrong; the next one may be right
             self.failure = error
-        if self._clock is None:
+        if self._clock is None or slot.ran is None or slot.ran is not slot.timed:
             return None
-        (timing,) = slot.commands.timings()
+        (timing,) = slot.ran.buffer.timings()
         return FrameTiming(timing.duration_ns, self._clock.host_time_ns(timing.end_ticks) - slot.called_ns)
 
     def close(self) -> None:
         """Leaves frames under way to the device; idempotent."""
         self.is_closed = True
         for slot in self._slots:
-            slot.commands.close()
+            slot.plain.buffer.close()
+            if slot.timed is not None:
+                slot.timed.buffer.close()
+            slot.told.close()

@@ -12,7 +12,7 @@ import numpy as np
 from ..files import reading_errors
 from ..formats.image_format import ImageFormat
 from ..formats.picture import decode_picture, picture_to_array
-from ..hal_vulkan import CommandBuffer, DeviceType
+from ..hal_vulkan import Buffer, CommandBuffer, DeviceType
 from ..hal_vulkan.images.format_features import STORAGE_WRITE_WITHOUT_FORMAT, format_features
 from ..records import dataclass
 from ..runtime import DeviceArray, DeviceImage
@@ -201,6 +201,7 @@ class ShaderPicture(Picture):
         self._format = self._format_for(ImageFormat.parse(image_format))
         kept, self._state = self._state, {}
         self._channels = [self._channel(number, kept) for number in range(len(CHANNELS))]
+        self._channel_sizes = tuple((image.shape[1], image.shape[0]) for image in self._channels)
         values = [self._value(parameter, kept) for parameter in self._kernel.parameters]
         target = values[self._target.index]
         self._colors = target if isinstance(target, DeviceArray) else None
@@ -208,6 +209,7 @@ class ShaderPicture(Picture):
         if self._is_packed:
             values[self._target.index] = self.image.view(format=_WORDS)
         self._dispatch = self._kernel.prepare(*values, groups=self._groups(), push=self._push(Uniforms()))
+        self.recorded = None if self._told else object()  # push constants are part of the commands
 
     def _format_for(self, wanted: ImageFormat) -> ImageFormat:
         """The picture's format: the declared one, or where that is open the wanted one."""
@@ -284,10 +286,12 @@ class ShaderPicture(Picture):
 
     # -- frames --------------------------------------------------------------------------------------
 
-    def record(self, commands: CommandBuffer, uniforms: Uniforms) -> None:
+    def pack(self, uniforms: Uniforms) -> bytes:
+        return uniforms.pack(self.size, self._channel_sizes)
+
+    def record(self, commands: CommandBuffer, uniforms: Uniforms, told: Buffer) -> None:
         # In the commands and not by the host: frames before this one may still be under way.
-        sizes = tuple((image.shape[1], image.shape[0]) for image in self._channels)
-        commands.update(self._uniforms.buffer, uniforms.pack(self.size, sizes))
+        commands.copy(told, self._uniforms.buffer, UNIFORM_BYTES)
         commands.execution_barrier()
         commands.dispatch(*self._dispatch[:2], self._dispatch.groups, self._push(uniforms))
         if self._colors is not None:

@@ -33,6 +33,7 @@ from .uniforms import Uniforms
 
 _IDLE_SECONDS: Final = 0.05
 _OVERLAY_SECONDS: Final = 0.25
+_TIME_EVERY: Final = 16  # frames, without the overlay
 _SURFACE_LOST: Final = "VK_ERROR_SURFACE_LOST_KHR"
 
 
@@ -113,6 +114,10 @@ class Window(Closing):
             self._window = glfw.create_window(*size, f"{title} - pumice", None, None)
             _check(self._window, glfw, "the window was not made")
             self._closers.callback(lambda: glfw.destroy_window(self._window))
+            # Asked for once, as it may take an answer of the display's server.
+            width, height = glfw.get_framebuffer_size(self._window)
+            self._framebuffer = width, height
+            glfw.set_framebuffer_size_callback(self._window, self._size_changed)
             self._open_surface()
             self._closers.callback(self._close_surface)
             self._overlay = Overlay(glfw.get_window_content_scale(self._window)[0] or 1.0)
@@ -151,8 +156,10 @@ class Window(Closing):
         self.picture.close()
 
     def _pixels(self) -> tuple[int, int]:
-        width, height = self._glfw.get_framebuffer_size(self._window)
-        return width, height
+        return self._framebuffer
+
+    def _size_changed(self, _window: object, width: int, height: int) -> None:
+        self._framebuffer = width, height
 
     # -- frames --------------------------------------------------------------------------------------
 
@@ -226,13 +233,13 @@ class Window(Closing):
         if self._begun and not playback.paused:
             self.times.add("frame", 1e3 * (begun - self._begun))
         self._begun = begun
-        timing = self._renderer.draw(picture, uniforms)
+        timing = self._renderer.draw(picture, uniforms, timed=self.has_overlay or self.shown % _TIME_EVERY == 0)
         self._say("frame", self._renderer.failure)
         if timing is not None:
             self.times.add("GPU", timing.gpu_ns / 1e6)
             self.times.add("latency", timing.latency_ns / 1e6)
 
-    def _present(self, layers: list[Layer]) -> bool:
+    def _present(self, layers: tuple[Layer, ...]) -> bool:
         try:
             return self._swapchain.present(layers)
         except UnavailableError as error:
@@ -242,11 +249,11 @@ class Window(Closing):
             self._open_surface()
             return False
 
-    def _layers(self, now: float) -> list[Layer]:
-        layers = [Layer(self.picture.image.hal, is_upward=self.picture.is_upward)]
+    def _layers(self, now: float) -> tuple[Layer, ...]:
+        picture = Layer(self.picture.image.hal, is_upward=self.picture.is_upward)
         message = "\n".join(self.messages.values())
         if not self.has_overlay and not message:
-            return layers
+            return (picture,)
         text = (self.has_overlay, message, self._resized, self.playback.paused)
         if self._panel is None or text != self._panel_text or (now >= self._panel_due and self.has_overlay):
             self._panel_text, self._panel_due = text, now + _OVERLAY_SECONDS
@@ -264,7 +271,7 @@ class Window(Closing):
                 self._resized[0],
             )
             self._panel = self.device.asimage(array, "rgba8unorm")
-        return [*layers, Layer(self._panel.hal, at=(0, 0))]
+        return picture, Layer(self._panel.hal, at=(0, 0))
 
     def screenshot(self) -> Path:
         """Writes the picture, without what stands over it, as a PNG file; returns its path."""

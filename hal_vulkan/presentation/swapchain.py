@@ -12,7 +12,7 @@ Thread rule: one thread at a time. Other threads may use the device's queue mean
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from ...closing import Closing
@@ -64,9 +64,25 @@ class Layer:
 class _Slot:
     """What one frame under way needs; free for the next when the queue is past ``number``."""
 
+    acquired: CData
+    number: int = 0
+
+
+@dataclass(slots=True)
+class _Target:
+    """An image of the swapchain, and the commands that copy layers to it.
+
+    Attributes:
+        image: the VkImage.
+        rendered: signalled when it may be shown.
+        pool, commands: recorded for ``layers``, and free to be recorded anew when the queue is past ``number``.
+    """
+
+    image: CData
+    rendered: CData
     pool: CData
     commands: CData
-    acquired: CData
+    layers: tuple[Layer, ...] = ()
     number: int = 0
 
 
@@ -97,8 +113,7 @@ class Swapchain(Closing):
         self._device, self._surface, self._window_size, self._vsync = device, surface, window_size, vsync
         self._queue = device.compute_queue
         self._handle: CData = NULL
-        self._images: list[CData] = []
-        self._rendered: list[CData] = []  # by image: signalled when it may be shown
+        self._targets: list[_Target] = []
         self._slots: list[_Slot] = []
         self._next = 0
         self._has_free_size = False  # where it is the window's: nobody else says that it changed
@@ -113,8 +128,8 @@ class Swapchain(Closing):
 
     # -- frames --------------------------------------------------------------------------------------
 
-    def present(self, layers: Sequence[Layer]) -> bool:
-        """Shows images, later ones over earlier ones.
+    def present(self, layers: tuple[Layer, ...]) -> bool:
+        """Shows images, later ones over earlier ones. Commands for the layers of the frame before are used again.
 
         Returns:
             Whether they will be shown: not while the window has no area, or where the system gives no image for 0.2 s.
@@ -137,13 +152,16 @@ class Swapchain(Closing):
             return False
         self._next += 1
         index = self._index[0]
-        self._record(slot, self._images[index], layers)
-        slot.number = self._queue.submit_native(slot.commands, slot.acquired, self._rendered[index])
+        target = self._targets[index]
+        self._queue.stream.wait(target.number)
+        if target.layers != layers:
+            self._record(target, layers)
+        target.number = slot.number = self._queue.submit_native(target.commands, slot.acquired, target.rendered)
         swapchains, indices = ffi.new("VkSwapchainKHR[]", [self._handle]), ffi.new("uint32_t[]", [index])
         info = new(
             "VkPresentInfoKHR",
             waitSemaphoreCount=1,
-            pWaitSemaphores=[self._rendered[index]],
+            pWaitSemaphores=[target.rendered],
             swapchainCount=1,
             pSwapchains=swapchains,
             pImageIndices=indices,
@@ -169,10 +187,11 @@ class Swapchain(Closing):
         self._device.check(0 if result == _OUT_OF_DATE else result, what)
         return result
 
-    def _record(self, slot: _Slot, image: CData, layers: Sequence[Layer]) -> None:
-        device, fn, commands = self._device, self._device.fn, slot.commands
-        device.check(fn.vkResetCommandPool(device.handle, slot.pool, 0), "resetting a frame's commands")
-        begin = new("VkCommandBufferBeginInfo", flags=1)  # submitted once
+    def _record(self, target: _Target, layers: tuple[Layer, ...]) -> None:
+        device, fn, image, commands = self._device, self._device.fn, target.image, target.commands
+        target.layers = ()
+        device.check(fn.vkResetCommandPool(device.handle, target.pool, 0), "resetting a frame's commands")
+        begin = new("VkCommandBufferBeginInfo")
         device.check(fn.vkBeginCommandBuffer(commands, begin), "beginning a frame's commands")
         self._change_layout(commands, image, _UNDEFINED, _TRANSFER_TARGET)
         for number, layer in enumerate(layers):
@@ -185,12 +204,12 @@ class Swapchain(Closing):
                 x, y = width, height = min(width, x), min(height, y)
             if width <= 0 or height <= 0:
                 continue
-            source, target = (layer.image.handle, _GENERAL), (image, _TRANSFER_TARGET)
+            where = (layer.image.handle, _GENERAL, image, _TRANSFER_TARGET)
             if layer.image.format.name == self.format and (x, y) == (width, height) and not layer.is_upward:
                 copied = new("VkImageCopy", extent=new("VkExtent3D", width=x, height=y, depth=1))
                 copied.dstOffset.x, copied.dstOffset.y = left, top
                 _set_layers(copied)
-                fn.vkCmdCopyImage(commands, *source, *target, 1, copied)
+                fn.vkCmdCopyImage(commands, *where, 1, copied)
             else:
                 region = new("VkImageBlit")
                 _set_layers(region)
@@ -198,9 +217,10 @@ class Swapchain(Closing):
                 _set_corners(region.srcOffsets, (0, first), (x, last))
                 _set_corners(region.dstOffsets, (left, top), (left + width, top + height))
                 can_filter = format_features(device, layer.image.format).image & LINEAR_FILTER
-                fn.vkCmdBlitImage(commands, *source, *target, 1, region, _LINEAR if can_filter else _NEAREST)
+                fn.vkCmdBlitImage(commands, *where, 1, region, _LINEAR if can_filter else _NEAREST)
         self._change_layout(commands, image, _TRANSFER_TARGET, _PRESENT)
         device.check(fn.vkEndCommandBuffer(commands), "ending a frame's commands")
+        target.layers = layers
 
     def _change_layout(self, commands: CData, image: CData, old: int, new_layout: int) -> None:
         """A barrier: the last one holds up whatever follows on the queue, which may write the layers again."""
@@ -268,9 +288,8 @@ class Swapchain(Closing):
         images = listed(
             device.fn.vkGetSwapchainImagesKHR, "VkImage", "a swapchain's images", device.handle, self._handle
         )
-        self._images = list(images)
-        self._rendered = [device.create("semaphore", new("VkSemaphoreCreateInfo")) for _ in self._images]
-        self._slots = [self._slot() for _ in self._images]
+        self._targets = [self._target(image) for image in images]
+        self._slots = [_Slot(self._semaphore()) for _ in self._targets]
         self._next = 0
         return True
 
@@ -283,13 +302,16 @@ class Swapchain(Closing):
         offered = set(listed(query, "VkPresentModeKHR", "present modes", *where))
         return next((mode for mode in (_IMMEDIATE, _MAILBOX) if mode in offered), _FIFO)
 
-    def _slot(self) -> _Slot:
+    def _semaphore(self) -> CData:
+        return self._device.create("semaphore", new("VkSemaphoreCreateInfo"))
+
+    def _target(self, image: CData) -> _Target:
         device = self._device
         pool = device.create("command pool", new("VkCommandPoolCreateInfo", queueFamilyIndex=self._queue.family))
         commands = ffi.new("VkCommandBuffer *")
         info = new("VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=1)
         device.check(device.fn.vkAllocateCommandBuffers(device.handle, info, commands), "a frame's command buffer")
-        return _Slot(pool, commands[0], device.create("semaphore", new("VkSemaphoreCreateInfo")))
+        return _Target(image, self._semaphore(), pool, commands[0])
 
     def _destroy_frames(self) -> None:
         """Destroys what frames under way used, once the queue is done with it, presentation included."""
@@ -300,10 +322,10 @@ class Swapchain(Closing):
             self._queue.call_native(device.fn.vkQueueWaitIdle)
         for slot in self._slots:
             device.destroy("semaphore", slot.acquired)
-            device.destroy("command pool", slot.pool)
-        for semaphore in self._rendered:
-            device.destroy("semaphore", semaphore)
-        self._slots, self._rendered, self._images, self.size = [], [], [], (0, 0)
+        for target in self._targets:
+            device.destroy("semaphore", target.rendered)
+            device.destroy("command pool", target.pool)
+        self._slots, self._targets, self.size = [], [], (0, 0)
 
     def _destroy(self, handle: CData) -> None:
         if handle == self._handle:
