@@ -1,15 +1,18 @@
-"""Frames a second of a window: ``pumice view`` beside the same shader in a window of wgpu-py and rendercanvas.
+"""Frame time of a window: ``pumice view`` beside the same shader in a window of wgpu-py and rendercanvas.
 
 Both sides show the three waves of examples/view/waves.frag, without its derivative and as a loop of the same length, in
-windows of the same size on the same device, without waiting for the display's refresh. pumice computes the picture and
-copies it to the window's image; wgpu draws a triangle over it, as its users do. Blocks of frames alternate in random
-order, each in a window of its own. Without a display both run on Xvfb.
+windows of the same size on the same device, in present mode immediate: nothing waits for the display's refresh. pumice
+computes the picture and copies it to the window's image; wgpu draws a triangle over it, as its users do. Each block of
+frames runs in a process of its own, the two sides of a round one after the other in random order; ratios are those of
+rounds. Processor time is that of all threads of the process, without the display's server. Without a display both run
+on Xvfb.
 
-    python benchmarks/viewer.py [--device lavapipe] [--frames 200] [--rounds 5]
+    python benchmarks/viewer.py [--device lavapipe] [--frames 400] [--rounds 7]
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -160,38 +163,66 @@ def some_display() -> Iterator[None]:
         server.wait()
 
 
+SIDES = {"pumice": pumice_window, "wgpu and rendercanvas": wgpu_window}
+
+
+def measure(side: str, device: str, size: tuple[int, int], frames: int) -> tuple[float, float]:
+    """Milliseconds and milliseconds of processor time a frame, in this process."""
+    with SIDES[side](device, size) as frame:
+        for _ in range(WARM_UP):
+            frame()
+        begun, worked = time.perf_counter(), time.process_time()
+        for _ in range(frames):
+            frame()
+        return 1e3 * (time.perf_counter() - begun) / frames, 1e3 * (time.process_time() - worked) / frames
+
+
+def measure_apart(side: str, device: str, size: tuple[int, int], frames: int) -> tuple[float, float]:
+    """``measure`` in a process of its own."""
+    command = [sys.executable, __file__, "--side", side, "--device", device, "--frames", str(frames), "--size"]
+    found = subprocess.run([*command, *map(str, size)], stdout=subprocess.PIPE, text=True, check=True)
+    wall, processor = json.loads(found.stdout.splitlines()[-1])
+    return wall, processor
+
+
+def spread(values: list[float]) -> tuple[str, str, str]:
+    """Least, median and most."""
+    least, median, most = (f"{one:.2f}" for one in (min(values), statistics.median(values), max(values)))
+    return least, median, most
+
+
 @click.command()
 @click.option("--device", default="lavapipe", show_default=True)
 @click.option("--size", type=(int, int), default=(640, 360), show_default=True)
-@click.option("--frames", default=200, show_default=True)
-@click.option("--rounds", default=5, show_default=True)
-def main(device: str, size: tuple[int, int], frames: int, rounds: int) -> None:
+@click.option("--frames", default=400, show_default=True, help="Of a block.")
+@click.option("--rounds", default=7, show_default=True)
+@click.option("--side", type=click.Choice(list(SIDES)), hidden=True)
+def main(device: str, size: tuple[int, int], frames: int, rounds: int, side: str | None) -> None:
     """Runs both sides."""
+    if side is not None:
+        print(json.dumps(measure(side, device, size, frames)))
+        return
     from pumice.hal_vulkan import shared_driver
 
     driver = shared_driver()
     name = driver.profiles[driver.select(device)].name
-    sides = {"pumice": (pumice_window, device), "wgpu and rendercanvas": (wgpu_window, name)}
-    found: dict[str, list[float]] = {side: [] for side in sides}
+    devices = dict(zip(SIDES, (device, name), strict=True))
+    found: dict[str, list[tuple[float, float]]] = {one: [] for one in SIDES}
     with some_display():
         for _ in range(rounds):
-            for side in random.sample(list(sides), len(sides)):
-                window, argument = sides[side]
-                with window(argument, size) as frame:
-                    for _ in range(WARM_UP):
-                        frame()
-                    begun = time.perf_counter()
-                    for _ in range(frames):
-                        frame()
-                    found[side].append(1e3 * (time.perf_counter() - begun) / frames)
-    table = Table(title=f"{name}: milliseconds a frame of {size[0]} x {size[1]}, blocks of {frames} frames")
-    for column in ("side", "least", "median", "most"):
-        table.add_column(column, justify="left" if column == "side" else "right")
-    for side, values in found.items():
-        table.add_row(side, *(f"{value:.2f}" for value in (min(values), statistics.median(values), max(values))))
+            for one in random.sample(list(SIDES), len(SIDES)):
+                found[one].append(measure_apart(one, devices[one], size, frames))
+    table = Table(title=f"{name}: a frame of {size[0]} x {size[1]}, {rounds} blocks of {frames} frames")
+    for column in ("", "least", "median", "most"):
+        table.add_column(column, justify="right" if column else "left")
+    for what, values in zip(("frame, ms", "processor, ms"), range(2), strict=True):
+        for one, blocks in found.items():
+            table.add_row(f"{one}: {what}", *spread([block[values] for block in blocks]))
+        table.add_row(
+            f"ratio of rounds: {what.split(',')[0]}",
+            *spread([ours[values] / theirs[values] for ours, theirs in zip(*found.values(), strict=True)]),
+        )
     Console().print(table)
-    ours, theirs = (statistics.median(values) for values in found.values())
-    Console().print(f"ratio of the medians: {ours / theirs:.2f}")
 
 
 if __name__ == "__main__":

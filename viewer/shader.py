@@ -164,7 +164,9 @@ class ShaderPicture(Picture):
         written = [
             one
             for one in self._kernel.parameters
-            if one.written and (_shows(one) or self._is_ours(one)) and shown in (None, one.binding.name, one.binding.block)
+            if one.written
+            and (_shows(one) or self._is_ours(one))
+            and shown in (None, one.binding.name, one.binding.block)
         ]
         if not written:
             what = "a picture" if shown is None else f"a picture by the name of {shown}"

@@ -125,7 +125,7 @@ _IMAGE: Final = """\
 _UPSIDE_DOWN: Final = "    pixel.y = size.y - 1 - pixel.y;\n"
 _COLOR: Final = "    vec4 color = mainCompute(pixel);\n"
 _STORE: Final = "    if (inside) imageStore(iPicture, pixel, color);\n}"
-_STORE_PACKED: Final = "    uvec4 texel = uvec4(_packed(color));\n    if (inside) imageStore(iPicture, pixel, texel);\n}"
+_STORE_PACKED: Final = "    uint texel = _packed(color);\n    if (inside) imageStore(iPicture, pixel, uvec4(texel));\n}"
 _CALL: Final = "    if (inside) mainCompute(pixel);\n}"
 
 
