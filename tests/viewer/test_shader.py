@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import pumice
+import pumice.viewer.shader as shader_module
+from pumice.hal_vulkan import Buffer, CommandBuffer
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.runtime.device import Device
 from pumice.spirv.sources.find import find_compiler
@@ -125,6 +127,37 @@ def test_derivatives_are_those_of_a_pixel(shaders: Shaders) -> None:
     }"""
     (frame,) = shaders.frames(text)
     np.testing.assert_allclose(frame.astype(int), codes(0.3, 0.2, 0.5), atol=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void mainImage(out vec4 c, in vec2 p) { c = value(p.x + 70.0 * p.y); }",
+        "vec4 mainCompute(ivec2 p) { return value(float(p.x + 70 * p.y)); }",
+        "vec4 mainCompute(ivec2 p) { float i = float(p.x + 70 * p.y); return value(i) + 0.001 * fwidth(i); }",
+    ],
+)
+def test_packed_texels_are_those_that_the_driver_stores(
+    shaders: Shaders, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On both sides of each half between two codes, below 0 and above 1, and infinite; the size is no tile's."""
+    text = (
+        """vec4 value(float i) {
+        float x = i / 510.0 - 0.1;
+        return vec4(x, 1.0 - x, i < 70.0 ? x / 0.0 : x + 0.0005, 0.5 * x);
+    }
+    """
+        + text
+    )
+    with shaders.picture(text) as picture:
+        (packed,) = render(picture, (70, 13), 1)
+        assert picture.image.format.name == "bgra8unorm"
+    monkeypatch.setattr(shader_module, "WIDEST_GROUP", 1 << 30)
+    with shaders.picture(text) as picture:
+        (stored,) = render(picture, (70, 13), 1)
+        assert picture.image.format.name == "rgba8unorm"
+    assert len(np.unique(packed[..., 0])) == 256
+    np.testing.assert_array_equal(packed, stored)
 
 
 COUNTER = """#version 450
@@ -318,12 +351,40 @@ def test_loops_that_the_driver_cuts_are_said(shaders: Shaders) -> None:
             assert renderer.failure is None
 
 
+@pytest.mark.parametrize("is_pushed", [False, True])
+def test_commands_are_recorded_once_where_they_are_the_same(
+    shaders: Shaders, is_pushed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[float] = []
+    real = ShaderPicture.record
+
+    def record(self: ShaderPicture, commands: CommandBuffer, uniforms: Uniforms, told: Buffer) -> None:
+        recorded.append(uniforms.time)
+        real(self, commands, uniforms, told)
+
+    monkeypatch.setattr(ShaderPicture, "record", record)
+    text = "vec4 mainCompute(ivec2 p) { return vec4(iTime); }"
+    if is_pushed:
+        text = PUSHED.replace("vec3 tint; ", "").replace("tint.z", "0")
+    with shaders.picture(text) as picture, Renderer(shaders.device) as renderer:
+        for size in ((8, 8), (9, 7)):
+            picture.resize(size)
+            for frame in range(5):
+                renderer.draw(picture, Uniforms(time=frame / 5), timed=frame < 3)
+                assert pixels_of(picture)[0, 0, 0] == 51 * frame
+    # Two frames are under way at a time, and timed commands are others.
+    once = [0, 0.2, 0.6, 0.8]
+    assert recorded == 2 * ([0, 0.2, 0.4, 0.6, 0.8] if is_pushed else once)
+
+
 def test_frames_are_timed(shaders: Shaders) -> None:
     with shaders.picture("vec4 mainCompute(ivec2 p) { return vec4(1); }") as picture, Renderer(shaders.device) as one:
         picture.resize((WIDTH, HEIGHT))
         timings = [one.draw(picture, Uniforms()) for _ in range(260)]  # clocks are related anew on the way
+        untimed = [one.draw(picture, Uniforms(), timed=False) for _ in range(4)]
     assert timings[:2] == [None, None]
-    assert all(t is not None and 0 < t.gpu_ns <= t.latency_ns for t in timings[2:])
+    assert all(t is not None and 0 < t.gpu_ns <= t.latency_ns for t in (*timings[2:], *untimed[:2]))
+    assert untimed[2:] == [None, None]
 
 
 def test_frames_are_the_same_on_each_run(shaders: Shaders) -> None:

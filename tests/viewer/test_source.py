@@ -80,3 +80,21 @@ def test_derivatives_need_quads() -> None:
     with pytest.raises(InvalidArgumentError, match="without fwidth"):
         viewed_source(text, "a.frag", quads=False)
     assert compiled("// fwidth\n" + IMAGE, quads=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "tile", "is_packed"),
+    [
+        (IMAGE, (32, 8), True),
+        ("vec4 mainCompute(ivec2 pixel) { return vec4(fwidth(float(pixel.x * pixel.y))); }", (32, 8), True),
+        # What names the picture may write it.
+        ("void mainCompute(ivec2 pixel) { imageStore(iPicture, pixel, vec4(1)); }", (32, 8), False),
+        ("vec4 mainCompute(ivec2 pixel) { return vec4(pixel / imageSize(iPicture), 0, 1); }", (32, 8), False),
+    ],
+)
+def test_on_a_cpu_texels_are_packed(text: str, tile: tuple[int, int], is_packed: bool) -> None:
+    source = viewed_source(text, "a.frag", on_cpu=True)
+    assert (source.tile, source.is_packed) == (tile, is_packed)
+    assert compiled(text, on_cpu=True)
+    assert not viewed_source(text, "a.frag").is_packed
+    assert not viewed_source(text, "a.frag", on_cpu=True, picture_format="rgba32f").is_packed
