@@ -82,7 +82,7 @@ ivec2 _pixel() {
         + ivec2(i & 1 | i >> 1 & 2 | i >> 2 & 4, i >> 1 & 1 | i >> 2 & 2 | i >> 3 & 4);
 }
 """
-# On a CPU a workgroup costs about as much as two of its vectors of invocations, and rows are what a vector writes best.
+# On a CPU a workgroup costs more than a vector of invocations of a simple shader, and a vector writes a row best.
 _ROWS: Final = """\
 layout(local_size_x = 32, local_size_y = 8) in;
 ivec2 _pixel() { return ivec2(gl_GlobalInvocationID.xy); }
@@ -112,8 +112,7 @@ uint _packed(vec4 color) {
 _MAIN: Final = """\
 void main() {
     ivec2 pixel = _pixel();
-    ivec2 size = imageSize(iPicture);
-    bool inside = all(lessThan(pixel, size));
+    bool inside = all(lessThan(pixel, imageSize(iPicture)));
 """
 # Shadertoy's alpha means nothing.
 _IMAGE: Final = """\
@@ -122,10 +121,12 @@ _IMAGE: Final = """\
     mainImage(color, _FragCoord.xy);
     color.a = 1;
 """
-_UPSIDE_DOWN: Final = "    pixel.y = size.y - 1 - pixel.y;\n"
+_UPSIDE_DOWN: Final = "    pixel.y = imageSize(iPicture).y - 1 - pixel.y;\n"
 _COLOR: Final = "    vec4 color = mainCompute(pixel);\n"
 _STORE: Final = "    if (inside) imageStore(iPicture, pixel, color);\n}"
-_STORE_PACKED: Final = "    uint texel = _packed(color);\n    if (inside) imageStore(iPicture, pixel, uvec4(texel));\n}"
+_STORE_PACKED: Final = (
+    "    uvec4 _texel = uvec4(_packed(color));\n    if (inside) imageStore(iPicture, pixel, _texel);\n}"
+)
 _CALL: Final = "    if (inside) mainCompute(pixel);\n}"
 
 
@@ -209,6 +210,10 @@ def viewed_source(
         is_open = formatless and not stores
         declared, access = ("", "writeonly ") if is_open else (f"{picture_format}, ", "")
         head.append(f"layout({declared}set = {SET}, binding = {PICTURE}) {access}uniform image2D iPicture;")
+    if entry != "main":
+        head.append((_ROWS_OF_QUADS if derivatives else _ROWS) if on_cpu else _CURVE)
+    if is_packed:
+        head.append(_PACKED)
     if derivatives:
         head.append(_DERIVATIVES)
     body = text
@@ -221,8 +226,7 @@ def viewed_source(
         head.append("vec4 _FragCoord;")
     main = ""
     if entry != "main":
-        main = (_ROWS_OF_QUADS if derivatives else _ROWS) if on_cpu else _CURVE
-        main += (_PACKED if is_packed else "") + _MAIN
+        main = _MAIN
         if stores:
             main += _CALL
         else:
