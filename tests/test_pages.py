@@ -49,6 +49,7 @@ WRONG = {
     "another value": ("```python\nprint(\n    1 + 1\n)  # 3\n```", "line 3 says '3', and prints '2\\n'"),
     "what is not printed": ("```python\nif 1 > 2:\n    print(1)  # 1\n```", "never ran in the lines [4]"),
     "another text": ("```python\nprint(1)\n```\n\n```text\n2\n```", "expected what the block before it prints:\n1"),
+    "a file": ('```python title="part.py"\n```', "page.md:2: no block after it uses part.py"),
     "no block before": ("```text\n2\n```", "expected a block before it"),
     "an exception": ("```python\n1 / 0\n```\n\n```python\n```", 'page.md", line 3'),
     "another exception": ("```python\n1 / 0\n```\n\n```text\nValueError: …\n```", "ZeroDivisionError"),

@@ -118,6 +118,7 @@ class Page:
         self._module = types.ModuleType("__main__")
         self._claims: dict[int, str] = {}
         self._held: set[int] = set()
+        self._unused: dict[str, str] = {}
 
     def run(self) -> None:
         """Runs the blocks. One that fails has to be followed by a text block with the error."""
@@ -130,6 +131,9 @@ class Page:
             if block.reason:
                 self.printed = None
                 continue
+            for name in list(self._unused):
+                if Path(name).stem in block.text or (name.startswith("test_") and "pytest" in block.text):
+                    del self._unused[name]
             try:
                 failure = RUNNERS[block.language](self, block) or ""
             except BlockError as error:
@@ -137,6 +141,8 @@ class Page:
             failure = failure and f"{block.place}: {failure}"
         if failure:
             raise BlockError(failure)
+        for name, place in self._unused.items():
+            raise BlockError(f"{place}: no block after it uses {name}")
         if never := sorted(self._claims.keys() - self._held):
             raise BlockError(f"{_shown(self.path)}: print() never ran in the lines {never}")
 
@@ -220,6 +226,7 @@ class Page:
         self.printed = None
 
     def file(self, block: Block) -> None:
+        self._unused[block.title] = block.place
         path = Path(block.title)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text, encoding="utf-8")
