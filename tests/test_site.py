@@ -49,6 +49,13 @@ def test_a_link_leads_to_a_page_of_the_site(page: str, link: str, led: str) -> N
     assert found == f"see [x]({led})."
 
 
+def test_a_link_that_is_called_by_its_file_is_called_by_the_title() -> None:
+    text = "see [cli.md](cli.md), [docs/cli.md](cli.md#devices), [flags](cli.md) and [cli.md](jit.md)"
+    found = pages.on_page_markdown(text, SimpleNamespace(file=SimpleNamespace(src_uri="jit.md")), None, None)
+    named = "see [The command line](cli.md), [The command line](cli.md#devices), [flags](cli.md) and [cli.md](jit.md)"
+    assert found == named
+
+
 def test_a_file_that_is_linked_is_a_page_with_its_text() -> None:
     source = (ROOT / "examples" / "mandelbrot.py").read_text(encoding="utf-8")
     page = pages._text("repository/examples/mandelbrot.py.md", None)
@@ -116,8 +123,10 @@ def _public_names() -> list[str]:
 
 def test_docstrings_are_markdown_for_readers_of_the_reference() -> None:
     room = '"""A room.\n\n>>> f(1)\n2\n\nImports: spirv.\n\nRead: a, b.\n"""\n'
-    source = room + 'def f(x):\n    """Adds.\n\n    >>> f(1)\n    """\n'
+    source = room + 'def f(x):\n    """Adds, as docs/jit.md and docs/gone.md say.\n\n    >>> f(1)\n    """\n'
     module = griffe.visit("room", Path("room.py"), source, extensions=griffe.Extensions(docstrings.Docstrings()))
     assert module.docstring is not None and module["f"].docstring is not None
     assert module.docstring.value == "A room.\n\n```pycon\n>>> f(1)\n2\n```"
-    assert module["f"].docstring.value == "Adds.\n\n```pycon\n>>> f(1)\n```"
+    assert module["f"].docstring.value == (
+        "Adds, as [docs/jit.md](../jit.md) and docs/gone.md say.\n\n```pycon\n>>> f(1)\n```"
+    )

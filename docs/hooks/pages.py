@@ -22,6 +22,7 @@ from pygments.lexers import find_lexer_class_for_filename
 
 ROOT = Path(__file__).parents[2]
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?P<anchor>#[^)\s]*)?(?=\))")
+_NAMED = re.compile(r"\[(?:[\w-]+/)*(?P<name>[\w-]+\.md)\]\((?P<path>(?:[^)\s#:]*/)?(?P=name))(?=[#)])")
 _FENCE = "~" * 8
 
 
@@ -52,14 +53,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links to pages of the site."""
+    """Leads links to pages of the site, and calls them by the title where they are called by the file."""
     here = page.file.src_uri
+
+    def titled(match: re.Match[str]) -> str:
+        target = _target(match, here)
+        title = target and re.search(r"^# (.+)$", (ROOT / target).read_text(), re.M)
+        return f"[{title[1]}]({match['path']}" if title else match[0]
 
     def led(match: re.Match[str]) -> str:
         target = _target(match, here)
         return match[0] if target is None else relpath(_site_path(target), dirname(here)) + (match["anchor"] or "")
 
-    return _LINK.sub(led, markdown)
+    return _LINK.sub(led, _NAMED.sub(titled, markdown))
 
 
 def _leaves(nav: object) -> Iterator[str]:
