@@ -24,6 +24,7 @@ def run_page(path: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.vulkan
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # README.md takes 20 s of processor time: minutes on a busy machine
 @pytest.mark.usefixtures("driver")
 @pytest.mark.skipif(sys.platform == "win32", reason="commands are for a POSIX shell")
 @pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
