@@ -121,12 +121,37 @@ def _public_names() -> list[str]:
     return [f"{package}.{name}" for package, init in inits.items() for name in checks._exported(init)]
 
 
-def test_docstrings_are_markdown_for_readers_of_the_reference() -> None:
-    room = '"""A room.\n\n>>> f(1)\n2\n\nImports: spirv.\n\nRead: a, b.\n"""\n'
-    source = room + 'def f(x):\n    """Adds, as docs/jit.md and docs/gone.md say.\n\n    >>> f(1)\n    """\n'
+def test_docstrings_are_written_out_for_readers_of_the_reference() -> None:
+    source = '''"""A room.
+
+>>> f(1)
+2
+
+Imports: spirv.
+
+Read: a, b.
+"""
+class Colour(enum.Enum):
+    """A colour.
+
+    More of it.
+    """
+    RED = 1
+    BLUE = 2
+
+def f(x, y):
+    """Adds, as docs/jit.md and docs/gone.md say.
+
+    Args:
+        x, y: numbers,
+            of any kind.
+    """
+'''
     module = griffe.visit("room", Path("room.py"), source, extensions=griffe.Extensions(docstrings.Docstrings()))
-    assert module.docstring is not None and module["f"].docstring is not None
-    assert module.docstring.value == "A room.\n\n```pycon\n>>> f(1)\n2\n```"
-    assert module["f"].docstring.value == (
-        "Adds, as [docs/jit.md](../jit.md) and docs/gone.md say.\n\n```pycon\n>>> f(1)\n```"
-    )
+    texts = [one.docstring.value for one in (module, module["Colour"], module["f"]) if one.docstring is not None]
+    assert texts == [
+        "A room.\n\n```pycon\n>>> f(1)\n2\n```",
+        "A colour.\n\nMembers: ``RED``, ``BLUE``.\n\nMore of it.",
+        "Adds, as [docs/jit.md](../jit.md) and docs/gone.md say.\n\nArgs:\n"
+        "    x: numbers,\n        of any kind.\n    y: numbers,\n        of any kind.",
+    ]
