@@ -98,10 +98,11 @@ def place_text(place: str) -> str:
     """A file and a line, ``net.py:8``, as people know it: a cell by its number, ``In[3]:8``."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    if shell is None:
+    named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
+    if named is None:
         return place
     file_name, colon, line = with_process(place).rpartition(":")
-    cell = shell.compile.format_code_name(file_name)
+    cell = named(file_name)
     return place if cell is None else f"{cell[1]}{colon}{line}"
 
 

@@ -191,6 +191,8 @@ def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytes
     shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=known.get))
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
     assert (place_text(place), place_text("net.py:8"), place_text("")) == ("In[3]:8", "net.py:8", "")
+    shell.compile = types.SimpleNamespace()  # IPython 7, which does not know cells by their files
+    assert place_text(place) == place
 
 
 def test_long_texts_have_room_for_a_line() -> None:

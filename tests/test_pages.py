@@ -81,7 +81,8 @@ def test_what_is_wrong(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_what_is_right(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("""
+    page.write_text(
+        """
 ```python title="part.py"
 value = 7
 ```
@@ -116,6 +117,8 @@ cat other.py
 value = 8
 it's
 ```
-""")
+""",
+        encoding="utf-8",
+    )
     done = run_page(page)
     assert (done.returncode, done.stderr) == (0, "")

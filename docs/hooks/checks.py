@@ -45,7 +45,7 @@ def on_post_build(config: MkDocsConfig) -> None:
             if f"{package}.{name}" not in known:
                 _log.warning(f"{package}.{name} has no entry in the reference: it needs a docstring, {package} a page")
     for path in (*site.rglob("*.html"), *site.rglob("*.json")):
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         for found in _REQUEST.findall(text):
             _log.warning(f"{path.relative_to(site)} requests {found}")
         if str(ROOT) in text:
@@ -54,7 +54,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 def _exported(path: Path) -> list[str]:
     """The names of ``__all__``."""
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             names: list[str] = ast.literal_eval(node.value)
             return names

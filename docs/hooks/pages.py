@@ -28,7 +28,7 @@ _FENCE = "~" * 8
 
 def on_startup(**_: object) -> None:
     """Links the package's folders below one of its name, without those of tests and environments beside them."""
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
     place = ROOT / "build" / "typing" / "pumice"
     place.mkdir(parents=True, exist_ok=True)
     for path in place.iterdir():
@@ -58,7 +58,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     def titled(match: re.Match[str]) -> str:
         target = _target(match, here)
-        title = target and re.search(r"^# (.+)$", (ROOT / target).read_text(), re.M)
+        title = target and re.search(r"^# (.+)$", (ROOT / target).read_text(encoding="utf-8"), re.M)
         return f"[{title[1]}]({match['path']}" if title else match[0]
 
     def led(match: re.Match[str]) -> str:
@@ -108,7 +108,7 @@ def _text(uri: str, config: MkDocsConfig) -> str | None:
     if place == "notebooks":
         return _notebook(ROOT / "docs" / place / f"{path}.ipynb")
     if place == "repository":
-        return (ROOT / rest).read_text() if (ROOT / rest).is_file() else _source(ROOT / path)
+        return (ROOT / rest).read_text(encoding="utf-8") if (ROOT / rest).is_file() else _source(ROOT / path)
     return None
 
 
@@ -117,7 +117,9 @@ def _packages(config: MkDocsConfig) -> str:
     rows = []
     for package in (Path(uri).stem for uri in _leaves(config.nav) if uri.startswith("api/pumice")):
         init = ROOT.joinpath(*package.split(".")[1:], "__init__.py")
-        summary = (ast.get_docstring(ast.parse(init.read_text())) or "").split("\n\n")[0].replace("\n", " ")
+        summary = (
+            (ast.get_docstring(ast.parse(init.read_text(encoding="utf-8"))) or "").split("\n\n")[0].replace("\n", " ")
+        )
         rows.append(f"| [`{package}`]({package}.md) | {summary} |\n")
     return "# Python\n\n| package | what it has |\n| -- | -- |\n" + "".join(rows)
 
@@ -136,7 +138,7 @@ def _source(path: Path) -> str:
         return head + "".join(f"- [{name}]({path.name}/{name})\n" for name in names)
     lexer = find_lexer_class_for_filename(path.name)
     try:
-        return f"{head}{_FENCE}{lexer.aliases[0] if lexer else 'text'}\n{path.read_text()}{_FENCE}\n"
+        return f"{head}{_FENCE}{lexer.aliases[0] if lexer else 'text'}\n{path.read_text(encoding='utf-8')}{_FENCE}\n"
     except UnicodeDecodeError:
         return f"{head}{path.stat().st_size} bytes.\n"
 
@@ -144,7 +146,7 @@ def _source(path: Path) -> str:
 def _notebook(path: Path) -> str:
     """A notebook with the results that it holds."""
     parts = []
-    for cell in json.loads(path.read_text())["cells"]:
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
         parts.append(source if cell["cell_type"] == "markdown" else f"{_FENCE}python\n{source}\n{_FENCE}")
         for output in cell.get("outputs", ()):
