@@ -30,6 +30,7 @@ from ...status import (
 )
 
 _BASH_BREAKS: Final = re.compile("[=:@]+")
+_BASH_SPECIAL: Final = re.compile(r"[ \t!\"#$&'()*;<>?\[\\\]^`{|}]")
 _OLDEST_BASH: Final = (4, 4)
 # A file with click's script itself completes nothing the second time, as it takes its function for already loaded.
 _ZSH: Final = """\
@@ -71,6 +72,11 @@ class _Bash(_Words, BashComplete):
 
     def replaced(self, word: str) -> str:
         return re.split("[=:]|(?=@)", word)[-1]
+
+    def format_completion(self, item: CompletionItem[str]) -> str:
+        # Bash types words as they are; its `read` takes one backslash of two.
+        quoted = _BASH_SPECIAL.sub(r"\\\g<0>", item.value).replace("\\", r"\\")
+        return f"{item.type},{quoted if item.type == 'plain' else item.value}"
 
     def get_completion_args(self) -> tuple[list[str], str]:
         args, incomplete = super().get_completion_args()
@@ -209,7 +215,10 @@ def _remaining(shell: str, path: Path, name: str) -> Iterator[str]:
 
 
 def _paths(start: str, only_folders: bool) -> list[str]:
-    """The paths that begin so. Of a single folder those inside it: shells put a space after a single completion."""
+    """The paths that begin so. Of a single folder those inside it: shells put a space after a single completion.
+
+    A link to a folder that it is in has no end.
+    """
     folder, slash, name = start.rpartition("/")
     found = []
     with contextlib.suppress(OSError):
@@ -218,6 +227,10 @@ def _paths(start: str, only_folders: bool) -> list[str]:
                 is_folder = entry.is_dir()
                 if is_folder or not only_folders:
                     found.append(folder + slash + entry.name + "/" * is_folder)
-    if len(found) == 1 and found[0].endswith("/"):
+    if len(found) == 1 and found[0].endswith("/") and not _is_within(folder + slash, found[0]):
         return _paths(found[0], only_folders) or found
     return found
+
+
+def _is_within(path: str, folder: str) -> bool:
+    return Path(path).resolve().is_relative_to(Path(folder).resolve())

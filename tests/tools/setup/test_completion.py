@@ -163,6 +163,17 @@ def test_answers(shell: str, words: str, expected: list[str], monkeypatch: pytes
     assert answers(shell, line)[: len(expected) or None] == [one if one == "file" else one[kept:] for one in expected]
 
 
+@pytest.mark.parametrize("shell", PLACES)
+def test_of_a_folder_that_links_to_itself_the_link_is_told(
+    shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loop").mkdir()
+    (tmp_path / "loop" / "again").symlink_to(".")
+    monkeypatch.chdir(tmp_path)
+    words = {"bash": "pumice run x --input @ lo"}.get(shell, "pumice run x --input @lo")
+    assert answers(shell, words) == ["@loop/again/"]
+
+
 def test_bash_is_told_after_a_break() -> None:
     assert answers("bash", "pumice run x --device =") == ["vulkan", "lavapipe", "reference"]
 
@@ -187,6 +198,28 @@ def test_nothing_is_said_or_done_while_somebody_types(tmp_path: Path) -> None:
     for asked in ("bash_walk", "tcsh_complete", "x"):
         result = CliRunner().invoke(main, ["devices"], env={"_PUMICE_COMPLETE": asked})
         assert (result.exit_code, result.output) == (1, "")
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_reads_the_name_that_it_is_told(tmp_path: Path) -> None:
+    (tmp_path / "it's a \\ $1; (b).npy").touch()
+    assert install(tmp_path, "bash").exit_code == 0
+    script = f"""
+        source {PLACES["bash"]}
+        COMP_WORDS=(pumice run x --input @ it) COMP_CWORD=5
+        _pumice_completion {program_in(tmp_path)}
+        eval "printf '%s|' ${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("@it's a \\ $1; (b).npy|", "")
+
+
+def program_in(folder: Path) -> Path:
+    program = folder / "bin" / "pumice"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from pumice.tools.cli import main; main()" "$@"\n')
+    program.chmod(0o755)
+    return program
 
 
 class Terminal:
@@ -237,10 +270,7 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Termina
     shell = request.param
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    program = tmp_path / "bin" / "pumice"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from pumice.tools.cli import main; main()" "$@"\n')
-    program.chmod(0o755)
+    program = program_in(tmp_path)
     assert install(tmp_path, shell).exit_code == 0
     path = tmp_path / PLACES[shell]
     start = {
