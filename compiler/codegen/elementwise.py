@@ -236,7 +236,7 @@ ELEMENT_WISE: Final[Mapping[str, ElementWise]] = {
     "remainder": _by_type(remainders.remainder, None, lambda integers, x, y: integers.remainder(x, y)),
     "replica_id": _zero(),
     "round_nearest_afz": _by_type(_round_away),
-    "round_nearest_even": _by_type(lambda f, x: f.round_even(x)),
+    "round_nearest_even": _rounding("round_even"),
     "rsqrt": _by_type(lambda _, x: 1.0 / x.function("sqrt"), complex_math.reciprocal_root),
     "select": _select,
     "shift_left": _shift("left"),

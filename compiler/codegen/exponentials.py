@@ -31,7 +31,7 @@ def _ln2(f: Floats) -> list[float]:
 def _reduced(f: Floats, x: Id) -> tuple[Id, Id]:
     """The multiple of ln 2 that is nearest, as a float, and what is left."""
     high, low = _ln2(f)
-    multiple = f.round_even(x * f.nearest(1 / math.log(2)))
+    multiple = (x * f.nearest(1 / math.log(2))).function("round_even")
     return multiple, (x - multiple * high) - multiple * low
 
 

@@ -96,19 +96,6 @@ class Floats:
         """Without its sign."""
         return value.function("fabs")
 
-    def round_even(self, value: Id) -> Id:
-        """The nearest integer; of two, the even one.
-
-        Doubles are rounded by floor: of vectors that are wider than the CPU's registers, llvmpipe rounds halves towards
-        zero and leaves doubles beyond 2**23 as they are (Mesa 22.3, lp_bld_arit.c). Its truncation has the same fault.
-        """
-        if self.kind == F32:
-            return value.function("round_even")
-        size = self.absolute(value)
-        even = (size * 0.5).function("floor") * 2.0
-        rest = size - even
-        return self.with_sign(even + (rest <= 0.5).select(0.0, (rest < 1.5).select(self.constant(1), 2.0)), value)
-
     def is_negative(self, value: Id) -> Id:
         """Whether the sign is set."""
         return (self.top(value) >> 31).differs(0)

@@ -55,7 +55,7 @@ def _reduced(f: Floats, x: Id) -> tuple[FloatPair, Id]:
     bound = 2.0 ** _MULTIPLES[bits]
 
     def small() -> Sequence[Id]:
-        multiple = f.round_even(x * f.nearest(2 / math.pi))
+        multiple = (x * f.nearest(2 / math.pi)).function("round_even")
         first, second, third = (multiple * part for part in f.parts(_PI / 2, *_PARTS[bits]))
         rest = x - first
         high = rest - second
