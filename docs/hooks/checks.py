@@ -22,9 +22,10 @@ _log = logging.getLogger("mkdocs.hooks.checks")
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> None:
     """Warns where a page's text is not what it is by CommonMark, as viewers of repositories render it."""
-    if "::: " in page.markdown or "<div" in page.markdown:
+    text = page.markdown or ""
+    if "::: " in text or "<div" in text:
         return
-    expected = _TAGS.findall(MarkdownIt("commonmark").enable("table").render(page.markdown))
+    expected = _TAGS.findall(MarkdownIt("commonmark").enable("table").render(text))
     found = _TAGS.findall(re.sub(r"<span class=\"filename\">.*?</span>", "", html))
     if expected != found:
         differ = (n for n, pair in enumerate(zip_longest(expected, found)) if len({*pair}) > 1)
