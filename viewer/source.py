@@ -108,26 +108,26 @@ uint _packed(vec4 color) {
     return subgroupShuffle(word, gl_SubgroupInvocationID);
 }
 """
-# Outside, too: derivatives take all of a quad.
+# Outside, too: derivatives take all of a quad. The source may have macros by any name without an underscore.
 _MAIN: Final = """\
 void main() {
-    ivec2 pixel = _pixel();
-    bool inside = all(lessThan(pixel, imageSize(iPicture)));
+    ivec2 _at = _pixel();
+    bool _inside = all(lessThan(_at, imageSize(iPicture)));
 """
 # Shadertoy's alpha means nothing.
 _IMAGE: Final = """\
-    vec4 color = vec4(0, 0, 0, 1);
-    _FragCoord = vec4(vec2(pixel) + 0.5, 0, 1);
-    mainImage(color, _FragCoord.xy);
-    color.a = 1;
+    vec4 _color = vec4(0, 0, 0, 1);
+    _FragCoord = vec4(vec2(_at) + 0.5, 0, 1);
+    mainImage(_color, _FragCoord.xy);
+    _color.a = 1;
 """
-_UPSIDE_DOWN: Final = "    pixel.y = imageSize(iPicture).y - 1 - pixel.y;\n"
-_COLOR: Final = "    vec4 color = mainCompute(pixel);\n"
-_STORE: Final = "    if (inside) imageStore(iPicture, pixel, color);\n}"
+_UPSIDE_DOWN: Final = "    _at.y = imageSize(iPicture).y - 1 - _at.y;\n"
+_COLOR: Final = "    vec4 _color = mainCompute(_at);\n"
+_STORE: Final = "    if (_inside) imageStore(iPicture, _at, _color);\n}"
 _STORE_PACKED: Final = (
-    "    uvec4 _texel = uvec4(_packed(color));\n    if (inside) imageStore(iPicture, pixel, _texel);\n}"
+    "    uvec4 _texel = uvec4(_packed(_color));\n    if (_inside) imageStore(iPicture, _at, _texel);\n}"
 )
-_CALL: Final = "    if (inside) mainCompute(pixel);\n}"
+_CALL: Final = "    if (_inside) mainCompute(_at);\n}"
 
 
 @dataclass(frozen=True, slots=True)

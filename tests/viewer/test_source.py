@@ -43,6 +43,15 @@ def test_sources_compile_as_they_are(text: str, entry: str) -> None:
     assert compiled(text)
 
 
+@pytest.mark.parametrize("on_cpu", [False, True])
+def test_macros_of_a_source_change_it_alone(on_cpu: bool) -> None:
+    names = ("at", "bytes", "color", "i", "inside", "pixel", "texel", "word")
+    macros = "".join(f"#define {name} 1.0\n" for name in names)
+    assert compiled(IMAGE + macros, on_cpu=on_cpu, upward=on_cpu)
+    assert compiled(macros + "vec4 mainCompute(ivec2 p) { return vec4(color); }", on_cpu=on_cpu)
+    assert compiled(macros + "void mainCompute(ivec2 p) { }", on_cpu=on_cpu)
+
+
 def test_the_picture_has_the_format_that_is_asked_for() -> None:
     assert "layout(rgba32f, set = 3" in viewed_source(IMAGE, "a", picture_format="rgba32f", formatless=False).text
     assert "layout(set = 3, binding = 1) writeonly" in viewed_source(IMAGE, "a").text
