@@ -34,6 +34,9 @@ Component: TypeAlias = Literal[
 
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 
+DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+"""With one of these set, the Vulkan loader finds the drivers that it names, and no others."""
+
 _TITLES: Final[Mapping[Component, str]] = {
     "loader": "the Vulkan loader",
     "driver": "a Vulkan driver",
@@ -214,6 +217,13 @@ def install_hint(what: Component, platform: str | None = None) -> str:
     if what == "loader" and name == "windows":
         return text + " Current display drivers contain it too."
     return text + (_DRIVER_NOTES[name] if what == "driver" else "")
+
+
+def driver_hint() -> str:
+    """How to get a driver where none is found: show those that variables hide, or install one."""
+    hiding = [name for name in DRIVER_VARIABLES if os.environ.get(name)]
+    hidden = [f"{name}={os.environ[name]} hides all other drivers: unset it, or install one. " for name in hiding]
+    return "".join(hidden) + install_hint("driver")
 
 
 def _known(platform: str | None) -> str:

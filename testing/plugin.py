@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from ..status import PumiceError
 from .markers import MARKERS, is_right, warmups
 
 if TYPE_CHECKING:
@@ -177,7 +178,11 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
             given = ", ".join([*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())])
             pytest.fail(f"the marker {mark.name}({given}): expected {MARKERS[mark.name]}", pytrace=False)
     bed = _bed(item.config)
-    reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
+    try:
+        absence = bed.absence()
+    except PumiceError as error:  # every test fails so, and none has to do with how pumice found out
+        pytest.fail(str(error), pytrace=False)
+    reason = absence or next((why for why in _reasons(item, bed) if why), None)
     if reason is not None:
         pytest.skip(reason)
     _renew_device(item, bed)

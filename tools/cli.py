@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import difflib
 import gc
 import importlib
 import os
@@ -107,6 +108,16 @@ class _Program(click.Group):
         home, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(importlib.import_module(home, __package__), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if close := difflib.get_close_matches(args[0], _COMMANDS):
+                ctx.fail(f"{error.message} Did you mean {' or '.join(close)}?")
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...closing import Closing
-from ...install_hints import install_hint
+from ...install_hints import driver_hint, install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
 from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed
@@ -96,7 +96,7 @@ class Driver(Closing):
         result = functions.vkCreateInstance(info, ffi.NULL, instance)
         if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader found no driver at all
             raise UnavailableError(
-                "a Vulkan loader is installed, but it finds no Vulkan driver. " + install_hint("driver"),
+                f"a Vulkan loader is installed, but it finds no Vulkan driver. {driver_hint()}",
                 vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
             )
         check(result, "creating a Vulkan instance")

@@ -63,6 +63,8 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
         if env.get(DEVICE_VARIABLE):
             what += f" in the environment variable {DEVICE_VARIABLE}"
             source = f" (from the environment variable {DEVICE_VARIABLE})"
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"a device is named by a URI, got {type(text).__name__}; {_GRAMMAR}")
     said = shown(text) + source
 
     def wrong(why: str) -> InvalidArgumentError:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ...install_hints import DRIVER_VARIABLES
+
 _PACKAGE: Final = "pumice_lavapipe"
-# With one of these the user says which drivers there are.
-_CHOSEN: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 # Mesa's name for the manifest of the machine's own lavapipe.
 _ITS_LIKE: Final = "lvp_icd*"
 
@@ -34,7 +34,7 @@ def vendored_manifest() -> Path | None:
 
 def _manifest(name: str) -> Path | None:
     folder = _folder()
-    return None if folder is None or any(map(os.environ.get, _CHOSEN)) else folder / f"{name}.json"
+    return None if folder is None or any(map(os.environ.get, DRIVER_VARIABLES)) else folder / f"{name}.json"
 
 
 @contextlib.contextmanager

@@ -422,6 +422,7 @@ def test_a_named_device_has_to_be_there(pytester: pytest.Pytester) -> None:
     result = run(pytester, body, "--pumice-device", "vulkan://97")
     assert outcomes(result) == {"test_one": "error", "test_other": "passed"}
     result.stdout.fnmatch_lines(["pumice: no device: no device is*", "*asked for: --pumice-device*"])
+    assert "testbed.py" not in result.stdout.str()  # no traceback of the plug-in
 
 
 def test_runs_that_need_no_device_have_no_header(pytester: pytest.Pytester) -> None:

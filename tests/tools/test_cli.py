@@ -78,6 +78,7 @@ def test_no_command_is_wrong_usage_and_shows_help_on_stderr() -> None:
     ("arguments", "message"),
     [
         (["walk"], "No such command"),
+        (["rnu"], "No such command 'rnu'. Did you mean run?"),
         (["--bogus"], "No such option"),
         (["run"], "Missing argument"),
         (["run", "x.spv", "--subgroup-size", "0"], "subgroup-size"),
@@ -258,6 +259,7 @@ def test_no_driver_says_what_to_install(tmp_path: Path) -> None:
     done = program(["devices"], {"VK_DRIVER_FILES": none, "VK_ICD_FILENAMES": none})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: ") and "Install a Vulkan driver" in done.stderr
+    assert f"VK_DRIVER_FILES={none} hides all other drivers: unset it" in done.stderr
 
 
 @pytest.mark.vulkan

@@ -37,7 +37,7 @@ def init(folder: Path, hosts: tuple[str, ...], python: str, install: str | None,
     from ..output_files import store_all
     from .workflows import host_of, install_command, workflow
 
-    files = {}
+    files, hints = {}, []
     for host in hosts or (host_of(folder),):
         path, text, hint = workflow(
             host, folder, python=python, install=install or install_command(folder), tests=tests
@@ -45,12 +45,14 @@ def init(folder: Path, hosts: tuple[str, ...], python: str, install: str | None,
         if path.exists() and not force:
             raise usage_error(f"{path} is there already; --force overwrites it")
         files[path] = text.encode()
-        note(hint)
+        hints.append(hint)
     for path in files:
         path.parent.mkdir(parents=True, exist_ok=True)
     store_all(files, where="ci init")
     for path in files:
         put(str(path))
+    for hint in hints:
+        note(hint)
 
 
 @ci.command()

@@ -19,11 +19,11 @@ from typing import Final
 
 from ...hal_vulkan import DeviceProfile
 from ...hal_vulkan.vulkan.vendored import vendored_manifest
-from ...install_hints import install_hint
+from ...install_hints import DRIVER_VARIABLES, driver_hint, install_hint
 from ...records import dataclass
 from ...status import PumiceError
 from ...testing.requirements import DriverRange, driver_text
-from ..setup.vulkan import DRIVER_VARIABLES, LAYER_MANIFEST, VALIDATION_LAYER, look, manifests, missing_tools
+from ..setup.vulkan import LAYER_MANIFEST, VALIDATION_LAYER, look, manifests, missing_tools
 from .known_drivers import DRIVERS, LAYERS
 
 _SECONDS: Final = 60.0
@@ -87,7 +87,7 @@ def examine(device: str | None, *, validation: bool) -> Iterator[Finding]:
         yield found
         profiles += of_driver
     if not (seen.drivers or profiles):
-        yield Finding("drivers", State.BROKEN, "no driver is installed", install_hint("driver"))
+        yield Finding("drivers", State.BROKEN, "no driver is found", driver_hint())
     elif not any(not one.problems() for one in profiles):
         yield Finding("drivers", State.BROKEN, "none of them gives a device for compute", install_hint("driver"))
     yield from _layers(seen.layers, required=validation)

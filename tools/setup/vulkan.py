@@ -27,7 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from ...install_hints import Component, detect_platform, install_command, install_hint, packages
+from ...install_hints import DRIVER_VARIABLES, Component, detect_platform, install_command, install_hint, packages
 from ...records import dataclass
 from ...spirv.sources.glsl import find_compiler
 from ...spirv.tools import SPIRV_TOOLS, find_tool
@@ -35,7 +35,6 @@ from ...status import DeadlineExceededError, PumiceError, UnavailableError
 
 VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"
 LAYER_MANIFEST: Final = "VkLayer_khronos_validation.json"
-DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
 _LAYER_PATHS: Final = ("VK_ADD_LAYER_PATH", "VK_LAYER_PATH")
 _LOOK_SECONDS: Final = 120.0
 

@@ -121,6 +121,11 @@ def test_environment_names_the_device_where_the_program_does_not() -> None:
         assert parse_device_uri(None, environment).form == "best"
 
 
+def test_what_is_no_text_is_refused_with_the_grammar() -> None:
+    with pytest.raises(InvalidArgumentError, match="got int; write vulkan .* vulkan://INDEX"):
+        parse_device_uri(0)  # type: ignore[arg-type]
+
+
 def test_an_error_of_the_environment_names_the_variable() -> None:
     with pytest.raises(InvalidArgumentError, match=DEVICE_VARIABLE):
         parse_device_uri(None, {DEVICE_VARIABLE: "cuda"})

@@ -28,6 +28,12 @@ def init(folder: Path, *options: str, status: int = 0) -> list[str]:
     return done.output.splitlines() if status else done.stdout.splitlines()
 
 
+def test_what_cannot_be_written_is_not_said_to_be_ready(tmp_path: Path) -> None:
+    (tmp_path / ".github").touch()
+    lines = init(tmp_path, "--for", "github", status=1)
+    assert len(lines) == 1 and lines[0].startswith("error: ")
+
+
 def shell_lines(value: object) -> list[str]:
     """The scripts in a workflow."""
     if isinstance(value, dict):
