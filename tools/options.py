@@ -39,9 +39,19 @@ def complete_values(ctx: click.Context, parameter: click.Parameter, incomplete: 
     return complete_files(ctx, parameter, path) if at else []
 
 
+def complete_named_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+    """For shells: a file, after ``NAME=`` if that is there."""
+    return complete_files(ctx, parameter, incomplete.rpartition("=")[2])
+
+
+def complete_timed_devices(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """For shells: the URIs of Vulkan devices that need no look at the devices, which takes too long."""
+    return [uri for uri in ("vulkan", "lavapipe") if uri.startswith(incomplete)]
+
+
 def complete_devices(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For shells: the URIs that need no look at the devices, which takes too long."""
-    return [uri for uri in ("vulkan", "lavapipe", "reference") if uri.startswith(incomplete)]
+    """For shells: the same, and the reference device."""
+    return [*complete_timed_devices(ctx, parameter, incomplete), *["reference"] * "reference".startswith(incomplete)]
 
 
 def complete_functions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -88,7 +98,7 @@ parameters_option = functools.partial(
     "--parameters",
     multiple=True,
     metavar="[SCOPE=]FILE",
-    shell_complete=complete_files,
+    shell_complete=complete_named_files,
     help="Parameters: an .irpa, .safetensors, .gguf, .npy or .npz file.",
 )
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)

@@ -17,9 +17,9 @@ from ..errors import needs_study_extra, usage, usage_error
 from ..options import (
     SANITIZE_HELP,
     TIMED_DEVICE_HELP,
-    complete_devices,
-    complete_files,
     complete_functions,
+    complete_named_files,
+    complete_timed_devices,
     complete_values,
     fields_of,
     given_options,
@@ -49,7 +49,7 @@ _WRONG_USAGE: Final = re.compile(
 
 @click.command("bench")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--device", metavar="URI", shell_complete=complete_devices, help=TIMED_DEVICE_HELP)
+@click.option("--device", metavar="URI", shell_complete=complete_timed_devices, help=TIMED_DEVICE_HELP)
 @click.option(
     "--binding",
     "-b",
@@ -103,7 +103,7 @@ _WRONG_USAGE: Final = re.compile(
     "--parameters",
     multiple=True,
     metavar="[SCOPE=]FILE",
-    shell_complete=complete_files,
+    shell_complete=complete_named_files,
     help="Of a program: parameters.",
 )
 @click.option("--batch", type=click.IntRange(1), metavar="N", help="Dispatches in a command buffer.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..options import complete_devices, complete_files, seconds
+from ..options import complete_files, complete_timed_devices, seconds
 
 if TYPE_CHECKING:
     from ...compiler.stages import GraphFile, ModuleFile, Program
@@ -40,7 +40,7 @@ _SUFFIXES = {"graphdef": "pbtxt", "module": "vmasm"}
 @click.option(
     "--device",
     metavar="URI",
-    shell_complete=complete_devices,
+    shell_complete=complete_timed_devices,
     help="Make kernels for this device, of those of `pumice devices`, or for the one that a FILE.json describes; "
     "without it for every device.",
 )

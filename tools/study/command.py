@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ..errors import needs_study_extra, usage, usage_error
-from ..options import TIMED_DEVICE_HELP, complete_devices, complete_files, given_options, validation_option
+from ..options import TIMED_DEVICE_HELP, complete_files, complete_timed_devices, given_options, validation_option
 from ..streams import put
 from ..tables import heading
 from .against import against, read_side
@@ -44,7 +44,7 @@ _device_option = click.option(
     "devices",
     multiple=True,
     metavar="URI",
-    shell_complete=complete_devices,
+    shell_complete=complete_timed_devices,
     help=f"{TIMED_DEVICE_HELP} Repeatable; instead of the study's.",
 )
 

@@ -15,8 +15,9 @@ import click
 from ..errors import usage, usage_error
 from ..options import (
     TIMED_DEVICE_HELP,
-    complete_devices,
     complete_functions,
+    complete_named_files,
+    complete_timed_devices,
     loop_guard_option,
     parse_defines,
     source_options,
@@ -46,12 +47,13 @@ _PARAMETERS: Final = {"channel": "channels", "push": "pushes", "define": "define
     help="Of a program: the function; not needed where there is one.",
 )
 @click.option("--size", default="960x540", show_default=True, metavar="WxH", help="Width and height.")
-@click.option("--device", metavar="URI", shell_complete=complete_devices, help=TIMED_DEVICE_HELP)
+@click.option("--device", metavar="URI", shell_complete=complete_timed_devices, help=TIMED_DEVICE_HELP)
 @click.option(
     "--channel",
     "channels",
     multiple=True,
     metavar="N=FILE|previous",
+    shell_complete=complete_named_files,
     help="iChannel0 to iChannel3: a PNG or JPEG, or the frame before.",
 )
 @click.option(

@@ -137,6 +137,9 @@ def answers(shell: str, words: str, index: int | None = None, **environment: str
         ("pumice --install-completion f", ["fish"]),
         ("pumice run x --device la", ["lavapipe"]),
         ("pumice run x --device=la", ["--device=lavapipe"]),
+        ("pumice run x --device ref", ["reference"]),
+        ("pumice bench x --device ref", []),
+        ("pumice view x --device ref", []),
         ("pumice run examples/digits/digits.vmfb --function=cl", ["--function=classify"]),
         ("pumice run absent.vmfb --function=cl", []),
         ("pumice run LICENSE --function=cl", []),
@@ -161,6 +164,14 @@ def test_answers(shell: str, words: str, expected: list[str], monkeypatch: pytes
     last = words.rpartition(" ")[2]
     kept = len(last) - len(re.split("=|(?=@)", last)[-1])
     assert answers(shell, line)[: len(expected) or None] == [one if one == "file" else one[kept:] for one in expected]
+
+
+@pytest.mark.parametrize("command", ["run x --parameters", "bench x --parameters", "view x --channel"])
+def test_files_are_named(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    for shell in ("zsh", "fish"):
+        assert answers(shell, f"pumice {command} 1=examples/digits/th") == ["1=examples/digits/three.npy"]
+    assert answers("bash", f"pumice {command} 1 = examples/digits/th") == ["file"]  # bash replaces what is after the =
 
 
 @pytest.mark.parametrize("shell", PLACES)
