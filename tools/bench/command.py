@@ -28,9 +28,9 @@ from ..options import (
     validation_option,
 )
 from ..streams import note, put
-from ..study.baselines import baselines_option, save_measured, save_option
+from ..study.baselines import baselines_option, check_baselines, save_measured, save_option
 from ..study.clocks import clocks_as_asked, clocks_option
-from ..study.gate import Gate, gating_options
+from ..study.gate import Gate, check_folder, gating_options
 from ..study.observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
 from ..study.processes import process_options, wants_processes, with_processes
 from ..study.resuming import RESUMPTION_OPTIONS, resumption_options
@@ -230,6 +230,10 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         segment, statistic = gate.check()
         gate = replace(gate, measure=f"headline:{statistic}")
         options["measure"] = None if segment == "headline" else segment
+    if options["save"] is not None:
+        check_baselines(options["baselines"])
+    check_folder("--html", options["html"])
+    check_folder("--trace", options["trace"])
     if options["trace"] is not None:
         from ...runtime.profiling.trace_writer import check_perfetto
 

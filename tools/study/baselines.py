@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +54,13 @@ def find_baseline(baselines: Path, name: str) -> Path | None:
     """The folder of a baseline, if there is one."""
     path = baselines / name
     return path if _NAME.fullmatch(name) and (path / "results.sqlite").is_file() else None
+
+
+def check_baselines(baselines: Path) -> None:
+    """Makes the folder, and an error of one that cannot be written: before minutes of measuring."""
+    with writing_errors(baselines):
+        baselines.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=baselines).close()
 
 
 def save_measured(

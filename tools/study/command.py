@@ -13,7 +13,7 @@ from ..options import TIMED_DEVICE_HELP, complete_files, complete_timed_devices,
 from ..streams import put
 from ..tables import heading
 from .against import against, read_side
-from .baselines import baseline_names, baselines_option, save_measured, save_option
+from .baselines import baseline_names, baselines_option, check_baselines, save_measured, save_option
 from .clocks import clocks_as_asked, clocks_option
 from .gate import Gate, across_option, gating_options
 from .history import history
@@ -148,6 +148,8 @@ def run(
             raise usage_error(f"{parameter.opts[0]} is for verdicts; say what to compare with: --against OLD")
     gate = Gate(**options)
     gate.check()
+    if save is not None:
+        check_baselines(baselines)
     described = with_axes(read_study(name), axes)
     with usage("--set"):
         described = described.with_sampling(**{**(_QUICK if quick else {}), **sampling_settings(settings)})

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+def check_folder(option: str, path: Path | None) -> None:
+    """Wrong usage for a file that there is no folder for: before minutes of measuring."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise usage_error(f"{option}: there is no folder {path.parent}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """The options of ``gating_options``.
@@ -67,9 +73,7 @@ class Gate:
         for option, path in (("--markdown", self.markdown), ("--junit", self.junit)):
             if path is not None and str(path) == "-":
                 raise usage_error(f"{option}: expected a file, got -; stdout has the comparison (--json)")
-            if path is not None and not path.absolute().parent.is_dir():
-                raise usage_error(f"{option}: there is no folder {path.parent}")
-
+            check_folder(option, path)
         with usage():
             criteria = criteria_of(**self.limits)
         return criteria.segment, criteria.statistic

@@ -204,6 +204,8 @@ def test_profiles_are_of_both_sides() -> None:
         (["--fail-on", "slower"], "--fail-on is for verdicts; say what to compare with"),
         (["--save", "taken"], "--against taken would mean the file of that name"),
         (["--save", "../up"], "expected a name of letters, digits"),
+        (["--html", "nowhere/report.html"], "--html: there is no folder nowhere"),
+        (["--trace", "nowhere/trace.pftrace"], "--trace: there is no folder nowhere"),
         (["--against", "", "--measure", "wak"], "got 'wak'"),
         (["--against", "", "--confidence", "2"], "confidence is between 0 and 1"),
     ],
@@ -211,6 +213,13 @@ def test_profiles_are_of_both_sides() -> None:
 def test_what_is_no_other_side(words: list[str], message: str) -> None:
     Path("taken").touch()
     assert message in wrong(MUL, *words)
+
+
+def test_baselines_that_cannot_be_written_are_an_error_before_measuring() -> None:
+    Path(".pumice").touch()
+    result = bench(MUL, "--size", 4, "--save", "main")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "error: .pumice/baselines cannot be written: Not a directory\n"
 
 
 def test_a_pair_is_one_point_whose_noise_is_said_once() -> None:
