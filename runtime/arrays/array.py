@@ -68,9 +68,6 @@ class DeviceArray(HostValue, Closing):
         "shape",
     )
 
-    # NumPy's binary operators raise TypeError on mixed expressions instead of copying the array silently.
-    __array_ufunc__ = None
-
     def __init__(
         self,
         device: ArrayDevice,
@@ -380,6 +377,13 @@ class DeviceArray(HostValue, Closing):
             except (ValueError, TypeError, OverflowError) as error:
                 raise InvalidArgumentError(f"[{index}] of shape {part.shape} and {self.dtype}: {error}") from None
         part.copy_from(value)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> NoReturn:
+        # Not None: Python then takes an array + this one for the concatenation of two sequences, and so does the error.
+        raise TypeError(
+            f"NumPy's {ufunc.__name__} does not take arrays of a device: give it x.numpy(), a copy on the host, or "
+            "compute on the device, as pumice.ElementwiseKernel does"
+        )
 
     def __eq__(self, other: object) -> bool:
         raise TypeError("arrays on a device are not compared: compare x.numpy(), or `x is y` for being the same array")

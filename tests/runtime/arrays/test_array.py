@@ -294,6 +294,14 @@ def test_a_write_noted_while_a_program_waits_is_waited_for(
     assert waited == [later - 1, later]
 
 
+def test_arithmetic_of_numpy_says_where_to_compute(device: pumice.Device) -> None:
+    array, host = device.asarray(np.arange(4)), np.ones(4)
+    for compute in (lambda: host + array, lambda: np.float32(2) * array, lambda: np.sum(array), lambda: host == array):
+        with pytest.raises(TypeError, match=r"give it x\.numpy\(\).*ElementwiseKernel"):
+            compute()
+    np.testing.assert_array_equal(host + np.asarray(array), [1, 2, 3, 4])
+
+
 def test_comparisons_are_not_silent(device: pumice.Device) -> None:
     array = device.asarray(np.arange(4))
     with pytest.raises(TypeError, match="compare"):
