@@ -58,6 +58,10 @@ vec4 _texture(sampler2D s, vec2 p, float bias) { return textureLod(s, p, max(bia
 #define texture2DLod textureLod
 #define texture2DLodEXT textureLod
 #define iGlobalTime iTime"""
+# A compute shader has none; the invocation goes on, and its colour is not used.
+_DISCARD: Final = "bool _is_discarded = false;\n#define discard _is_discarded = true"
+_DISCARDED: Final = re.compile(r"\bdiscard\b")
+_NO_COLOR: Final = "    if (_is_discarded) _color = vec4(0, 0, 0, 1);\n"
 # A compute shader has no derivatives, but the four invocations of a quad hold a square of 2 x 2 pixels. Functions of
 # the built-in names are refused in any stage.
 _DERIVATIVES: Final = "".join(
@@ -224,6 +228,9 @@ def viewed_source(
         head.append(_TEXTURES)
         body = _FRAG_COORD.sub("_FragCoord", body)  # a compute shader has none, and no macro may have its name
         head.append("vec4 _FragCoord;")
+    discards = entry == "mainImage" and _DISCARDED.search(bare)
+    if discards:
+        head.append(_DISCARD)
     main = ""
     if entry != "main":
         main = _MAIN
@@ -231,6 +238,7 @@ def viewed_source(
             main += _CALL
         else:
             main += _COLOR if entry == "mainCompute" else _IMAGE if upward else _IMAGE + _UPSIDE_DOWN
+            main += _NO_COLOR if discards else ""
             main += _STORE_PACKED if is_packed else _STORE
     place = re.sub(r'["\\\n]', "_", name)
     last = text.count("\n") + 1

@@ -66,6 +66,18 @@ def test_main_image_counts_rows_upwards_from_pixel_centres(shaders: Shaders) -> 
     np.testing.assert_array_equal(frame, codes(COLUMNS / 255, (HEIGHT - 1 - ROWS) / 255, WIDTH / 255))
 
 
+def test_discarded_pixels_are_black(shaders: Shaders) -> None:
+    text = """float left(float x) { if (x < 8.0) discard; return 1.0; }  // the word discard in a comment
+    void mainImage(out vec4 c, in vec2 p) {
+        c = vec4(left(p.x), 1.0, 0.0, 1.0);
+        if (p.y > 9.0) { discard; } else if (p.y < 3.0) discard;
+    }"""
+    (frame,) = shaders.frames(text)
+    rows = HEIGHT - 0.5 - ROWS
+    kept = (COLUMNS >= 8) & (rows >= 3) & (rows <= 9)
+    np.testing.assert_array_equal(frame, codes(kept, kept, 0.0))
+
+
 @pytest.mark.parametrize(
     "text",
     [
