@@ -172,19 +172,18 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     if not _uses_pumice(item):
         return (yield)
     if item.config.getoption("--no-pumice"):
-        pytest.skip("--no-pumice")
+        raise pytest.skip.Exception("--no-pumice", _use_item_location=True)
     for mark in item.iter_markers():
         if mark.name in MARKERS and not is_right(mark):
             given = ", ".join([*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())])
             pytest.fail(f"the marker {mark.name}({given}): expected {MARKERS[mark.name]}", pytrace=False)
     bed = _bed(item.config)
     try:
-        absence = bed.absence()
+        reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
     except PumiceError as error:  # every test fails so, and none has to do with how pumice found out
         pytest.fail(str(error), pytrace=False)
-    reason = absence or next((why for why in _reasons(item, bed) if why), None)
     if reason is not None:
-        pytest.skip(reason)
+        raise pytest.skip.Exception(reason, _use_item_location=True)
     _renew_device(item, bed)
     for message in bed.watch.begin(_limit(item), counting=not item.stash.get(_warming, False)):
         item.warn(pytest.PytestWarning(f"before this test, by none that uses the fixtures of pumice: {message}"))
