@@ -55,4 +55,4 @@ class Sampler(Closing):
             self.device.hal.dropped.append(self.hal)
 
     def __repr__(self) -> str:
-        return f"<Sampler {self.hal!r}>"
+        return f"<{'closed ' if self.is_closed else ''}pumice.Sampler of {self.device.name!r}>"

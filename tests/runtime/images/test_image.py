@@ -368,6 +368,13 @@ def test_buffers_take_no_images(mapped: pumice.Device) -> None:
     assert np.array_equal(image.numpy(), array)
 
 
+def test_the_text_of_a_sampler_names_its_device(mapped: pumice.Device) -> None:
+    sampler = mapped.sampler()
+    assert repr(sampler) == f"<pumice.Sampler of {mapped.name!r}>"
+    sampler.close()
+    assert repr(sampler).startswith("<closed pumice.Sampler of ")
+
+
 def test_images_of_another_device(mapped: pumice.Device) -> None:
     kernel = mapped.load_kernel(READ)
     with pumice.open_device() as other:
