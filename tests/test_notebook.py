@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from support.made_studies import STUDY, made
+from support.made_studies import STUDY, made, taken
 from support.wait_sources import Signal
 
 import pumice
@@ -32,6 +32,8 @@ from pumice.notebook import (
     without_process,
 )
 from pumice.study import compare, compare_results, summarize
+from pumice.study.definition.point import Point
+from pumice.study.results.store import Store
 
 
 class _Reader(HTMLParser):
@@ -98,6 +100,24 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         head, *rows = read(found._repr_html_())
         known = [one.comparison for one in found.points if one.comparison]
         assert [row[1::4] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
+
+
+def test_comparisons_have_a_plot_of_their_ratios(tmp_path: Path) -> None:
+    def slower(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            store.add_samples(point.index, 0, "sample", taken(point, scale=1 + point.index / 10))
+            store.set_status(point.index, "done", "error reached")
+
+    with made(tmp_path / "a", STUDY) as a, made(tmp_path / "b", STUDY, slower) as b:
+        found = compare_results(a, b)
+    picture = drawn(found._repr_html_())
+    ratios = {one.b.point.label: one.comparison.ratio for one in found.points if one.comparison}
+    known = [
+        ratios[f"mul batch={batch} barrier={barrier}"] for barrier in ("between", "none") for batch in (1, 4, 16, 64)
+    ]
+    heights = places(picture)[:, 1]
+    np.testing.assert_allclose(heights, np.polyval(np.polyfit(known, heights, 1), known), atol=0.2)
+    assert texts(picture)[:4] == ["ratio, second over first", "batch", "barrier=between", "barrier=none"]
 
 
 def test_summaries_and_comparisons_of_samples() -> None:

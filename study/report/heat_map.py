@@ -28,7 +28,7 @@ Array = npt.NDArray[np.float64]
 def heat_map_charts(analysis: StudyAnalysis) -> list[Chart]:
     """A chart for each two numeric axes with several values each, and for what its points share besides."""
     grids: dict[tuple[str, str, str, Key], list[PointAnalysis]] = {}
-    for one_axis, other in itertools.combinations(numeric_axes(analysis), 2):
+    for one_axis, other in itertools.combinations(numeric_axes(analysis.measured), 2):
         for one in analysis.measured:
             axes = one.axes
             if one_axis in axes and other in axes:

@@ -42,12 +42,14 @@ _FARTHEST: Final = 3.0
 def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
     """A chart for each numeric axis with several values, and bars for points that no such axis distinguishes."""
     numeric = [
-        axis for axis in numeric_axes(analysis) if any(len(one) > 1 for one in series_over(analysis, axis).values())
+        axis
+        for axis in numeric_axes(analysis.measured)
+        if any(len(one) > 1 for one in series_over(analysis.measured, axis).values())
     ]
     order = dict.fromkeys((*(axis for axis in analysis.study.fit if axis in numeric), *numeric))
     charts = []
     for axis in order:
-        every = series_over(analysis, axis)
+        every = series_over(analysis.measured, axis)
         for measure in dict.fromkeys(points[0].point.measure for points in every.values()):
             series = {key: points for key, points in every.items() if points[0].point.measure == measure}
             charts.append(_curve_chart(analysis, axis, measure, series))

@@ -38,7 +38,7 @@ def fitted_lines(analysis: StudyAnalysis) -> list[FittedLine]:
     """The lines that the study asks for (``Study.fit``), of series with several points."""
     found = []
     for axis in analysis.study.fit:
-        for key, points in series_over(analysis, axis).items():
+        for key, points in series_over(analysis.measured, axis).items():
             line = fit_series(points, axis)
             if line is not None:
                 found.append(FittedLine(axis, key_text(key), points[0].point.measure, line))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...notebook import MAX_LINES, Mark, figure_text, html_table, interval_text, svg_plot
+from ...notebook import Mark, figure_text, html_table, interval_text
 from ...status import UnavailableError
 from .analysis import Keep
 from .stored_results import StoredResults
@@ -14,11 +14,10 @@ from .stored_results import StoredResults
 if TYPE_CHECKING:
     import pandas
 
-    from .analysis import PointAnalysis, StudyAnalysis
+    from .analysis import PointAnalysis
     from .best import Best
 
 
-_NAMES: Final = ("target", "device")  # which say by themselves what they are
 _MAX_ROWS: Final = 60  # each of them takes a bootstrap
 
 
@@ -77,6 +76,7 @@ class Results(StoredResults):
         """
         from .analysis import StudyAnalysis
         from .best import find_best
+        from .series import series_plot
 
         analysis = StudyAnalysis(self)
         shown = [one for one in analysis.points if not one.point.is_baseline]
@@ -103,33 +103,11 @@ class Results(StoredResults):
         columns = ("point", *several, "status", "median, µs", "interval", "samples", *figures)
         more = [f"{_MAX_ROWS} of {len(shown)} points; to_pandas() has all"] if len(shown) > _MAX_ROWS else []
         table = html_table(columns, rows, title=title, notes=more, texts=("status", *several))
-        return table + _plot(analysis, {one.point.index for one in points})
-
-
-def _plot(analysis: StudyAnalysis, points: Collection[int]) -> str:
-    """Medians of the headline over the first numeric axis, of those points; nothing without such an axis."""
-    from .series import axis_number, numeric_axes, series_over
-
-    axes = numeric_axes(analysis)
-    for axis in sorted(axes, key=lambda axis: axis not in analysis.study.fit):
-        series = series_over(analysis, axis)
-        lines = {key: [one for one in found if one.point.index in points] for key, found in series.items()}
-        lines = {key: found for key, found in lines.items() if len(found) > 1}
-        if not lines:
-            continue
-        measure = next(iter(lines.values()))[0].point.measure
-        keys = [key for key, found in lines.items() if found[0].point.measure == measure]
-        same = set.intersection(*(set(key) for key in keys))
-        marks = {}
-        for key in keys[:MAX_LINES]:
-            parts = [
-                str(value) if name in _NAMES else f"{name}={value}" for name, value in key if (name, value) not in same
-            ]
-            marks[", ".join(parts)] = [_mark(one, axis_number(one, axis)) for one in lines[key]]
-        plot = svg_plot(marks, x=axis, y=f"median of {measure}, µs")
-        left = f"<p>{MAX_LINES} of {len(keys)} lines</p>" if len(keys) > MAX_LINES else ""
-        return plot + left
-    return ""
+        indices = {one.point.index for one in points}
+        measured = [one for one in analysis.measured if one.point.index in indices]
+        return table + series_plot(
+            measured, _mark, lambda one: f"median of {one.point.measure}, µs", first=analysis.study.fit
+        )
 
 
 def _mark(one: PointAnalysis, x: float) -> Mark:

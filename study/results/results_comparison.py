@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from ...notebook import figure_text, html_table, interval_text
+from ...notebook import Mark, figure_text, html_table, interval_text
 from ...records import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, shown
 from ..definition.expansion import unpaired
+from ..definition.point import AxisValue, Point
 from ..statistics.comparison import Comparison
 from .machine_record import PARTS, Part
 from .point_comparison import compare_apart, compare_in_turns, criteria_of, why_no_comparison
@@ -36,6 +38,15 @@ class PointComparison:
     b: PointResult
     comparison: Comparison | None
     why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    """What a plot shows of a point."""
+
+    point: Point
+    axes: Mapping[str, AxisValue]
+    mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +94,11 @@ class ResultsComparison:
         return f"<ResultsComparison of {len(compared)} points: {verdicts}>"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: a row a point."""
+        """A table for notebooks: a row a point. Over a numeric axis there is a plot of the ratios, too."""
+        from .series import series_plot
+
         rows = []
+        ratios = []
         for one in self.points:
             point, found = one.b.point, one.comparison
             name = f"{point.label} on {point.device}" if self.by_device else point.label
@@ -93,13 +107,16 @@ class ResultsComparison:
                 continue
             figures = (figure_text(found.ratio), interval_text(*found.interval), f"{found.count_a}, {found.count_b}")
             rows.append((name, str(found.verdict), *figures, "; ".join(found.remarks)))
+            if math.isfinite(found.ratio):
+                ratios.append(_Ratio(point, point.axes, Mark(math.nan, found.ratio, *found.interval)))
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
         columns = ("point", "verdict", ratio, "interval", "samples", "notes")
         measures = {one.b.point.measure for one in self.points}
         measure = measures.pop() if self.measure == "headline" and len(measures) == 1 else self.measure
         sides = "new over old" if self._in_turns else "second over first"
         notes = [*self.notes, *self.unpaired]
-        return html_table(columns, rows, title=f"{measure}, {sides}", notes=notes, texts=("verdict", "notes"))
+        table = html_table(columns, rows, title=f"{measure}, {sides}", notes=notes, texts=("verdict", "notes"))
+        return table + series_plot(ratios, lambda one, x: one.mark._replace(x=x), lambda _: f"{ratio}, {sides}")
 
 
 def compare_results(
