@@ -24,6 +24,7 @@ import tokenize
 import tomllib
 import traceback
 import types
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -383,6 +384,17 @@ def main(arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return LACKING
     return 0
+
+
+def run_apart(path: str, errors: str) -> None:
+    """Runs a page in a forked process, without the tests and the checkout on its path, and exits with its status."""
+    warnings.simplefilter("error")
+    del sys.modules["support"]
+    paths = [Path(each) for each in sys.path if each]
+    sys.path[:] = ["", *(str(each) for each in paths if each != ROOT and not each.is_relative_to(ROOT / "tests"))]
+    with Path(errors).open("w", encoding="utf-8") as stream:
+        os.dup2(stream.fileno(), sys.stderr.fileno())
+    sys.exit(main([path]))
 
 
 if __name__ == "__main__":
