@@ -217,7 +217,6 @@ def _complete_shells(ctx: click.Context, parameter: click.Parameter, incomplete:
     "--install-completion",
     is_flag=False,
     flag_value="",
-    is_eager=True,
     expose_value=False,
     callback=_install_completion,
     shell_complete=_complete_shells,

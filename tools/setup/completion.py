@@ -133,18 +133,18 @@ def install(program: click.Command, name: str, shell: str | None) -> str:
     script = (_ZSH if chosen == "zsh" else kind.source_template) % asked.source_vars()
     path = _path(chosen, name)
     held = None
-    try:
-        with reading_errors(path):
-            held = path.read_bytes()
-    except NotFoundError:
+    with contextlib.suppress(NotFoundError), reading_errors(path):
+        held = path.read_bytes()
+    if held is not None and _variable(name).encode() not in held:
+        raise AlreadyExistsError(
+            f"{path} holds something else than completion of {name}; move it away, and run this again"
+        )
+    if held != script.encode():
         with writing_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, lambda file: file.write(script.encode()))
-    if held not in (None, script.encode()):
-        raise AlreadyExistsError(
-            f"{path} holds something else than this version's completion; move it away, and run this again"
-        )
-    return "\n".join((f"{'wrote' if held is None else 'unchanged:'} {path}", *_remaining(chosen, path, name)))
+    done = "unchanged:" if held == script.encode() else "wrote" if held is None else "replaced"
+    return "\n".join((f"{done} {path}", *_remaining(chosen, path, name)))
 
 
 def _variable(name: str) -> str:

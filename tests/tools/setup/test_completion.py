@@ -78,6 +78,20 @@ def test_a_file_that_holds_something_else_stays(tmp_path: Path) -> None:
     assert path.read_text() == "complete -c pumice -a mine\n"
 
 
+def test_the_script_of_another_version_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / PLACES["fish"]
+    path.parent.mkdir(parents=True)
+    path.write_text("env _PUMICE_COMPLETE=fish_complete pumice\n")
+    result = install(tmp_path, "fish")
+    assert result.stdout.startswith(f"replaced {path}\n") and result.exit_code == 0
+    assert install(tmp_path, "fish").stdout.startswith(f"unchanged: {path}\n")
+
+
+def test_asking_for_help_installs_nothing(tmp_path: Path) -> None:
+    result = install(tmp_path, "--help", SHELL="/bin/fish")
+    assert result.stdout.startswith("Usage: ") and not any(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("shell", "login", "status", "message"),
     [
