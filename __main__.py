@@ -1,5 +1,5 @@
 """``python -m pumice``: the command line."""
 
-from .tools.cli import main  # type: ignore[import-not-found]  # mypy takes the file for a script without a package
+from .tools.cli import main
 
 main()
