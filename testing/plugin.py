@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import os
+import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -189,7 +191,9 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         item.warn(pytest.PytestWarning(f"before this test, by none that uses the fixtures of pumice: {message}"))
     bed.recorder.calls.clear()
     with _environment(bed), bed.recorder.active():
-        return (yield)
+        yield
+    bed.watch.is_set_up = True
+    return None
 
 
 @contextlib.contextmanager
@@ -269,11 +273,17 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
     """Fails the test for what is left of it."""
     if not _watched(item) or _testbed not in item.config.stash:
         return (yield)
     bed = _bed(item.config)
+    parent, instance = item.parent, _weak(getattr(item, "instance", None))
+    # The last test of a class or a module: fixtures of that scope end in its teardown, and would take with them what it
+    # leaves. The finalizer that is added last runs first, after the test's own.
+    is_last = bed.watch.is_set_up and (nextitem is None or parent not in nextitem.listchain())
+    if is_last and parent is not None:
+        parent.addfinalizer(functools.partial(_count, item, instance, bed))
     try:
         with _environment(bed):
             yield
@@ -282,11 +292,24 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
         bed.recorder.calls.clear()
         _add(item, "teardown", bed.watch.end(item.nodeid))
         raise
-    bed.recorder.calls.clear()
-    # The values of fixtures, which pytest keeps until the teardown has been reported: arrays need no closing.
-    (getattr(item, "funcargs", None) or {}).clear()
+    if not is_last:
+        _count(item, instance, bed)
     _fail(bed.watch.end(item.nodeid))
     return None
+
+
+def _weak(instance: object) -> Callable[[], object]:
+    """A weak reference, as pytest lets go of some instances itself."""
+    return weakref.ref(instance) if hasattr(instance, "__weakref__") else lambda: None
+
+
+def _count(item: pytest.Item, instance: Callable[[], object], bed: Testbed) -> None:
+    """Counts what a test leaves whose own fixtures have ended, without what pytest keeps: arrays need no closing."""
+    bed.recorder.calls.clear()
+    (getattr(item, "funcargs", None) or {}).clear()
+    if bed.watch.count():
+        getattr(instance(), "__dict__", {}).clear()  # what the test has put in self
+        bed.watch.count()
 
 
 def _fail(complaints: Sequence[str]) -> None:

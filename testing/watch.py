@@ -1,7 +1,8 @@
 """What fails the test that caused it: validation messages, native objects left, lost devices, shaders' reports.
 
 Calling sequence for each test: `begin` before its fixtures → `fixture` around the set-up of those that outlive it →
-`body` around its function → `end_body` → `end` after its fixtures. The last two return what is to be complained of.
+`body` around its function → `end_body` → `count` after its own fixtures → `end` after all that end with it. `end_body`
+and `end` return what is to be complained of.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Watch:
     Attributes:
         killers: for each lost device the test that lost it.
         last_good: the last test without complaints.
+        is_set_up: whether the set-up of the test has succeeded.
         is_broken: whether the test's function has failed: its traceback keeps what it had.
     """
 
@@ -40,8 +42,9 @@ class Watch:
         # What was lost before no test lost.
         self._lost_before = weakref.WeakSet(device for device in list(array_devices) if device.hal.lost)
         self.last_good = ""
-        self.is_broken = False
+        self.is_set_up = self.is_broken = False
         self._before: dict[str, int] = {}
+        self._after: dict[str, int] | None = None
         self._limit = NOTHING
         self._depth = 0
         self._has_begun = self._is_counting = False
@@ -58,7 +61,7 @@ class Watch:
                 vars(sys).pop(name, None)
             gc.collect()
         self._limit, self._is_counting, self.is_broken = limit or NOTHING, counting, False
-        self._has_begun = True
+        self._has_begun, self.is_set_up, self._after = True, False, None
         self._before = settled_counts(self._before)
         return [error.message for error in take_validation_errors()]
 
@@ -110,14 +113,22 @@ class Watch:
                 complaints.append(f"nobody read this result: {error}")
         return [*_messages(), *self._lost(test), *complaints]
 
+    def count(self) -> bool:
+        """Counts what is left, before wider fixtures take it with them; returns whether that is more than allowed."""
+        if not self._is_counting or self.is_broken:
+            return False
+        self._after = settled_counts(self._before)
+        return bool(self._limit.exceeded(self._before, self._after))
+
     def end(self, test: str) -> list[str]:
         """What went wrong after the body, and what is left; for a test that was skipped before it began, too."""
         complaints = [*_messages(), *self._lost(test)]
         has_begun, self._has_begun = self._has_begun, False
+        self.is_set_up = False
         if not has_begun:  # it was skipped
             return complaints
         if self._is_counting and not self.is_broken:
-            after = settled_counts(self._before)
+            after = settled_counts(self._before) if self._after is None else self._after
             left = self._limit.exceeded(self._before, after)
             self._before = after
             if left:

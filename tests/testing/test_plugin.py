@@ -161,6 +161,93 @@ def test_with_a_fresh_one(pumice_device):
     assert "::test_loses_the_device; later tests had a fresh device" in summary
 
 
+def test_the_last_test_of_a_module_is_asked_what_it_leaves(pytester: pytest.Pytester) -> None:
+    """Though its teardown closes the device, and what the fixtures of class and module hold is not its own."""
+    for name, body in {
+        "leaks": 'def test_leaks(pumice_device):\n    kept.append(pumice_device.load_kernel("scale.comp"))\n',
+        "fixtures": """
+@pytest.fixture(scope="module")
+def kernel(pumice_device):
+    with pumice_device.load_kernel("scale.comp") as kernel:
+        yield kernel, [pumice_device.asarray(X) for _ in range(3)]
+
+@pytest.fixture(scope="class")
+def offset(pumice_device):
+    return pumice_device.asarray(X)
+
+@pytest.fixture
+def x(pumice_device):
+    return pumice_device.asarray(X)
+
+class TestInside:
+    def test_own_arrays(self, kernel, offset, x, pumice_session):
+        self.y = kernel[0](x, pumice.empty(128), factor=2.0)
+
+    def test_less_than_the_fixtures_hold(self, kernel, offset, x):
+        kept.append(x)
+
+class TestHeld:
+    @pytest.fixture(autouse=True)
+    def make(self, pumice_device):
+        self.x = pumice_device.asarray(X)
+
+    def test_self(self, kernel):
+        assert_close(kernel[0](self.x, pumice.empty(128), factor=2.0), X * 2)
+""",
+        "fails": """
+def test_fails(pumice_device):
+    kept.append(pumice_device.asarray(X))
+    pytest.fail("for a reason")
+""",
+        "fixture_fails": """
+@pytest.fixture
+def broken(pumice_device):
+    kept.append(pumice_device.asarray(X))
+    yield
+    raise RuntimeError("for a reason")
+
+def test_broken(broken): pass
+""",
+        "unittest": """
+import unittest
+
+class TestCase(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def make(self, pumice_device):
+        self.x = pumice_device.asarray(X)
+
+    def test_case(self):
+        self.y = self.x.copy()
+""",
+        "limited": """
+@pytest.mark.limit_live("1 buffer")
+def test_limited(pumice_device):
+    kept.append(pumice_device.asarray(X))
+""",
+        "lost": """
+def test_lost(pumice_device):
+    pumice_device.vulkan.fn.vkQueueSubmit = lambda *arguments: -4
+    kept.append(pumice_device.asarray(X).copy())
+""",
+        "looks_up": """
+@pytest.mark.timeout_device(60)
+def test_looks_up(request):
+    kept.append(request.getfixturevalue("pumice_device").asarray(X))
+""",
+    }.items():
+        pytester.makepyfile(**{f"test_{name}": HEAD + body})
+    result = run(pytester, "def test_good(pumice_device):\n    pumice_device.asarray(X)\n")
+    result.assert_outcomes(passed=9, failed=2, errors=4)
+    assert set(re.findall(r"^ERROR \S+::(\w+) - Failed", "\n".join(result.outlines), re.M)) == {
+        "test_leaks",
+        "test_less_than_the_fixtures_hold",
+        "test_looks_up",
+    }
+    text = result.stdout.str()
+    left = re.findall(r"^native objects left behind: ([^;]+);", text, re.M)
+    assert sorted(left) == ["1 buffer", "1 buffer", "1 pipeline"]
+
+
 def test_a_validation_message_fails_the_test_that_caused_it(pytester: pytest.Pytester, driver: Driver) -> None:
     if not driver.validation:
         pytest.skip("runs with PUMICE_VALIDATION=1 and the Khronos validation layers")
