@@ -134,11 +134,6 @@ def test_the_wheel_installs_the_command_and_the_plugin(wheel: zipfile.ZipFile) -
     assert dict(entries["pytest11"]) == PYPROJECT["project"]["entry-points"]["pytest11"]
 
 
-def test_the_package_runs_as_the_command() -> None:
-    run = [sys.executable, "-m", "pumice", "--version"]
-    assert subprocess.check_output(run, text=True) == f"pumice {pumice.__version__}\n"
-
-
 def test_the_console_script_names_a_function() -> None:
     (entry,) = importlib.metadata.entry_points(group="console_scripts", name="pumice")
     assert callable(entry.load())

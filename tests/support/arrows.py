@@ -27,7 +27,6 @@ FORMATS = {*GROUND, "formats", "spirv"}
 DEVICES = {"hal", "hal_reference", "hal_vulkan"}
 ALLOWED: Mapping[str, set[str]] = {
     "": {"status", "lazy", "vm", "hal", "hal_vulkan", "runtime", "compiler", "jit"},
-    "__main__": {"tools"},
     "closing": set(),
     "status": set(),
     "switches": {"status"},

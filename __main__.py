@@ -1,5 +1,0 @@
-"""``python -m pumice``: the command line."""
-
-from .tools.cli import main
-
-main()
