@@ -507,7 +507,7 @@ def test_a_report(tmp_path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.lstrip().lower().startswith("<!doctype html>") and "mul.spv" in text
     nowhere = run(MUL, "--size", 16, "--html", tmp_path / "nosuch" / "x.html", "--json", *ALONE)
-    assert nowhere.exit_code == 1 and "there is no folder" in nowhere.stderr
+    assert nowhere.exit_code == 2 and "there is no folder" in nowhere.stderr
 
 
 # -- results -----------------------------------------------------------------------------------------
