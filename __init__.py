@@ -8,7 +8,7 @@
 
 from typing import TYPE_CHECKING
 
-from .lazy import lazy_exports
+from .base.lazy import lazy_exports
 from .status import (
     AbortedError,
     AlreadyExistsError,

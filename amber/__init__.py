@@ -13,7 +13,7 @@ Read: `source`; `types`, `values`, `script`; `parser` with `buffer_parser`, `pip
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .reading import parse, parse_text

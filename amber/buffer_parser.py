@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Final
 
-from ..files import reading_errors
+from ..base.files import reading_errors
 from ..formats.image_format import ImageFormat as TexelFormat
 from ..formats.image_texels import to_texels
 from ..formats.picture import decode_picture, picture_to_array

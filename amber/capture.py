@@ -10,12 +10,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..records import dataclass
-from ..spirv import tools as spirv_tools
-from ..spirv.reflection_types import ShaderModuleReflection
-from ..spirv.requirement_tables import CAPABILITIES
-from ..spirv.requirements import requirements
-from ..spirv.specialize import specialize
+from ..base.lazy_dataclass import dataclass
+from ..spirv.checks import tools as spirv_tools
+from ..spirv.checks.requirement_tables import CAPABILITIES
+from ..spirv.checks.requirements import requirements
+from ..spirv.reflection.reflection_types import ShaderModuleReflection
+from ..spirv.repair.specialize import specialize
 from ..status import InvalidArgumentError, UnavailableError, UnimplementedError
 from .script import (
     Binding,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ..files import reading_errors
+from ..base.files import reading_errors
 from ..status import InvalidArgumentError
 from .parser import ScriptParser
 from .script import Script

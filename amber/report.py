@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 
 
 class Outcome(enum.Enum):

@@ -7,14 +7,14 @@ from typing import Final, Literal, cast
 
 import numpy as np
 
-from ..closing import Closing
+from ..base.closeable import Closing
+from ..base.lazy_dataclass import dataclass
 from ..formats.image_format import ImageFormat as TexelFormat
 from ..hal_vulkan.commands.command_buffer import CommandBuffer
-from ..hal_vulkan.commands.resources import Resource
 from ..hal_vulkan.images import Image, Sampler
 from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter
 from ..hal_vulkan.memory.buffer import Buffer as HalBuffer
-from ..records import dataclass
+from ..hal_vulkan.pipelines.resources import Resource
 from ..runtime.arrays.array import DeviceArray
 from ..runtime.device import Device
 from ..status import InvalidArgumentError, UnimplementedError

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ..hal_vulkan.commands.executable import Executable
-from ..hal_vulkan.commands.pipeline import ComputePipeline, check_groups
-from ..hal_vulkan.commands.resources import Resource
+from ..hal_vulkan.pipelines.executable import Executable
+from ..hal_vulkan.pipelines.pipeline import ComputePipeline, check_groups
+from ..hal_vulkan.pipelines.resources import Resource
 from ..runtime.device import Device
-from ..spirv.reflection_types import Binding as ShaderBinding
-from ..spirv.reflection_types import SpecializationConstant
+from ..spirv.reflection.reflection_types import Binding as ShaderBinding
+from ..spirv.reflection.reflection_types import SpecializationConstant
 from ..status import (
     InvalidArgumentError,
     NotFoundError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..runtime.device import Device, open_device
 from ..status import PumiceError
 from .reading import parse

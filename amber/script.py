@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from .source import Place
 from .types import DataType, Layout, Standard, layout_of
 from .values import Value

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ..spirv import tools as spirv_tools
+from ..spirv.checks import tools as spirv_tools
 from ..spirv.sources.compile import compile_source
 from ..spirv.sources.language import Language
 from ..status import InvalidArgumentError, shown

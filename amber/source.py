@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn, TypeVar
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import InvalidArgumentError, UnimplementedError, close_to, shown
 
 _T = TypeVar("_T")

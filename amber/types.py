@@ -14,8 +14,8 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
+from ..base.lazy_dataclass import dataclass
 from ..formats.image_format import ImageFormat as TexelFormat
-from ..records import dataclass
 
 Kind: TypeAlias = Literal["int", "uint", "float"]
 Standard: TypeAlias = Literal["STD140", "STD430"]

@@ -38,7 +38,7 @@ from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.target_settings import KINDS
-from pumice.study.results.sink import SinkLog
+from pumice.study.results.storage.sink import SinkLog
 from pumice.study.sampling.point_run import PointRun
 from pumice.study.statistics.bootstrap import Interval, bootstrap
 from pumice.study.workloads.kernel import KernelWorkload

@@ -21,7 +21,7 @@ from timed_process import TimedProcess
 
 import pumice
 from pumice import shaders
-from pumice.install_hints import install_hint
+from pumice.base.install_hints import install_hint
 
 Floats = npt.NDArray[np.float32]
 

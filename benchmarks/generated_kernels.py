@@ -36,11 +36,11 @@ from rich.table import Table
 from timed_process import TimedProcess, Times, ratio
 
 import pumice
-from pumice.compiler.codegen.device_target import target_of
-from pumice.compiler.codegen.target import Target
+from pumice.base.files import write_whole
+from pumice.compiler.kernels.scalars.device_target import target_of
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data
-from pumice.files import write_whole
 from pumice.hal_vulkan import DeviceProfile, DeviceType
 
 _FOLDER = Path(__file__).parent

@@ -34,9 +34,9 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import study_as_dict
-from pumice.study.results.store import Store
+from pumice.study.machine.environment import environment_facts
+from pumice.study.results.storage.store import Store
 from pumice.study.sampling import point_run
-from pumice.study.sampling.environment import environment_facts
 from pumice.study.sampling.point_run import PointRun
 from pumice.study.sampling.single_run import SingleRun
 from pumice.study.sampling.stopping import StopRule

@@ -15,7 +15,7 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from pumice.closing import Closing
+from pumice.base.closeable import Closing
 
 Times = npt.NDArray[np.float64]
 

@@ -9,7 +9,7 @@ Read: the room `program`; then `hal`, or `c`.
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .c.writer import write_c

@@ -7,18 +7,18 @@ entry_points, module, stages, lowering, origin, pipeline, module_cache, compile.
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from .calling_convention import (
+    from .abi.calling_convention import (
         CallingConvention,
         ConventionError,
         default_convention,
         named_convention,
         results_to_outs_convention,
     )
-    from .function_abi import Abi
-    from .type_converter import TypeConverter, parse_type
+    from .abi.function_abi import Abi
+    from .abi.type_converter import TypeConverter, parse_type
 
 __all__ = [
     "Abi",
@@ -34,15 +34,15 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        ".calling_convention": (
+        ".abi.calling_convention": (
             "CallingConvention",
             "ConventionError",
             "default_convention",
             "named_convention",
             "results_to_outs_convention",
         ),
-        ".function_abi": ("Abi",),
-        ".type_converter": (
+        ".abi.function_abi": ("Abi",),
+        ".abi.type_converter": (
             "TypeConverter",
             "parse_type",
         ),

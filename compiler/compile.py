@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 
 from ..status import InvalidArgumentError, shown
-from .calling_convention import CallingConvention, named_convention
-from .codegen.device_target import DeviceFacts, target_of
-from .codegen.target import Target
+from .abi.calling_convention import CallingConvention, named_convention
+from .kernels.scalars.device_target import DeviceFacts, target_of
+from .kernels.scalars.target import Target
 from .module_cache import compile_file
 from .origin import Origin
 from .pipeline import compile_data

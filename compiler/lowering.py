@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import Final
 
 from ..vm.bytecode.module_def import ModuleDef
-from .codegen.target import Target
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.copying import copy_region
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 from .ir.types import I32, I64
+from .kernels.scalars.target import Target
 from .module.emit import emit_module
 from .passes.canonical.canonicalize import canonicalize, inlined
 from .passes.canonical.trip_counts import count_trips

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..cache import CachedFile, digest
-from ..files import reading_errors
-from .codegen.target import Target
+from ..base.cache import CachedFile, digest, folder_stamp
+from ..base.files import reading_errors
+from .kernels.scalars.target import Target
 from .origin import Origin
 
 # The compiler itself is imported when it is used: what was compiled before does not need it.
 if TYPE_CHECKING:
-    from .calling_convention import CallingConvention
+    from .abi.calling_convention import CallingConvention
 
 
 def compile_file(
@@ -39,12 +38,12 @@ def compile_once(
     Raises: as for ``pumice.compile``.
     """
     if convention is not None:
-        from .calling_convention import is_named
+        from .abi.calling_convention import is_named
 
         if not is_named(convention):
             return _compile(data, file_name, origin, target, convention)
     name = None if convention is None else convention.name
-    entry = CachedFile("modules", (_fingerprint(), file_name, origin, target, name, digest(data)))
+    entry = CachedFile("modules", (_made_by(), file_name, origin, target, name, digest(data)))
     found = entry.load()
     if found is None:
         found = _compile(data, file_name, origin, target, convention)
@@ -61,13 +60,8 @@ def _compile(
 
 
 @functools.cache
-def _fingerprint() -> str:
-    """What changes when the compiler does: names, sizes and times of its files."""
-    root = Path(__file__).parent
-    folders = [
-        root,
-        *(root.parent / name for name in ("spirv", "formats", "hal_reference", "vm/assembly", "vm/bytecode")),
-    ]
-    files = sorted(file for folder in folders for file in folder.rglob("*.py"))
-    stats = [(str(file.relative_to(root.parent)), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return hashlib.sha256(repr(stats).encode()).hexdigest()
+def _made_by() -> bytes:
+    """A stamp of the compiler's files."""
+    compiler = Path(__file__).parent
+    others = ("spirv", "formats", "hal_reference", "vm/assembly", "vm/bytecode")
+    return folder_stamp(compiler, *(compiler.parent / name for name in others))

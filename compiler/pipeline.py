@@ -10,14 +10,14 @@ from ..status import InvalidArgumentError
 from ..vm.assembly.assembler import assemble
 from ..vm.bytecode.verifier import verify_module
 from ..vm.bytecode.writer import write_module
-from .calling_convention import CallingConvention
-from .codegen.target import Target
+from .abi.calling_convention import CallingConvention
+from .abi.entry_points import give_abis, hold_abis
 from .conversion.convert import convert_functions
 from .conversion.places import place_called
 from .conversion.user_types import erase_user_types
-from .entry_points import give_abis, hold_abis
 from .ir.source import CompileError
 from .ir.types import FunctionType
+from .kernels.scalars.target import Target
 from .lowering import LOWERINGS, module_of
 from .origin import Origin
 from .passes.verification.stages import verify_stage
@@ -140,7 +140,7 @@ def compile_graph(
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     # Other programs are compiled sooner without it.
-    from .graphdef.importer import import_graph
+    from .frontends.graphdef.importer import import_graph
 
     graph = GraphFile(data, file_name)
     reached("graphdef", graph)

@@ -44,7 +44,7 @@ class GraphFile:
             UnavailableError: the extra ``graphdef`` is not installed.
         """
         # Other programs are compiled sooner without it.
-        from .graphdef.document import graph_text
+        from .frontends.graphdef.file.document import graph_text
 
         return graph_text(self.data, self.file_name)
 

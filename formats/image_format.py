@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import InvalidArgumentError, close_to, shorten, shown
 
 Kind = Literal["unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "float", "ufloat"]

@@ -15,7 +15,7 @@ import enum
 import struct
 from typing import Final
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import IncompatibleError, InvalidArgumentError, shown
 
 #: ``VK_SHADER_STAGE_COMPUTE_BIT``.

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..status import ClosedError, OutOfRangeError, PermissionDeniedError
 from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
-from ..closing import Closing
-from ..records import dataclass
+from ..base.closeable import Closing
+from ..base.lazy_dataclass import dataclass
 from ..status import ClosedError, FailedPreconditionError, InvalidArgumentError
 from .buffer import Buffer
 from .logical_device import LogicalDevice

@@ -12,18 +12,18 @@ import time
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any
 
-from ..awaiting import await_source
-from ..notification import Callback, JointNotification, Notification
 from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
-from ..waiting import Look, WaitMode, give_way
+from ..waits.awaitable import await_source
+from ..waits.notification import Callback, JointNotification, Notification
+from ..waits.wait_mode import Look, WaitMode, give_way
 from .semaphore import Semaphore
 from .timeouts import deadline_after, timeout_nanoseconds
 
 
 class Fence:
-    """A set of timepoints; a wait source (vm/wait/source.py)."""
+    """A set of timepoints; a wait source (waits/source.py)."""
 
-    quick_query = True  # loops ask before they arm a callback (vm/wait/deferred.py)
+    quick_query = True  # loops ask before they arm a callback (waits/deferred.py)
     __slots__ = ("_points",)
 
     def __init__(self, points: Iterable[tuple[Semaphore, int]] = ()) -> None:

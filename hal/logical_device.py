@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import deque
 from typing import Protocol
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..status import ClosedError, PumiceError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import PumiceError
 from .semaphore import Semaphore
 

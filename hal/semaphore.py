@@ -13,11 +13,11 @@ from abc import abstractmethod
 from collections.abc import Generator
 from typing import Any, Final
 
-from ..awaiting import await_source
-from ..closing import Closing
-from ..notification import Callback, Notification
+from ..base.closeable import Closing
 from ..status import PumiceError
-from ..waiting import Look, WaitMode
+from ..waits.awaitable import await_source
+from ..waits.notification import Callback, Notification
+from ..waits.wait_mode import Look, WaitMode
 from .logical_device import LogicalDevice
 
 MAX_PAYLOAD: Final = (1 << 64) - 2
@@ -110,9 +110,9 @@ class Semaphore(Closing):
 
 
 class Timepoint:
-    """A semaphore at a payload: a wait source (vm/wait/source.py)."""
+    """A semaphore at a payload: a wait source (waits/source.py)."""
 
-    quick_query = True  # loops ask before they arm a callback (vm/wait/deferred.py)
+    quick_query = True  # loops ask before they arm a callback (waits/deferred.py)
     __slots__ = ("semaphore", "value")
 
     def __init__(self, semaphore: Semaphore, value: int) -> None:

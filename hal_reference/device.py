@@ -23,13 +23,7 @@ from ..hal.program import ProgramAllocator as AnyAllocator
 from ..hal.queue import TimedQueue
 from ..hal.semaphore import Semaphore as AnySemaphore
 from ..hal.timeouts import deadline_after
-from ..status import (
-    CancelledError,
-    DeadlineExceededError,
-    FailedPreconditionError,
-    NotFoundError,
-    UnimplementedError,
-)
+from ..status import CancelledError, DeadlineExceededError, FailedPreconditionError, NotFoundError, UnimplementedError
 from .buffer import HOST, USAGE, Buffer
 from .command_buffer import CommandBuffer
 from .executable import Executable

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import IncompatibleError, InvalidArgumentError, UnimplementedError, shown
 from .operations import DEFINITIONS
 from .program import Array, Body, Node, SizeNumber, TensorSpec

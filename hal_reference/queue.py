@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError
 from .command_buffer import CommandBuffer
 from .logical_device import LogicalDevice

@@ -13,7 +13,6 @@ from typing import Final
 from ..hal.semaphore import MAX_PAYLOAD
 from ..hal.semaphore import Semaphore as AnySemaphore
 from ..hal.timeouts import deadline_after
-from ..notification import Callback, Notification
 from ..status import (
     CancelledError,
     ClosedError,
@@ -22,6 +21,7 @@ from ..status import (
     InvalidArgumentError,
     PumiceError,
 )
+from ..waits.notification import Callback, Notification
 from .logical_device import LogicalDevice
 
 _SLICE_S: Final = 0.25  # waits end at a fork, too, which tells nobody

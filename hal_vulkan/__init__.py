@@ -2,15 +2,15 @@
 
 Imports: `hal`, `formats`, `spirv`, `shaders` and the ground files at the root.
 
-Read: `vulkan`, `instance`, `memory`, `images`, `sync`, `commands`, `submit`, `programs`, `device.py`. Each room may
-import those before it.
+Read: `vulkan`, `instance`, `memory`, `images`, `sync`, `pipelines`, `commands`, `submit`, `programs`, `device.py`.
+Each may import those before it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from ..formats.element_type import ElementType, EncodingType
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..hal.fence import Fence, wait_all, wait_any
     from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
     from ..hal.semaphore import Timepoint
-    from ..spirv.reflect import reflect
-    from ..spirv.reflection_types import (
+    from ..spirv.reflection.reflect import reflect
+    from ..spirv.reflection.reflection_types import (
         Binding,
         BlockMember,
         ElementLayout,
@@ -31,19 +31,12 @@ if TYPE_CHECKING:
         ShaderModuleReflection,
     )
     from ..spirv.sources.glsl import compile_glsl
-    from .commands import (
-        CommandBuffer,
-        ComputePipeline,
-        DispatchTiming,
-        Executable,
-        SetPins,
-        SpecializationValue,
-        check_groups,
-    )
+    from .commands import CommandBuffer, DispatchTiming
     from .device import Device
     from .images import CombinedImageSampler, Image, ImageUsage, ImageView, Sampler, TexelBuffer
     from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
     from .memory import Buffer
+    from .pipelines import ComputePipeline, Executable, SetPins, SpecializationValue, check_groups
     from .submit import Queue
     from .sync import TimelineSemaphore
     from .vulkan import live_objects
@@ -108,8 +101,8 @@ __getattr__, __dir__ = lazy_exports(
         "..hal.fence": ("Fence", "wait_all", "wait_any"),
         "..hal.memory": ("BufferUsage", "MemoryAccess", "MemoryTypeFlags"),
         "..hal.semaphore": ("Timepoint",),
-        "..spirv.reflect": ("reflect",),
-        "..spirv.reflection_types": (
+        "..spirv.reflection.reflect": ("reflect",),
+        "..spirv.reflection.reflection_types": (
             "Binding",
             "BlockMember",
             "ElementLayout",
@@ -118,15 +111,8 @@ __getattr__, __dir__ = lazy_exports(
             "PushConstantBlock",
             "ShaderModuleReflection",
         ),
-        ".commands": (
-            "CommandBuffer",
-            "ComputePipeline",
-            "DispatchTiming",
-            "Executable",
-            "SetPins",
-            "SpecializationValue",
-            "check_groups",
-        ),
+        ".commands": ("CommandBuffer", "DispatchTiming"),
+        ".pipelines": ("ComputePipeline", "Executable", "SetPins", "SpecializationValue", "check_groups"),
         ".device": ("Device",),
         ".images": ("CombinedImageSampler", "Image", "ImageUsage", "ImageView", "Sampler", "TexelBuffer"),
         ".instance": (

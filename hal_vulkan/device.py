@@ -27,11 +27,6 @@ from ..hal.timeouts import deadline_after
 from ..status import CancelledError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
-from .commands.executable import Executable
-from .commands.pipeline import ComputePipeline
-from .commands.pipeline_context import PipelineContext
-from .commands.reports import ReportTable
-from .commands.specialization import SpecializationValue
 from .images.format_features import ImageUsage
 from .images.image import Image
 from .images.image_view import Dim
@@ -43,6 +38,11 @@ from .instance.plan import PlanOptions
 from .instance.process import open_devices
 from .memory.allocator import Allocator
 from .memory.buffer import Buffer
+from .pipelines.executable import Executable
+from .pipelines.pipeline import ComputePipeline
+from .pipelines.pipeline_context import PipelineContext
+from .pipelines.reports import ReportTable
+from .pipelines.specialization import SpecializationValue
 from .programs.allocator import ProgramAllocator
 from .programs.command_buffer import ProgramCommandBuffer
 from .programs.executable import ProgramExecutable, create_executable

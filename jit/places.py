@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from jax.extend import source_info_util
 
+from ..base.notebook import place_text, with_process
 from ..compiler.ir.source import CompileError
-from ..notebook import place_text, with_process
 
 _ORIGIN: Final = re.compile(r" \(from ([^\n]*):(\d+)\)")
 _RETURN: Final = re.compile(r"^    return\b.* loc\((#loc\d+)\)$", re.MULTILINE)

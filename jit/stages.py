@@ -8,11 +8,11 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..closing import Closing
+from ..base.closeable import Closing
+from ..base.notebook import without_process
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
 from ..compiler.origin import Origin
-from ..notebook import without_process
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..compiler.codegen.target import Target
+from ..compiler.kernels.scalars.target import Target
 from ..compiler.origin import Origin
 from ..runtime import Device
 from ..runtime.device import REFERENCE

@@ -7,7 +7,7 @@ Read: arrays, images, kernels, device, elementwise, values, parameters, modules,
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .arrays import ArraySpec, DeviceArray, empty

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from ..notebook import html_table
+from ..base.notebook import html_table
 from ..status import InvalidArgumentError, UnimplementedError
-from ..waiting import WaitMode, checked_wait_mode
+from ..waits.wait_mode import WaitMode, checked_wait_mode
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
 from .arrays.array_device import ArrayDevice
 from .arrays.spec import check_dtype, check_shape
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from ..hal_vulkan import Device as VulkanDevice
     from ..hal_vulkan import DeviceProfile, SpecializationValue
     from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter, Reduction
-    from ..spirv.block_names import Layouts
+    from ..spirv.reflection.block_names import Layouts
     from .images.image import DeviceImage
     from .images.sampler import Sampler
     from .images.texel_array import TexelArray
     from .kernels.kernel import Kernel
-    from .kernels.push import Defaults
+    from .kernels.parameters.push import Defaults
 
 REFERENCE: Final = "reference"
 """The URI of the reference device."""

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..spirv.sources import glsl
 from ..spirv.sources.includes import included_files
 from ..status import PumiceError, UnavailableError

@@ -20,7 +20,7 @@ their own, so that loading a part loads no other.
 # Loaded on first use: the command line shows its help without loading SciPy or Vulkan.
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .cluster.run import run_on_cluster
@@ -32,15 +32,20 @@ if TYPE_CHECKING:
     from .definition.settings import Sampling
     from .definition.study import Study, Target
     from .definition.study_file import load_study, parse_study
-    from .report.flame import flame_figure
+    from .report.charts.flame import flame_figure
     from .report.page import write_report
     from .results.best import Best
+    from .results.comparison.results_comparison import (
+        PointComparison,
+        ResultsComparison,
+        compare_results,
+        compare_sides,
+    )
     from .results.export import export_results
-    from .results.point_result import PointResult
-    from .results.records import PointStatus, SampleFlag
     from .results.results import Results
-    from .results.results_comparison import PointComparison, ResultsComparison, compare_results, compare_sides
-    from .sampling.runner import RunProgress, run_study
+    from .results.storage.point_result import PointResult
+    from .results.storage.records import PointStatus, SampleFlag
+    from .runs.runner import RunProgress, run_study
     from .sampling.sampler import Progress, SampleRun
     from .statistics.comparison import Comparison, Verdict, compare
     from .statistics.fit import Line, fit_line
@@ -101,15 +106,20 @@ __getattr__, __dir__ = lazy_exports(
         ".definition.settings": ("Sampling",),
         ".definition.study": ("Study", "Target"),
         ".definition.study_file": ("load_study", "parse_study"),
-        ".report.flame": ("flame_figure",),
+        ".report.charts.flame": ("flame_figure",),
         ".report.page": ("write_report",),
         ".results.best": ("Best",),
         ".results.export": ("export_results",),
-        ".results.point_result": ("PointResult",),
-        ".results.records": ("PointStatus", "SampleFlag"),
+        ".results.storage.point_result": ("PointResult",),
+        ".results.storage.records": ("PointStatus", "SampleFlag"),
         ".results.results": ("Results",),
-        ".results.results_comparison": ("PointComparison", "ResultsComparison", "compare_results", "compare_sides"),
-        ".sampling.runner": ("RunProgress", "run_study"),
+        ".results.comparison.results_comparison": (
+            "PointComparison",
+            "ResultsComparison",
+            "compare_results",
+            "compare_sides",
+        ),
+        ".runs.runner": ("RunProgress", "run_study"),
         ".sampling.sampler": ("Progress", "SampleRun"),
         ".statistics.comparison": ("Comparison", "Verdict", "compare"),
         ".statistics.fit": ("Line", "fit_line"),

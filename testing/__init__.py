@@ -12,7 +12,7 @@ a test) → `recording`, `reproduction` (what a failure carries) → `closeness`
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .closeness import NotCloseError, assert_close, tolerance

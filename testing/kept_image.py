@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.lazy_dataclass import dataclass
 from ..formats.element_type import format_shape
-from ..records import dataclass
 from ..runtime import DeviceArray, DeviceImage, Sampler
 from ..runtime.arrays.array import new_array
 from ..runtime.images.host_image import HostImage

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from ..base.lazy_dataclass import dataclass
 from ..hal_vulkan import live_objects
 from ..hal_vulkan.instance.process import open_devices
-from ..records import dataclass
 from ..status import InvalidArgumentError, PumiceError, close_to, shown
 
 # What a device makes for its own use and keeps, and the process's instance.

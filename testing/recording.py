@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..runtime import ArraySpec, DeviceArray, Kernel, Sampler, SessionFunction
-from ..runtime.kernels.image_parameter import ImageParameter, SamplerParameter
-from ..runtime.kernels.parameter import Parameter
+from ..runtime.kernels.parameters.image_parameter import ImageParameter, SamplerParameter
+from ..runtime.kernels.parameters.parameter import Parameter
 from ..status import PumiceError, UnimplementedError
 from .kept_image import KeptImage, keep_image, sampler_text
 

@@ -14,8 +14,8 @@ from typing import Final
 
 import numpy as np
 
+from ..base.lazy_dataclass import dataclass
 from ..formats.element_type import ElementType, format_shape_and_type
-from ..records import dataclass
 from ..runtime import ArraySpec, DeviceArray, DeviceImage, Kernel
 from ..status import InvalidArgumentError, PumiceError
 from ..vm.execution.bytecode_module import BytecodeModule

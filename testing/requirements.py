@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from ..base.lazy_dataclass import dataclass
 from ..hal_vulkan import DeviceProfile
 from ..hal_vulkan.instance.features import feature_structures
-from ..records import dataclass
 from ..status import InvalidArgumentError, NotFoundError, close_to, shown
 
 Version = tuple[int, ...]

@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
+from ..base.lazy_dataclass import dataclass
+from ..base.switches import switch
 from ..hal_vulkan import DeviceProfile, DeviceType, Driver, shared_driver
-from ..records import dataclass
 from ..runtime import Device, open_device
 from ..status import NotFoundError, PumiceError, UnavailableError
-from ..switches import switch
 from .recording import Recorder
 from .requirements import DriverRange, driver_text, missing_features
 from .watch import Watch

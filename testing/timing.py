@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 
 _SHOWN: Final = 50
 _PHASES: Final = ("setup", "call", "teardown")

@@ -11,19 +11,21 @@ import ast
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 from support.arrows import ALLOWED, FORMATS, ROOMS
-from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, modules_of, room_graph
+from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, modules_of, nested_graphs, room_graph
 
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = (
     *("codegen", "compiler", "formats", "hal", "hal_reference", "hal_vulkan"),
     *("jit", "runtime", "spirv", "study", "testing", "tools", "viewer", "vm"),
 )
+MOST_FILES = 20
 Modules: TypeAlias = Mapping[str, Module]
 NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
@@ -77,10 +79,7 @@ def unused_arrows(modules: Modules) -> list[str]:
     ]
     rooms = room_graph(modules)
     for room, allowed in ROOMS.items():
-        found = {
-            target.partition(".")[2] for target in rooms.get(room, {}) if target.split(".")[0] == room.split(".")[0]
-        }
-        complaints.extend(f"{room} may import {target}, and does not" for target in sorted(allowed - found))
+        complaints.extend(f"{room} may import {target}, and does not" for target in sorted(allowed - {*rooms[room]}))
     return complaints
 
 
@@ -90,8 +89,25 @@ def wrong_rooms(modules: Modules) -> list[str]:
         f"{room} imports {target}: {', '.join(sorted(set(found)))}"
         for room, targets in room_graph(modules).items()
         for target, found in targets.items()
-        if room in ROOMS and target.split(".")[0] == room.split(".")[0] and target.partition(".")[2] not in ROOMS[room]
+        if target.split(".")[0] == room.split(".")[0] and target not in ROOMS.get(room, set())
     ]
+
+
+def folder_cycles(modules: Modules) -> list[str]:
+    """Cycles of imports between folders, alone and each with everything below it."""
+    rooms = room_graph(modules)
+    graphs = {"": {room: {*targets} for room, targets in rooms.items()}, **nested_graphs(modules)}
+    return [
+        f"{folder or 'the package'}: {' '.join(cycle)} import each other"
+        for folder, graph in graphs.items()
+        for cycle in cycles(graph)
+    ]
+
+
+def crowded_folders(modules: Modules) -> list[str]:
+    """Folders of more files than a reader can hold in mind."""
+    sizes = Counter(module.room for module in modules.values())
+    return [f"{room}: {size} files, at most {MOST_FILES}" for room, size in sizes.items() if size > MOST_FILES]
 
 
 def import_cycles(modules: Modules) -> list[str]:
@@ -271,6 +287,8 @@ RULES: Mapping[str, Callable[[Modules], list[str]]] = {
     "wrong_arrows": wrong_arrows,
     "wrong_rooms": wrong_rooms,
     "import_cycles": import_cycles,
+    "folder_cycles": folder_cycles,
+    "crowded_folders": crowded_folders,
     "absolute_imports": absolute_imports,
     "wrong_bindings": wrong_bindings,
     "undeclared_imports": lambda modules: undeclared_imports(modules, declared_dependencies()),
@@ -321,7 +339,7 @@ GOOD: Mapping[str, str] = {
     "formats/__init__.py": "",
     "formats/flatbuffer.py": "from ..status import Oops\n",
     "vm/__init__.py": "from .execution.frame import Frame\n__all__ = ['Frame']\n",
-    "vm/wait/__init__.py": "",
+    "vm/types/__init__.py": "",
     "vm/execution/__init__.py": "",
     "vm/execution/frame.py": "from ...status import Oops\nclass Frame: ...\n",
     "hal_vulkan/__init__.py": "",
@@ -355,7 +373,7 @@ def test_a_good_tree_has_no_complaints(tmp_path: Path) -> None:
 
 def test_an_unused_arrow_is_found(tmp_path: Path) -> None:
     complaints = unused_arrows(modules_of(_write(tmp_path, GOOD)))
-    assert {"jit may import runtime, and does not", "vm.invocation may import wait, and does not"} <= {*complaints}
+    assert {"jit may import runtime, and does not", "vm.invocation may import vm.types, and does not"} <= {*complaints}
     assert not any(one.startswith("runtime may import vm,") for one in complaints)
 
 
@@ -383,8 +401,8 @@ def test_an_unused_arrow_is_found(tmp_path: Path) -> None:
         ("wrong_arrows", "utils.py", "", "'utils' is no unit"),
         ("wrong_arrows", "spirv/x.py", "from ..hal_vulkan import x", "spirv imports hal_vulkan"),
         ("wrong_arrows", "compiler/x.py", "from ..vm.execution import frame", "compiler imports vm"),
-        ("wrong_rooms", "vm/wait/x.py", "from ..execution.frame import Frame", "vm.wait imports vm.execution"),
-        ("wrong_rooms", "vm/wait/x.py", "if TYPE_CHECKING:\n    from ..execution import frame", "vm.wait imports"),
+        ("wrong_rooms", "vm/types/x.py", "from ..execution.frame import Frame", "vm.types imports vm.execution"),
+        ("wrong_rooms", "vm/types/x.py", "if TYPE_CHECKING:\n    from ..execution import frame", "vm.types imports"),
         ("import_cycles", "spirv/format.py", "def f():\n    from . import words", "spirv.format spirv.words"),
         ("absolute_imports", "vm/execution/frame.py", "from pumice.status import Oops", "write a relative import"),
         ("absolute_imports", "vm/execution/frame.py", "import pumice", "write a relative import"),

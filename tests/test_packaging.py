@@ -100,7 +100,9 @@ def test_the_wheel_holds_every_module_of_the_package_and_no_other(names: set[str
 
 def test_every_folder_with_an_init_is_listed_as_a_package() -> None:
     folders = {
-        path.parent.relative_to(ROOT) for depth in ("*", "*/*", "*/*/*") for path in ROOT.glob(f"{depth}/__init__.py")
+        path.parent.relative_to(ROOT)
+        for depth in ("*", "*/*", "*/*/*", "*/*/*/*")
+        for path in ROOT.glob(f"{depth}/__init__.py")
     }
     ours = {
         folder

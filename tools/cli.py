@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from ..base.switches import switch, warn_of_misspelt
+from ..base.terminal import printable
 from ..status import PumiceError, shorten
-from ..switches import switch, warn_of_misspelt
-from ..terminal import printable
 from .errors import ExpectationError, describe, usage
 from .streams import discard_if_broken, note, open_closed_streams, put, writing_results
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "pumice"
 _DEBUG: Final = "PUMICE_DEBUG"
-_COMPLETING: Final = "_PUMICE_COMPLETE"  # shells set it; see `setup.completion`
+_COMPLETING: Final = "_PUMICE_COMPLETE"  # shells set it; see `completion`
 _FAILED: Final = 1
 _WRONG_USAGE: Final = 2
 _INTERRUPTED: Final = 130  # 128 + SIGINT, as shells have it
@@ -186,7 +186,7 @@ class _Program(click.Group):
 
     def _complete(self) -> int:
         """Prints what a shell asks for on Tab. Errors are silent: stderr is the line that somebody types."""
-        from .setup.completion import complete
+        from .completion import complete
 
         try:
             return complete(self, _NAME, os.environ[_COMPLETING])
@@ -198,7 +198,7 @@ class _Program(click.Group):
 def _install_completion(ctx: click.Context, parameter: click.Parameter, shell: str | None) -> None:
     if shell is None or ctx.resilient_parsing:
         return
-    from .setup.completion import install
+    from .completion import install
 
     with usage("--install-completion"):
         put(install(ctx.command, _NAME, shell or None))
@@ -206,7 +206,7 @@ def _install_completion(ctx: click.Context, parameter: click.Parameter, shell: s
 
 
 def _complete_shells(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    from .setup.completion import SHELLS
+    from .completion import SHELLS
 
     return [shell for shell in SHELLS if shell.startswith(incomplete)]
 

@@ -13,7 +13,7 @@ from .errors import usage
 from .input_files import read_file
 
 if TYPE_CHECKING:
-    from ..compiler.codegen.target import Target
+    from ..compiler.kernels.scalars.target import Target
     from ..hal_vulkan import DeviceProfile
 
 
@@ -52,7 +52,7 @@ def device_target(uri: str | None, tuning: Path | None = None) -> Target:
 
     Raises: as ``device_profile`` and ``TuningDatabase.open``.
     """
-    from ..compiler.codegen.target import Target
+    from ..compiler.kernels.scalars.target import Target
     from ..tuning.database import tuned_target
 
     profile = device_profile(uri)
@@ -61,7 +61,7 @@ def device_target(uri: str | None, tuning: Path | None = None) -> Target:
 
 def devices_target(devices: Sequence[str | None]) -> Target:
     """One target for several devices: what they have in common is what every device of their kinds has."""
-    from ..compiler.codegen.target import Target
+    from ..compiler.kernels.scalars.target import Target
 
     targets = [device_target(uri) for uri in devices]
     kinds = tuple(sorted({kind for target in targets for kind in target.kinds}, reverse=True)) or ("vulkan",)

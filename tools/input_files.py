@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from ..files import reading_errors
+from ..base.files import reading_errors
 from ..spirv.sources.language import described_languages, language_of
 from ..status import InvalidArgumentError, UnavailableError, shorten
 

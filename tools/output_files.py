@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from ..files import write_all, write_whole, writing_errors
+from ..base.files import write_all, write_whole, writing_errors
+from ..base.terminal import printable
 from ..status import PumiceError, UnavailableError
-from ..terminal import printable
 from .errors import describe
 from .streams import note, put
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from ..base.terminal import printable
 from ..runtime.device import Device, is_reference, open_device
-from ..terminal import printable
 from .errors import usage
 from .streams import note
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from ..terminal import console_environment, facts_grid, new_table, printable
+from ..base.terminal import console_environment, facts_grid, new_table, printable
 from .streams import put
 
 _PIPED_WIDTH = 1000

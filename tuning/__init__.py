@@ -10,7 +10,7 @@ Read: `database` → `regions` → `duel` → `tuner`.
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .database import Finding, TuningDatabase, tuned_target

@@ -12,11 +12,11 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from ..cache import CachedFile
-from ..compiler.codegen.device_target import DeviceFacts, target_of
-from ..compiler.codegen.target import Target
-from ..files import reading_errors, write_whole
-from ..records import dataclass
+from ..base.cache import CachedFile
+from ..base.files import reading_errors, write_whole
+from ..base.lazy_dataclass import dataclass
+from ..compiler.kernels.scalars.device_target import DeviceFacts, target_of
+from ..compiler.kernels.scalars.target import Target
 from ..status import InvalidArgumentError, NotFoundError, shown
 
 _FORM: Final = "pumice tuning 1"

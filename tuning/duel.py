@@ -14,20 +14,20 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..closing import Closing
-from ..compiler.codegen.kernel import Kernel
-from ..compiler.codegen.region import KernelRegion
-from ..compiler.codegen.subgroup_access import PUSHED_NUMBERS
+from ..base.closeable import Closing
+from ..base.lazy_dataclass import dataclass
 from ..compiler.ir.types import ShapedType
-from ..records import dataclass
+from ..compiler.kernels.kernel import Kernel
+from ..compiler.kernels.region import KernelRegion
+from ..compiler.kernels.subgroup_access import PUSHED_NUMBERS
 from ..runtime.device import Device
-from ..spirv.reflect import reflect
+from ..spirv.reflection.reflect import reflect
 from ..study.definition.point import Point
 from ..study.definition.sample import Sample
 from ..study.definition.settings import Sampling
 from ..study.definition.target_settings import KINDS
-from ..study.results.rows import Value
-from ..study.results.sink import Sink
+from ..study.results.storage.rows import Value
+from ..study.results.storage.sink import Sink
 from ..study.sampling.point_run import PointRun
 from ..study.statistics.comparison import Comparison, compare
 from ..study.workloads.kernel import KernelWorkload

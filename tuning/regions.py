@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..compiler.calling_convention import CallingConvention
-from ..compiler.codegen.kernel import symbols_in
-from ..compiler.codegen.region import KernelRegion
-from ..compiler.codegen.target import Target
+from ..base.lazy_dataclass import dataclass
+from ..compiler.abi.calling_convention import CallingConvention
+from ..compiler.kernels.kernel import symbols_in
+from ..compiler.kernels.region import KernelRegion
+from ..compiler.kernels.scalars.target import Target
+from ..compiler.kernels.strategy import Strategy
 from ..compiler.origin import Origin
 from ..compiler.passes.dispatch.outline import entry_of
 from ..compiler.pipeline import compile_data
 from ..compiler.stages import Program
 from ..compiler.strategies.choice import ranked
 from ..compiler.strategies.shape_class import class_of
-from ..compiler.strategies.strategy import Strategy
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
-from ..records import dataclass
 
 _MOST: Final = 16
 """Strategies that are measured for a region: the first by estimate."""

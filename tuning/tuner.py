@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Protocol
 
-from ..compiler.calling_convention import CallingConvention
-from ..compiler.codegen.device_target import target_of
-from ..compiler.codegen.kernel import Kernel
-from ..compiler.codegen.target import Target
+from ..base.lazy_dataclass import dataclass
+from ..compiler.abi.calling_convention import CallingConvention
 from ..compiler.ir.source import CompileError
+from ..compiler.kernels.kernel import Kernel
+from ..compiler.kernels.scalars.device_target import target_of
+from ..compiler.kernels.scalars.target import Target
 from ..compiler.origin import Origin
-from ..records import dataclass
 from ..status import DeviceLostError, PumiceError
 from ..study.statistics.comparison import Verdict
 from ..study.workloads.workload import DevicePool

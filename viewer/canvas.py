@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from .mouse import Mouse
 from .picture import Picture, pixels_of
 from .playback import Playback

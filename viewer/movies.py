@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..formats.picture import encode_picture
 from ..status import InvalidArgumentError, UnavailableError
 

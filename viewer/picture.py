@@ -6,10 +6,10 @@ from abc import abstractmethod
 
 import numpy as np
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..formats.picture import texels_to_picture
 from ..hal_vulkan import Buffer, CommandBuffer
-from ..hal_vulkan.commands.reports import ReportSlot
+from ..hal_vulkan.pipelines.reports import ReportSlot
 from ..runtime import DeviceImage
 from ..runtime.device import Device
 from .uniforms import Uniforms

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..spirv.sources.includes import included_files
 from ..spirv.sources.language import Language, language_of
 from ..status import PumiceError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ..closing import Closing
+from ..base.closeable import Closing
+from ..base.lazy_dataclass import dataclass
 from ..hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
-from ..records import dataclass
 from ..runtime.device import Device
 from ..status import DataLossError, OutOfRangeError, PumiceError
 from .picture import Picture

@@ -9,20 +9,20 @@ from typing import Final, cast
 
 import numpy as np
 
-from ..files import reading_errors
+from ..base.files import reading_errors
+from ..base.lazy_dataclass import dataclass
 from ..formats.image_format import ImageFormat
 from ..formats.picture import decode_picture, picture_to_array
 from ..hal_vulkan import Buffer, CommandBuffer, DeviceType
 from ..hal_vulkan.images.format_features import STORAGE_WRITE_WITHOUT_FORMAT, format_features
-from ..records import dataclass
 from ..runtime import DeviceArray, DeviceImage
 from ..runtime.device import Device
 from ..runtime.kernels.kernel import Kernel
-from ..runtime.kernels.parameter import Parameter
-from ..runtime.kernels.push import PushValue, pack_push
+from ..runtime.kernels.parameters.parameter import Parameter
+from ..runtime.kernels.parameters.push import PushValue, pack_push
 from ..runtime.kernels.shader_source import load_shader
-from ..spirv.block_dtype import member_names
-from ..spirv.reflection_types import ImageType
+from ..spirv.reflection.block_dtype import member_names
+from ..spirv.reflection.reflection_types import ImageType
 from ..spirv.sources.compile import compile_source
 from ..spirv.sources.includes import read_source
 from ..spirv.sources.language import Language, language_of

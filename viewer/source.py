@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 from ..status import InvalidArgumentError
 
 SET: Final = 3

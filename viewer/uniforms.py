@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from ..records import dataclass
+from ..base.lazy_dataclass import dataclass
 
 # std140, as in source.py: vec3 and float, two vec4, three floats and an int; arrays of four in steps of 16 bytes.
 _HEAD: Final = struct.Struct("<3ff4f4f3fi")

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from ..closing import Closing
+from ..base.closeable import Closing
 from ..formats.picture import encode_picture
 from ..hal_vulkan import Device as VulkanDevice
 from ..hal_vulkan import Driver, PlanOptions

@@ -7,10 +7,14 @@ Read: `bytecode`, `assembly`, `wait`, `translation`, `types`, `native`, `executi
 
 from typing import TYPE_CHECKING
 
-from ..lazy import lazy_exports
+from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from ..notification import Cancellable
+    from ..waits.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
+    from ..waits.notification import Cancellable
+    from ..waits.source import Waitable, WaitSource, WhenReady
+    from ..waits.sources import AllOf, AnyOf, Delay, Event, FileReady
+    from ..waits.wait_frame import Wait, WaitFrame
     from .bytecode import CallingConvention, ModuleArchive, ModuleDef, read_module, write_module
     from .execution.bytecode_module import BytecodeModule
     from .execution.context import Context, Function
@@ -33,10 +37,6 @@ if TYPE_CHECKING:
     from .native.module import NativeModule, export
     from .types.buffer import VmBuffer
     from .types.list import VmList
-    from .wait.frame import Wait, WaitFrame
-    from .wait.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
-    from .wait.source import Waitable, WaitSource, WhenReady
-    from .wait.sources import AllOf, AnyOf, Delay, Event, FileReady
 
 __all__ = [
     "CONCURRENT",
@@ -93,7 +93,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "..notification": ("Cancellable",),
+        "..waits.notification": ("Cancellable",),
         ".bytecode": ("CallingConvention", "ModuleArchive", "ModuleDef", "read_module", "write_module"),
         ".execution.bytecode_module": ("BytecodeModule",),
         ".execution.context": ("Context", "Function"),
@@ -116,9 +116,9 @@ __getattr__, __dir__ = lazy_exports(
         ".native.module": ("NativeModule", "export"),
         ".types.buffer": ("VmBuffer",),
         ".types.list": ("VmList",),
-        ".wait.frame": ("Wait", "WaitFrame"),
-        ".wait.futures": ("AsyncioSource", "FutureSource", "WhenReadySource", "as_wait_source"),
-        ".wait.source": ("Waitable", "WaitSource", "WhenReady"),
-        ".wait.sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
+        "..waits.wait_frame": ("Wait", "WaitFrame"),
+        "..waits.futures": ("AsyncioSource", "FutureSource", "WhenReadySource", "as_wait_source"),
+        "..waits.source": ("Waitable", "WaitSource", "WhenReady"),
+        "..waits.sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
     },
 )

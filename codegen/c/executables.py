@@ -10,13 +10,13 @@ from typing import Final
 
 from ...formats.vke1 import DispatchAbi, ExecutableDef
 from ...formats.vke1_reader import parse_executable
-from ...spirv.double_rounding import with_exact_rounding
-from ...spirv.reflect import reflect
-from ...spirv.reflection_types import ShaderModuleReflection
-from ...spirv.repair import repair
-from ...spirv.requirement_tables import CAPABILITIES, EXTENSIONS
-from ...spirv.requirements import Alternative, requirements
-from ...spirv.subgroups import least_subgroup_size
+from ...spirv.binary.subgroups import least_subgroup_size
+from ...spirv.checks.requirement_tables import CAPABILITIES, EXTENSIONS
+from ...spirv.checks.requirements import Alternative, requirements
+from ...spirv.reflection.reflect import reflect
+from ...spirv.reflection.reflection_types import ShaderModuleReflection
+from ...spirv.repair.double_rounding import with_exact_rounding
+from ...spirv.repair.repair import repair
 from ...status import UnimplementedError
 
 _VERSION: Final = (1, 2)

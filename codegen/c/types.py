@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 from ...status import UnimplementedError
-from ...vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64
+from ...vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ..program.ir import Program, Variable
 
 _NUMBERS: Final = {"i": "int32_t", "I": "int64_t", "f": "float", "F": "double"}

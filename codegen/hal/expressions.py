@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ...vm.translation.operations import EXPRESSIONS
 from ...vm.translation.ranges import FULL, Range, fits, result_range
+from ...vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ..program.ir import Constant, Instruction, Value, Variable
 
 _OPPOSITES: Final = (

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Iterable
 from functools import cache
 
-from ...vm.translation import float_numerics, numerics
+from ...vm.types import float_numerics, numerics
 
 
 @cache

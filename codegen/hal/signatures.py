@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
 from ..program.ir import Function, Program, Variable
 from ..program.naming import identifier

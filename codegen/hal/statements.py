@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ...vm.translation.operations import EXPRESSIONS
 from ...vm.translation.ranges import FULL
 from ..program.folding import is_pure

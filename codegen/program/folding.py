@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ...vm.translation import float_numerics, numerics
 from ...vm.translation.operations import EXPRESSIONS
+from ...vm.types import float_numerics, numerics
 from .ir import Constant, Instruction, Program, Rodata, Value
 
 _NAMES: Final = {

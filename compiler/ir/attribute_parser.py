@@ -5,16 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .attributes import (
-    Attribute,
-    DenseArray,
-    EnumAttr,
-    FloatAttr,
-    IntegerAttr,
-    RawAttr,
-    StructAttr,
-    SymbolRef,
-)
+from .attributes import Attribute, DenseArray, EnumAttr, FloatAttr, IntegerAttr, RawAttr, StructAttr, SymbolRef
 from .convolution import convolution_dimensions
 from .dense import dense_elements
 from .scanner import SPACE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...vm.bytecode.declaration import DECLARATION_KEY, TENSOR_KEY
-from ..function_abi import Abi, FunctionAbi
+from ..abi.function_abi import Abi, FunctionAbi
 from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, TensorType, Type
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...status import InvalidArgumentError
-from ..codegen.kernel import Kernel
 from ..ir.attributes import Attribute, DenseArray
 from ..ir.sizes import Place, Size, definitions, symbols_of
+from ..kernels.kernel import Kernel
 from ..passes.dynamic.requirements import REQUIRES, values_of
 from ..passes.dynamic.resolve import MAX_SIZE
 from ..passes.sequencing.steps import Dispatch, Schedule, walk

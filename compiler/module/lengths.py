@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...status import InvalidArgumentError
-from ..codegen.kernel import Limit, Workload
 from ..ir.sizes import Dim, Size, parts_of_quotient
+from ..kernels.kernel import Limit, Workload
 from ..passes.sequencing.memory import ALIGNMENT, Plan
 from ..passes.sequencing.steps import Buffer
 from .function_text import FunctionText

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..function_abi import Abi, FunctionAbi
+from ..abi.function_abi import Abi, FunctionAbi
 from ..passes.sequencing.steps import Buffer, Schedule
 from .allocation import STRIDE
 from .function_text import FunctionText

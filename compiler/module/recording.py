@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Final
 
-from ..codegen.kernel import Kernel, Workload
 from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
+from ..kernels.kernel import Kernel, Workload
 from ..passes.sequencing.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, uses, walk
 from .allocation import STRIDE
 from .dynamic_call import DynamicCall

@@ -10,14 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..codegen.kernel import Kernel
-from ..function_abi import Abi, FunctionAbi
+from ..abi.function_abi import Abi, FunctionAbi
 from ..ir.attributes import FloatAttr
 from ..ir.operation import Operation
 from ..ir.printer import line_text
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I1
+from ..kernels.kernel import Kernel
 from ..passes.sequencing.reuse import reuses
 from ..passes.sequencing.steps import (
     MAX_RECORDED,

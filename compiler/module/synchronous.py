@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..codegen.kernel import Kernel
-from ..function_abi import Abi, FunctionAbi
+from ..abi.function_abi import Abi, FunctionAbi
 from ..ir.sizes import Size
+from ..kernels.kernel import Kernel
 from ..passes.sequencing.steps import Schedule
 from .allocation import DEVICE, HOST, allocate, new_fence
 from .declaration import ASYNC

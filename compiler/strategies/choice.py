@@ -6,31 +6,31 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from ..codegen.kernel import Kernel
-from ..codegen.region import KernelRegion
-from ..codegen.target import NeedsSplitError, Target, compile_error
 from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Block
-from .column_scans import ColumnScans
-from .contraction_tile import ContractionTile
-from .cooperative_tile import CooperativeTile
-from .digit_sort import DigitSort
-from .elements import Elements
-from .fourier_rows import FourierRows
-from .look_back_scans import LookBackScans
-from .merge_sort import MergeSort
-from .neighbours import Neighbours
-from .row_scans import RowScans
-from .rows import Rows
-from .scatter_in_order import ScatterInOrder
+from ..kernels.kernel import Kernel
+from ..kernels.region import KernelRegion
+from ..kernels.scalars.target import NeedsSplitError, Target, compile_error
+from ..kernels.strategy import MAX_WORDS, Strategy
+from .contraction.contraction_tile import ContractionTile
+from .contraction.cooperative_tile import CooperativeTile
+from .contraction.workgroup_tile import WorkgroupTile
+from .movement.elements import Elements
+from .movement.scatter_in_order import ScatterInOrder
+from .movement.shared_transpose import SharedTranspose
+from .movement.transpose_tile import TransposeTile
+from .rows.fourier_rows import FourierRows
+from .rows.neighbours import Neighbours
+from .rows.rows import Rows
+from .rows.subgroup_rows import SubgroupRows
+from .rows.subgroup_vectors import SubgroupVectors
+from .scans.column_scans import ColumnScans
+from .scans.look_back_scans import LookBackScans
+from .scans.row_scans import RowScans
 from .shape_class import class_of
-from .shared_transpose import SharedTranspose
 from .shipped import SHIPPED
-from .strategy import MAX_WORDS, Strategy
-from .subgroup_rows import SubgroupRows
-from .subgroup_vectors import SubgroupVectors
-from .transpose_tile import TransposeTile
-from .workgroup_tile import WorkgroupTile
+from .sorts.digit_sort import DigitSort
+from .sorts.merge_sort import MergeSort
 
 STRATEGIES: Final[tuple[type[Strategy], ...]] = (
     ContractionTile,

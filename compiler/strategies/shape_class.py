@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ..codegen.region import KernelRegion
+from ..analysis.weights import name_of
 from ..ir.attributes import attribute_text
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size
 from ..ir.types import ShapedType
-from ..passes.weights import name_of
+from ..kernels.region import KernelRegion
 
 _HEROES: Final = frozenset(
     (

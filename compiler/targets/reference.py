@@ -11,7 +11,6 @@ import numpy as np
 from ...hal_reference.layout import storage_bytes
 from ...hal_reference.program import Body, Node, SizeNumber, TensorSpec
 from ...hal_reference.program_format import FORMAT, HEADER, MAGIC, VERSION, Function
-from ..codegen.kernel import Binding, Kernel, symbols_in
 from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import (
     Attribute,
@@ -27,6 +26,7 @@ from ..ir.operation import Block, Location, Operation, Region, Value
 from ..ir.sizes import Size, number_of
 from ..ir.source import SourceText
 from ..ir.types import ShapedType, Type
+from ..kernels.kernel import Binding, Kernel, symbols_in
 from .variant import Variant
 
 TARGET = "Reference"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..codegen.kernel import Kernel
+from ..kernels.kernel import Kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,10 @@ from ...formats.vke1 import (
     PushConstantRange,
 )
 from ...formats.vke1_writer import build_executable
-from ...spirv.grammar import ENUMERATIONS, ExecutionMode, Op
-from ...spirv.requirement_tables import CAPABILITIES
-from ...spirv.requirements import requirements
-from ...spirv.words import read_binary
-from ..codegen.kernel import Binding, Kernel, Limit, Workload
-from ..codegen.region import KernelRegion
-from ..codegen.subgroup_access import PUSHED_NUMBERS
-from ..codegen.target import Target
+from ...spirv.binary.grammar import ENUMERATIONS, ExecutionMode, Op
+from ...spirv.binary.words import read_binary
+from ...spirv.checks.requirement_tables import CAPABILITIES
+from ...spirv.checks.requirements import requirements
 from ..dialects.rules.requirements import OperationError
 from ..dialects.syntax.spirv_module import spirv_code, spirv_module
 from ..ir.attributes import Attribute, DenseArray, IntegerAttr, attribute_text
@@ -34,9 +30,13 @@ from ..ir.printer import source_line
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I64
+from ..kernels.kernel import Binding, Kernel, Limit, Workload
+from ..kernels.region import KernelRegion
+from ..kernels.scalars.target import Target
+from ..kernels.strategy import Strategy
+from ..kernels.subgroup_access import PUSHED_NUMBERS
 from ..strategies.choice import compile_region, strategy_of
-from ..strategies.rows import Rows
-from ..strategies.strategy import Strategy
+from ..strategies.rows.rows import Rows
 from .variant import Variant
 
 TARGET = "SPIRV"

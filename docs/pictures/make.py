@@ -23,11 +23,11 @@ import numpy as np
 from plotly import graph_objects as go
 
 from pumice.study import Axis, Results, Sampling, Study, Target, run_study
-from pumice.study.report.chart import new_figure, style_log_axis
-from pumice.study.report.palette import MUTED, SERIES
-from pumice.study.report.scaling import headline_charts
-from pumice.study.report.sequence import sequence_charts
-from pumice.study.report.stacks import stack_charts
+from pumice.study.report.charts.chart import new_figure, style_log_axis
+from pumice.study.report.charts.palette import MUTED, SERIES
+from pumice.study.report.charts.scaling import headline_charts
+from pumice.study.report.charts.sequence import sequence_charts
+from pumice.study.report.charts.stacks import stack_charts
 from pumice.study.results.analysis import StudyAnalysis
 
 _HERE: Final = Path(__file__).parent

@@ -19,10 +19,10 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Final, TypeAlias
 
-from ...awaiting import await_source
-from ...notification import Callback, Cancellable, JointNotification, Notification
 from ...status import FailedPreconditionError, InternalError, PumiceError, StatusCode, error_for
-from ...waiting import Look, WaitMode
+from ...waits.awaitable import await_source
+from ...waits.notification import Callback, Cancellable, JointNotification, Notification
+from ...waits.wait_mode import Look, WaitMode
 from ..device import Device
 from ..fence import Fence
 from ..semaphore import Semaphore
@@ -38,7 +38,7 @@ _DEFERRED: Final = int(StatusCode.DEFERRED)
 
 
 class HalFence:
-    """A fence of the VM; a wait source (vm/wait/source.py).
+    """A fence of the VM; a wait source (waits/source.py).
 
     Attributes:
         device: makes its semaphore, if it ever needs one.
@@ -46,7 +46,7 @@ class HalFence:
         failure: its own failure, apart from those of its semaphores; or ``None``.
     """
 
-    quick_query = True  # loops ask before they arm a callback (vm/wait/deferred.py)
+    quick_query = True  # loops ask before they arm a callback (waits/deferred.py)
     __slots__ = ("__weakref__", "bound", "device", "failure")
 
     def __init__(self, device: Device) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...formats.element_type import ElementType
 from ...status import (
     ClosedError,

@@ -1,45 +1,25 @@
-"""Pipelines, the descriptor sets that bind buffers to them, and the command buffers that dispatch them.
+"""Command buffers that dispatch kernels and copy: recording, replaying and timing.
 
-Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `hal`, `formats`, `spirv`, `shaders` and the ground files at
-the root.
+Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `pipelines`, `hal`, `formats`, `spirv`, `base`, `status`.
 
-Read: `resources`, `descriptors`, `pipeline_context`; `specialization`, `pipeline_interface`, `subgroups`, `pipeline`,
-`prepared_shader`, `shader_module`, `executable`, `builtins`; `reports`; `timestamps`, `recording`, `context`;
-`recorder`, `image_recorder`, `action_recorder`, `recording_cache`, `replay`, `command_buffer`.
+Read: `timestamps`, `recording_cache`, `recording`, `context`; `recorder`, `image_recorder`, `action_recorder`,
+`replay`, `command_buffer`, `performance_query`.
 """
-
-from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...lazy import lazy_exports
+from ...base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .command_buffer import CommandBuffer
-    from .descriptors import SetPins
-    from .executable import Executable
-    from .pipeline import ComputePipeline, check_groups
-    from .specialization import SpecializationValue
     from .timestamps import DispatchTiming
 
-__all__ = [
-    "CommandBuffer",
-    "ComputePipeline",
-    "DispatchTiming",
-    "Executable",
-    "SetPins",
-    "SpecializationValue",
-    "check_groups",
-]
+__all__ = ["CommandBuffer", "DispatchTiming"]
 
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
         ".command_buffer": ("CommandBuffer",),
-        ".descriptors": ("SetPins",),
-        ".executable": ("Executable",),
-        ".pipeline": ("ComputePipeline", "check_groups"),
-        ".specialization": ("SpecializationValue",),
         ".timestamps": ("DispatchTiming",),
     },
 )

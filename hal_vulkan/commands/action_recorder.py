@@ -14,11 +14,11 @@ from ..images.format_features import ImageUsage
 from ..images.image import Image
 from ..images.sampler import Filter
 from ..memory.buffer import Buffer
+from ..pipelines.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
+from ..pipelines.pipeline import BoundSets, ComputePipeline, check_groups
+from ..pipelines.pipeline_interface import PUSHED_NUMBERS
 from ..vulkan.functions import NULL, ffi
-from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
 from .image_recorder import ImageRecorder
-from .pipeline import BoundSets, ComputePipeline, check_groups
-from .pipeline_interface import PUSHED_NUMBERS
 from .recorder import Bound
 
 Groups = tuple[int, int, int]

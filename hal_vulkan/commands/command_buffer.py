@@ -11,13 +11,13 @@ from ...hal.command_buffer import CommandBufferState, resolve_slots
 from ...status import ClosedError, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from ..images.image import Image
 from ..instance.logical_device import LogicalDevice
+from ..pipelines.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
+from ..pipelines.pipeline import ComputePipeline
+from ..pipelines.resources import Resource, noun_of
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import NULL, ffi
 from .action_recorder import ActionRecorder, Groups
-from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
-from .pipeline import ComputePipeline
 from .recording import Named, Recording
-from .resources import Resource, noun_of
 from .timestamps import DispatchTiming, TimestampRecorder
 
 # An enum's member, looked up by name, takes five times as long as a global.

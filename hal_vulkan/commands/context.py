@@ -12,9 +12,9 @@ from typing import Final, Protocol
 from ...status import UnimplementedError
 from ..instance.logical_device import LogicalDevice
 from ..memory.allocator import Allocator
+from ..pipelines.builtins import Builtins
+from ..pipelines.pipeline_context import PipelineContext
 from ..vulkan.functions import ffi, new
-from .builtins import Builtins
-from .pipeline_context import PipelineContext
 from .recording import Barriers, NativeCommands, Recording
 from .recording_cache import RecordingCache
 from .timestamps import QueryPools

@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ...closing import Closing
-from ...records import dataclass
+from ...base.closeable import Closing
+from ...base.lazy_dataclass import dataclass
 from ...status import NotFoundError, UnavailableError, UnimplementedError
 from ..instance.driver import Driver
 from ..instance.logical_device import LogicalDevice

@@ -18,12 +18,12 @@ from ..images.image_view import CombinedImageSampler, ImageView
 from ..images.sampler import Sampler
 from ..images.texel_buffer import TexelBuffer
 from ..memory.buffer import Buffer
+from ..pipelines.pipeline import BoundSets, ComputePipeline
+from ..pipelines.resources import Resource, noun_of
 from ..vulkan.functions import NULL, CData, ffi, new
 from .context import CommandContext
-from .pipeline import BoundSets, ComputePipeline
 from .recording import Named, Recording
 from .recording_cache import RecordingCache
-from .resources import Resource, noun_of
 from .timestamps import TimestampRecorder
 
 # An enum's member, looked up by name, takes five times as long as a global.

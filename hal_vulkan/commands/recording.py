@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ..images.image import Image
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..memory.buffer import Buffer
+from ..pipelines.descriptors import DescriptorSet, DescriptorSetLayout
+from ..pipelines.pipeline import BoundSets, ComputePipeline
+from ..pipelines.reports import ReportSlot
+from ..pipelines.resources import Resource
 from ..vulkan.functions import NULL, CData, new
-from .descriptors import DescriptorSet, DescriptorSetLayout
-from .pipeline import BoundSets, ComputePipeline
-from .reports import ReportSlot
-from .resources import Resource
 from .timestamps import TimestampRecorder
 
 _STAGE_INDIRECT: Final = 0x2

@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from ...hal.command_buffer import BindingSlot, CommandBufferState, resolve_slots
 from ..memory.buffer import Buffer
+from ..pipelines.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
+from ..pipelines.pipeline import BoundSets, ComputePipeline
 from ..vulkan.functions import NULL, CData, ffi
 from .action_recorder import ActionRecorder, Groups
-from .descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
-from .pipeline import BoundSets, ComputePipeline
 from .recorder import CommandRecorder
 from .recording import Recording
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from ...base.lazy_dataclass import dataclass
 from ...hal.clock import elapsed_ticks
-from ...records import dataclass
 from ...status import FailedPreconditionError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new

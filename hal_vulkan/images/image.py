@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...formats.image_format import Aspect, ImageFormat
 from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError, shown
 from ..memory.allocator import Allocator

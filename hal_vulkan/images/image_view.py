@@ -14,14 +14,7 @@ from ...status import ClosedError, InvalidArgumentError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new
-from .format_features import (
-    DEPTH_COMPARISON,
-    LINEAR_FILTER,
-    MINMAX_FILTER,
-    ImageUsage,
-    format_features,
-    formats_with,
-)
+from .format_features import DEPTH_COMPARISON, LINEAR_FILTER, MINMAX_FILTER, ImageUsage, format_features, formats_with
 from .sampler import Sampler
 
 Dim = Literal["1d", "2d", "3d", "cube"]

@@ -11,7 +11,7 @@ import struct
 import threading
 from typing import Final, Literal, NamedTuple, Protocol, TypedDict
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new

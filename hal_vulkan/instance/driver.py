@@ -12,8 +12,8 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...closing import Closing
-from ...install_hints import driver_hint, install_hint
+from ...base.closeable import Closing
+from ...base.install_hints import driver_hint, install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
 from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, new
 from ..vulkan.live_objects import created, destroyed

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Set
 from typing import Final, NamedTuple
 
-from ...spirv.requirement_tables import CAPABILITIES
-from ...spirv.requirements import requirements
+from ...spirv.checks.requirement_tables import CAPABILITIES
+from ...spirv.checks.requirements import requirements
 from ..vulkan.functions import CData, ffi
 from .feature_tables import EXTENSIONS, STRUCTURES
 

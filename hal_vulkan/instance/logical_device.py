@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from ...base.lazy_dataclass import dataclass
+from ...base.switches import switch, warn_of_misspelt
 from ...hal.logical_device import LogicalDevice as AnyDevice
-from ...records import dataclass
 from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
-from ...switches import switch, warn_of_misspelt
-from ...waiting import wait_mode_of_environment
+from ...waits.wait_mode import wait_mode_of_environment
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation

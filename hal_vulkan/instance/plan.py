@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, UnavailableError
-from ...waiting import WaitMode, checked_wait_mode
+from ...waits.wait_mode import WaitMode, checked_wait_mode
 from .features import feature_structures, needed_extensions, offered_extensions
 from .profile import DeviceProfile, DeviceType, HeapFlag, QueueFamily, QueueFlag
 

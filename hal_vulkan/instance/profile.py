@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
 from typing import Annotated, Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from .json_reader import Among, integers, read_object
 

@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import unquote_to_bytes
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, NotFoundError, UnavailableError, shown
 from .profile import DeviceProfile, DeviceType
 

@@ -11,8 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ...base.lazy_dataclass import dataclass
 from ...hal.memory import MemoryTypeFlags
-from ...records import dataclass
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import chain, new
 from .suballocator import SuballocatorStatistics

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InternalError
 
 GRANULARITY: Final = 256

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...status import UnavailableError
 from ..instance.driver import Driver
 from ..instance.logical_device import LogicalDevice

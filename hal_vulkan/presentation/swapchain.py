@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...closing import Closing
+from ...base.closeable import Closing
+from ...base.lazy_dataclass import dataclass
 from ...formats.image_format import ImageFormat
-from ...records import dataclass
 from ...status import UnavailableError, UnimplementedError
 from ..device import Device
 from ..images.format_features import LINEAR_FILTER, format_features

@@ -25,13 +25,13 @@ from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from ..commands.action_recorder import ActionRecorder, Groups
 from ..commands.command_buffer import CommandBuffer
 from ..commands.context import CommandContext
-from ..commands.pipeline import BoundSets, ComputePipeline
 from ..commands.recorder import Bound
 from ..commands.recording import Recording
 from ..commands.replay import Replay
 from ..commands.timestamps import TimestampRecorder
 from ..instance.logical_device import LogicalDevice
 from ..memory.buffer import Buffer
+from ..pipelines.pipeline import BoundSets, ComputePipeline
 from .dispatch_list import DispatchList
 from .executable import ProgramExecutable
 from .timed_recordings import TimedRecordings

@@ -20,11 +20,11 @@ from typing import TypeAlias
 from ...hal.program import BindingReference
 from ..commands.action_recorder import ActionRecorder, Groups
 from ..commands.context import CommandContext
-from ..commands.pipeline import ComputePipeline
 from ..commands.recorder import CommandRecorder
 from ..commands.recording import Named, Recording
 from ..commands.replay import Noted, Replay
 from ..memory.buffer import Buffer
+from ..pipelines.pipeline import ComputePipeline
 
 Command: TypeAlias = tuple[ComputePipeline, bytes, Groups, bytes] | None
 """A dispatch: pipeline, descriptors, workgroup counts and push constants; ``None`` for a barrier."""

@@ -13,18 +13,18 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
-from ...cache import digest
+from ...base.cache import digest
 from ...formats.vke1 import FILE_IDENTIFIER, FORMAT_VERSION, HEADER, ExecutableDef
 from ...hal.memory import MemoryTypeFlags
 from ...hal.program import Executable as AnyExecutable
 from ...status import InvalidArgumentError, NotFoundError, OutOfRangeError
-from ..commands.executable import Executable
-from ..commands.pipeline import ComputePipeline, check_groups, log_unwatched
-from ..commands.pipeline_context import PipelineContext
-from ..commands.specialization import SpecializationValue
 from ..instance.logical_device import LogicalDevice
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
+from ..pipelines.executable import Executable
+from ..pipelines.pipeline import ComputePipeline, check_groups, log_unwatched
+from ..pipelines.pipeline_context import PipelineContext
+from ..pipelines.specialization import SpecializationValue
 
 DESCRIPTOR_FORMATS: Final = ("vulkan-spirv-fb",)
 PUSHED_FORMAT: Final = "vulkan-spirv-fb-pushed-addresses"
@@ -87,7 +87,7 @@ class ProgramExecutable(AnyExecutable):
         whole, most = self.pipeline(function), self.device.groups_max
         if math.prod(-(-count // limit) for count, limit in zip(groups, most, strict=True)) > _MAX_PARTS:
             check_groups(whole, groups)
-        from ...spirv.grid import grid_parts  # here: few grids are too large
+        from ...spirv.reflection.grid import grid_parts  # here: few grids are too large
 
         values = self._specialization(function)
         return [

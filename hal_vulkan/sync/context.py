@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from ...status import PumiceError
-from ...waiting import WaitMode
+from ...waits.wait_mode import WaitMode
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData
 from .look import LookBudget

@@ -20,8 +20,8 @@ import threading
 from collections import deque
 from typing import Final, Protocol, TypeAlias
 
-from ...notification import Callback, Notification
 from ...status import CancelledError, PumiceError
+from ...waits.notification import Callback, Notification
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import UINT64_MAX, CData, ffi, new
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT, error_from_result

@@ -21,7 +21,6 @@ from typing import Protocol
 from ...hal.semaphore import MAX_PAYLOAD
 from ...hal.semaphore import Semaphore as AnySemaphore
 from ...hal.timeouts import timeout_nanoseconds
-from ...notification import Callback, Notification
 from ...status import (
     CancelledError,
     ClosedError,
@@ -30,7 +29,8 @@ from ...status import (
     InvalidArgumentError,
     PumiceError,
 )
-from ...waiting import Look, WaitMode, chosen
+from ...waits.notification import Callback, Notification
+from ...waits.wait_mode import Look, WaitMode, chosen
 from ..instance.logical_device import DeviceQueue, LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .context import SemaphoreContext

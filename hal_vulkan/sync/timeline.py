@@ -8,7 +8,7 @@ from typing import Final
 
 from ...hal.timeouts import timeout_nanoseconds
 from ...status import DeadlineExceededError
-from ...waiting import give_way
+from ...waits.wait_mode import give_way
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new, words_of
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT

@@ -193,7 +193,7 @@ def load_library() -> Any:
                     break
                 reasons.append(f"{name}: it is no Vulkan library, as it has no vkGetInstanceProcAddr")
             else:
-                from ...install_hints import install_hint
+                from ...base.install_hints import install_hint
 
                 hint = "A library elsewhere is named by PUMICE_VULKAN_LIBRARY."
                 if os.environ.get("PUMICE_VULKAN_LIBRARY"):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
+from ...base.switches import switch
 from ...status import InternalError
-from ...switches import switch
 from .functions import CData, InstanceFunctions, ffi, new, text
 from .results import check, pending_validation
 

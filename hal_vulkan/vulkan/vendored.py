@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ...install_hints import DRIVER_VARIABLES
+from ...base.install_hints import DRIVER_VARIABLES
 
 _PACKAGE: Final = "pumice_lavapipe"
 # Mesa's name for the manifest of the machine's own lavapipe.

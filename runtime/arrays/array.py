@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...base.closeable import Closing
+from ...base.notebook import html_table
 from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
-from ...notebook import html_table
 from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError, PumiceError, UnimplementedError
-from ...waiting import WaitMode, waits
+from ...waits.wait_mode import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
 from .host_value import HostValue
 from .pending import Fences, settle, unreached, wait_for
 from .spec import Index, check_dtype, check_out, check_shape, contiguous_part
 
 if TYPE_CHECKING:
-    from ...vm.wait.source import WaitSource
+    from ...waits.source import WaitSource
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 """What arrays are made of: arrays of the device or of NumPy, and what NumPy makes arrays of."""

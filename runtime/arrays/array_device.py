@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ...hal.device import Device as HalDevice
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError
-from ...waiting import WaitMode, waits
+from ...waits.wait_mode import WaitMode, waits
 from .spec import raw_bytes
 from .verdict import Verdicts
 

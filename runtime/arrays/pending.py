@@ -10,7 +10,7 @@ from ...hal.timeouts import deadline_after
 from ...status import PumiceError
 
 if TYPE_CHECKING:
-    from ...vm.wait.source import WaitSource
+    from ...waits.source import WaitSource
 
 Fences: TypeAlias = "tuple[WaitSource, ...]"
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from .array import DeviceArray, new_array

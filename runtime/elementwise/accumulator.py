@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ..kernels.kernel import Kernel
 from .arguments import Value
 from .program import Program

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError, shorten
 from ..arrays.array import DeviceArray
 from .parameters import Declared

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 Mode = Literal["flat", "one", "strided"]
 

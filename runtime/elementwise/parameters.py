@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shorten
 from .types import NAMES
 

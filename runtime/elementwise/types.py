@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

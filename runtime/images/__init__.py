@@ -6,7 +6,7 @@ Read: layout, conversion, sampler, image, making, texel_array; host_image, bound
 
 from typing import TYPE_CHECKING
 
-from ...lazy import lazy_exports
+from ...base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .image import DeviceImage

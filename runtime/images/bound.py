@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays.array_device import ArrayDevice
 
 if TYPE_CHECKING:
-    from ...hal_vulkan.commands.resources import Resource
+    from ...hal_vulkan.pipelines.resources import Resource
 
 ABSENT_DESCRIPTOR: Final = bytes(32)
 

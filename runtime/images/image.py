@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...formats.image_format import ImageFormat
 from ...formats.image_texels import check_plain, to_texels
 from ...hal.buffer import Buffer

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.image_format import ImageFormat
-from ...records import dataclass
-from ...spirv.reflection_types import ImageType
+from ...spirv.reflection.reflection_types import ImageType
 from ...status import InvalidArgumentError, shown
 
 AXES: Final = {"1d": 1, "1d_array": 2, "2d": 2, "2d_array": 3, "3d": 3, "cube": 3, "cube_array": 3}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ...formats.image_format import ImageFormat, Kind
 from ...formats.image_texels import check_plain, to_texels
-from ...spirv.reflection_types import ImageType
+from ...spirv.reflection.reflection_types import ImageType
 from ...status import InvalidArgumentError, shown
 from ..arrays.array import DeviceArray, array_of
 from ..arrays.array_device import ArrayDevice

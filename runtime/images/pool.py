@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...formats.image_format import ImageFormat
 from ..arrays.array_device import ArrayDevice
 from .image import DeviceImage, new_image

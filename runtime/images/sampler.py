@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...status import ClosedError
 from ..arrays.array_device import ArrayDevice
 

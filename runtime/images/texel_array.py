@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...formats.image_format import ImageFormat
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray

@@ -7,7 +7,7 @@ specialization, descriptors, recorder, verdicts, results, block_dtypes, kernel.
 
 from typing import TYPE_CHECKING
 
-from ...lazy import lazy_exports
+from ...base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .kernel import Kernel

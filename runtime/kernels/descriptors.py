@@ -10,8 +10,8 @@ from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Placed
 from ..images.bound import ABSENT, Bound
-from .parameter import BufferParameter, KernelArgument, Parameter, Prepared
-from .runtime_array import RuntimeArrayParameter, take_apart
+from .parameters.parameter import BufferParameter, KernelArgument, Parameter, Prepared
+from .parameters.runtime_array import RuntimeArrayParameter, take_apart
 
 
 class KernelDescriptors:

@@ -13,42 +13,29 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from ...closing import Closing
-from ...hal_vulkan import (
-    ComputePipeline,
-    DispatchTiming,
-    ShaderModuleReflection,
-    SpecializationValue,
-)
-from ...hal_vulkan.commands.pipeline import log_unwatched
-from ...hal_vulkan.commands.resources import Resource
-from ...notebook import html_table
-from ...spirv.block_dtype import member_names
-from ...spirv.block_names import Layouts, with_names
+from ...base.closeable import Closing
+from ...base.notebook import html_table
+from ...hal_vulkan import ComputePipeline, DispatchTiming, ShaderModuleReflection, SpecializationValue
+from ...hal_vulkan.pipelines.pipeline import log_unwatched
+from ...hal_vulkan.pipelines.resources import Resource
+from ...spirv.reflection.block_dtype import member_names
+from ...spirv.reflection.block_names import Layouts, with_names
 from ...status import InvalidArgumentError
-from ...waiting import WaitMode, waits
+from ...waits.wait_mode import WaitMode, waits
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Placed, Transfer
 from ..images.bound import ABSENT, Bound
-from .arguments import (
-    Counts,
-    Groups,
-    Out,
-    declared,
-    given_counts,
-    prepare_arguments,
-    targets_of,
-)
-from .block import type_name
-from .block_dtypes import dtype_of_block
 from .descriptors import KernelDescriptors
-from .names import Named, Names
-from .parameter import KernelArgument, Parameter
-from .parameters import parameters_of
-from .pointers import Pointers
-from .push import Defaults, Push, PushConstants, PushValue
+from .parameters.arguments import Counts, Groups, Out, declared, given_counts, prepare_arguments, targets_of
+from .parameters.block import type_name
+from .parameters.block_dtypes import dtype_of_block
+from .parameters.names import Named, Names
+from .parameters.parameter import KernelArgument, Parameter
+from .parameters.parameters import parameters_of
+from .parameters.pointers import Pointers
+from .parameters.push import Defaults, Push, PushConstants, PushValue
 from .recorder import DispatchRecorder
 from .repeated_call import RepeatedCall, RepeatedCalls
 from .results import OF_HOST, KernelResult, mark_placed, marked, results_of

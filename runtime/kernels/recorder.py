@@ -10,13 +10,13 @@ from typing import Final, NoReturn, cast
 
 from ...hal_vulkan import Buffer, CommandBuffer, ComputePipeline, SetPins, check_groups
 from ...hal_vulkan.commands.recording_cache import RecordingCache
-from ...hal_vulkan.commands.resources import Resource
+from ...hal_vulkan.pipelines.resources import Resource
 from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..images.bound import Bound
-from .arguments import Counts, inferred_counts
-from .parameter import Parameter
+from .parameters.arguments import Counts, inferred_counts
+from .parameters.parameter import Parameter
 
 _MAX_RECORDINGS: Final = 256
 

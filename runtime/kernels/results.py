@@ -11,7 +11,7 @@ from ..arrays.array import DeviceArray
 from ..arrays.spec import ArraySpec
 from ..arrays.transfer import Placed
 from ..images.host_image import HostImage
-from .parameter import Parameter, Prepared, ResultArray
+from .parameters.parameter import Parameter, Prepared, ResultArray
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 """What a call gives: the array that the kernel writes, several as a tuple, or None."""

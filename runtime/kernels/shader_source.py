@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ...files import reading_errors
+from ...base.files import reading_errors
 from ...spirv.sources.language import Language, described_languages, language_of
 from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError, NotFoundError, PumiceError

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...hal_vulkan import ShaderModuleReflection, SpecializationValue
-from ...spirv.reflection_types import SpecializationConstant
+from ...spirv.reflection.reflection_types import SpecializationConstant
 from ...spirv.sources.constants import declares, embedded_source
 from ...status import InvalidArgumentError, NotFoundError, shown
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..arrays.array import DeviceArray
 from ..arrays.verdict import Verdict, Verdicts
-from .parameter import Parameter
+from .parameters.parameter import Parameter
 
 _NO_VERDICTS: Final[frozenset[Verdict]] = frozenset()
 

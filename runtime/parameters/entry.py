@@ -12,7 +12,7 @@ from dataclasses import field
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import DataLossError, FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, shown
 
 _SPLAT_LENGTHS = (1, 2, 4, 8, 16)

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from ...files import reading_errors
+from ...base.files import reading_errors
 from ...formats.npy import NPY_MAGIC
 from ...status import InvalidArgumentError, shown
 from .entry import ParameterEntry

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Collection, Iterator
 from typing import BinaryIO, Final
 
-from ...files import write_whole
+from ...base.files import write_whole
 from ...status import AlreadyExistsError, IncompatibleError, InvalidArgumentError, UnimplementedError, shown
 from .entry import ParameterEntry, checked_slice, decode_name
 

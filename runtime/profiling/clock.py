@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ...base.lazy_dataclass import dataclass
 from ...hal.clock import ClockCalibration, signed_ticks
-from ...records import dataclass
 
 Times = npt.NDArray[np.float64]
 

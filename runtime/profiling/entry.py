@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 HOST_SHARES: Final = ("arguments_ns", "vm_ns", "hal_ns", "native_ns", "waits_ns", "results_ns")
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from ...hal.queue import TimedQueue
 from ...status import PumiceError
 from ...vm.execution.module_state import ModuleState
-from ...vm.wait.frame import Wait
+from ...waits.wait_frame import Wait
 
 _BURST: Final = 16  # calls, at least, of a phase
 _CREDIT_NS: Final = 5e6  # of slowdown before the limit is looked at

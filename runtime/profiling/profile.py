@@ -24,7 +24,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
-from ...files import write_whole
+from ...base.files import write_whole
 from ...hal.programs.device_context import DeviceContext
 from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError, UnimplementedError
 from ...vm.execution.context import Context, Function

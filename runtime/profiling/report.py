@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from ...notebook import html_table, place_text
-from ...terminal import new_table, plain_text, printable
+from ...base.notebook import html_table, place_text
+from ...base.terminal import new_table, plain_text, printable
 from .clock import ClockRelation
 from .entry import HOST_SHARES, ProfiledCall, ProfiledExport, ProfiledNative
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Final, TypeAlias
 
+from ...base.lazy_dataclass import dataclass
 from ...hal.queue import TimedSubmission
-from ...records import dataclass
 from .call import CallRecord
 from .native import NativeTimes
 

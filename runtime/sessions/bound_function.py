@@ -12,7 +12,7 @@ from ...hal.programs.fence import HalFence
 from ...status import DeadlineExceededError, InvalidArgumentError, shown
 from ...vm.execution.context import Function
 from ...vm.execution.deadlines import await_source, deadline_after
-from ...waiting import WAIT_MODES
+from ...waits.wait_mode import WAIT_MODES
 from ..profiling.call import CallRecord, now
 from .observed_call import observed_async, observed_sync
 from .session_devices import CallTarget

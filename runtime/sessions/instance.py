@@ -14,9 +14,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...status import ClosedError
-from ...waiting import WaitMode, checked_wait_mode
+from ...waits.wait_mode import WaitMode, checked_wait_mode
 from ..device import REFERENCE, Device, is_reference, list_devices, open_device
 
 if TYPE_CHECKING:

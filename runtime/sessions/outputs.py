@@ -15,12 +15,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import EncodingType, format_shape_and_type
 from ...hal.buffer import Buffer, first_overlap
 from ...hal.buffer_view import BufferView
 from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from ...hal.programs.device_context import DeviceContext, DeviceTable
-from ...records import dataclass
 from ...status import ClosedError, InvalidArgumentError, NotFoundError, PermissionDeniedError
 from ...vm.bytecode.declaration import ValueKind
 from ..arrays.array import DeviceArray, new_array

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...vm.bytecode.declaration import DeclaredValue
-from ...vm.translation.numerics import round_f32
+from ...vm.types.numerics import round_f32
 from ..arrays.array import DeviceArray
 from .signature import Argument, Result, element_type_of
 

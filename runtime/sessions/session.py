@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...hal.buffer_view import BufferView
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
@@ -25,7 +25,7 @@ from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
 from ...vm.execution.deadlines import await_source, deadline_after
 from ...vm.execution.linker import Module as VmModule
-from ...waiting import WaitMode
+from ...waits.wait_mode import WaitMode
 from ..arrays.array import DeviceArray
 from ..device import Device
 from .instance import Instance

@@ -11,7 +11,7 @@ from ...status import InvalidArgumentError
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
-from ...waiting import WaitMode
+from ...waits.wait_mode import WaitMode
 from .donation import Donate
 from .outputs import Out
 from .session_devices import CallTarget

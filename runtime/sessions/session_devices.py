@@ -13,7 +13,7 @@ from ...hal.buffer_view import BufferView
 from ...hal.logical_device import LogicalDevice
 from ...status import ClosedError, InvalidArgumentError
 from ...vm.execution.context import Context
-from ...waiting import WaitMode, checked_wait_mode
+from ...waits.wait_mode import WaitMode, checked_wait_mode
 from ..arrays.array import DeviceArray
 from ..device import REFERENCE, Device
 from .instance import Instance

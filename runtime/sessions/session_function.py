@@ -15,7 +15,7 @@ from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.asyncio_loop import AsyncioLoop
 from ...vm.invocation.awaited import AwaitedInvocation
 from ...vm.invocation.invocation import Invocation
-from ...waiting import WaitMode, checked_wait_mode, waits
+from ...waits.wait_mode import WaitMode, checked_wait_mode, waits
 from ..profiling.call import now
 from .binding import argument_binder, result_unbinder
 from .bound_function import BoundFunction

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, NotFoundError
 from ...vm.execution.stack import DEFAULT_MAX_DEPTH
 

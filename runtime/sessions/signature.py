@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, format_shape_and_type
 from ...hal.buffer_view import BufferView
-from ...records import dataclass
 from ...status import InvalidArgumentError
 from ...vm.bytecode.calling_convention import CallingConvention
 from ...vm.bytecode.declaration import DeclaredValue, FunctionDeclaration

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...files import reading_errors
+from ...base.files import reading_errors
 from ...formats.element_type import MAX_RANK, ElementType, format_shape_and_type
 from ...formats.npy import read_npy_header
 from ...status import InvalidArgumentError, ResourceExhaustedError, shorten, shown

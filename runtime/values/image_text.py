@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ...files import reading_errors
+from ...base.files import reading_errors
 from ...formats.element_type import ElementType, format_shape, format_shape_and_type
 from ...formats.image_format import ImageFormat
 from ...formats.image_texels import from_texels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..grammar import LAYOUTS, Decoration, Op, StorageClass, opcodes_of, operand_kinds
+from ..binary.grammar import LAYOUTS, Decoration, Op, StorageClass, opcodes_of, operand_kinds
 from .addresses import AddressChecks
 from .checks import Checks
 from .editor import Words, opcode_of

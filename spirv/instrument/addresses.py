@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ..grammar import Decoration, Op, StorageClass
+from ..binary.grammar import Decoration, Op, StorageClass
 from .checks import Checks
 from .paths import Path
 from .reports import COUNT_BITS, MAX_RANGES, TABLE_WORDS, Place

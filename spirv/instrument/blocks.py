@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator
 from dataclasses import field
 from typing import Final
 
-from ...records import dataclass
-from ..grammar import Op
+from ...base.lazy_dataclass import dataclass
+from ..binary.grammar import Op
 from .editor import Words, opcode_of
 
 _RETURNS: Final = (Op.Return, Op.ReturnValue)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from ...records import dataclass
-from ..grammar import ENUMERATIONS, Decoration, Op, StorageClass
-from ..module import Module
+from ...base.lazy_dataclass import dataclass
+from ..binary.grammar import ENUMERATIONS, Decoration, Op, StorageClass
+from ..reflection.module import Module
 from .editor import Editor, opcode_of
 from .paths import Path, Paths
 from .reporter import Reporter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...records import dataclass
-from ..grammar import LAYOUTS, Decoration, Op, StorageClass, operand_kinds
-from ..words import encode
+from ...base.lazy_dataclass import dataclass
+from ..binary.grammar import LAYOUTS, Decoration, Op, StorageClass, operand_kinds
+from ..binary.words import encode
 from .blocks import Flow, Loop
 from .editor import Editor, Words, opcode_of
 from .reporter import Reporter

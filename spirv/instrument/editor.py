@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..grammar import Decoration, Op, StorageClass, opcodes_of
-from ..words import BOUND, HEADER_WORDS, encode, pack, read_binary, string_words
+from ..binary.grammar import Decoration, Op, StorageClass, opcodes_of
+from ..binary.words import BOUND, HEADER_WORDS, encode, pack, read_binary, string_words
 
 Words = tuple[int, ...]
 

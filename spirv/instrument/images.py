@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..grammar import ENUMERATIONS, Op, parameters_of
+from ..binary.grammar import ENUMERATIONS, Op, parameters_of
 from .checks import Checks
 from .editor import Words, opcode_of
 from .reports import Place

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..grammar import Op
+from ..binary.grammar import Op
 from .blocks import Flow
 from .editor import Editor, Words, opcode_of
 

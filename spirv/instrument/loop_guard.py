@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..grammar import ExecutionModel, Op
-from ..words import encode
+from ..binary.grammar import ExecutionModel, Op
+from ..binary.words import encode
 from .blocks import Block, Flow, Loop
 from .conditions import asked_again, condition_of
 from .editor import Editor, Words, opcode_of

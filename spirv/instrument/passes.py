@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...status import InvalidArgumentError, PumiceError
-from ..grammar import Op
-from ..words import read_binary
+from ..binary.grammar import Op
+from ..binary.words import read_binary
 from .checks import SanitizeOptions
 from .editor import Editor
 from .loop_guard import guard_loops

@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
-from ...records import dataclass
-from ..constants import Constant
-from ..grammar import LAYOUTS, Decoration, Op, StorageClass
+from ...base.lazy_dataclass import dataclass
+from ..binary.grammar import LAYOUTS, Decoration, Op, StorageClass
+from ..reflection.constants import Constant
 from .editor import Editor, Words, opcode_of
 
 CHAINS: Final = frozenset({Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain})

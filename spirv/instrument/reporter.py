@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from ..grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
-from ..words import encode
+from ..binary.grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
+from ..binary.words import encode
 from .editor import Editor, Words, opcode_of
 from .reports import KIND_BITS, REPORT_WORDS, Place, ReportKind
 

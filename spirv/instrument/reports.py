@@ -16,7 +16,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 REPORT_WORDS: Final = 16
 REPORT_BYTES: Final = 4 * REPORT_WORDS

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ..grammar import Decoration, Op
-from ..words import encode
+from ..binary.grammar import Decoration, Op
+from ..binary.words import encode
 from .editor import Editor, Words, opcode_of
 
 _MERGES: Final = (Op.LoopMerge, Op.SelectionMerge)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from ..grammar import Op, operand_kinds
+from ..binary.grammar import Op, operand_kinds
 from .blocks import Flow, Loop
 from .editor import Editor, Words, opcode_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...records import dataclass
-from ..grammar import Decoration, Op, StorageClass, operand_kinds
+from ...base.lazy_dataclass import dataclass
+from ..binary.grammar import Decoration, Op, StorageClass, operand_kinds
 from .checks import Checks
 from .editor import Words, opcode_of
 from .paths import CHAINS, POINTER_CHAINS, Path

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from .. import tools as spirv_tools
+from ..checks import tools as spirv_tools
 from .diagnostics import Diagnostic
 from .source_compiler import Compiler, Job
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from ...cache import CachedFile
+from ...base.cache import CachedFile
 from ...status import InvalidArgumentError, UnknownError, shorten, shown
-from .. import tools as spirv_tools
-from ..vocabulary import without_new_languages
+from ..checks import tools as spirv_tools
+from ..checks.vocabulary import without_new_languages
 from .diagnostics import compile_error
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..grammar import Op
-from ..words import read_binary
+from ..binary.grammar import Op
+from ..binary.words import read_binary
 
 # Of GLSL; of HLSL and Slang; of WGSL: the id, a number or a macro, and the name.
 _DECLARATIONS: Final = (

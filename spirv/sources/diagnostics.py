@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 
 _SHOWN_ERRORS: Final = 10

@@ -14,8 +14,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
-from ...install_hints import Component, install_hint
-from ...records import dataclass
+from ...base.install_hints import Component, install_hint
+from ...base.lazy_dataclass import dataclass
 from ...status import UnavailableError, shown
 from . import dxc, glslang, slang, wgsl
 from .assembly import find_assembler

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ...status import shown
-from .. import tools as spirv_tools
+from ..checks import tools as spirv_tools
 from .diagnostics import Diagnostic
 from .includes import enable_includes
 from .language import Language

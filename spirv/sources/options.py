@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from .language import Language
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from .diagnostics import Diagnostic, framed_errors
 from .language import Language
 from .source_compiler import Compiler, Job, version_of

@@ -8,8 +8,8 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
-from ...records import dataclass
-from .. import tools as spirv_tools
+from ...base.lazy_dataclass import dataclass
+from ..checks import tools as spirv_tools
 from .diagnostics import Diagnostic
 from .language import Language
 

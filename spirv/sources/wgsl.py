@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from .diagnostics import Diagnostic, framed_errors
 from .source_compiler import Compiler, Job, version_of
 

@@ -27,9 +27,8 @@ from ..definition.expansion import expand
 from ..definition.point import Point
 from ..definition.study import Study
 from ..definition.study_file import study_as_dict
-from ..results.store import Store
-from ..sampling.passes import Resumption, plan_passes
-from ..sampling.runner import (
+from ..results.storage.store import Store
+from ..runs.runner import (
     RunProgress,
     default_devices,
     finished_points,
@@ -39,8 +38,9 @@ from ..sampling.runner import (
     recorded_run,
     run_facts,
 )
+from ..runs.taken_files import FileKeeper, check_finished, take_points
+from ..sampling.passes import Resumption, plan_passes
 from ..sampling.sampler import Progress, SampleRun
-from ..sampling.taken_files import FileKeeper, check_finished, take_points
 from ..workloads.study_files import StudyFiles
 from .chunks import ChunkQueue
 from .client import ClusterClient, connected

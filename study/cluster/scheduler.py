@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final, Literal, NamedTuple
 
+from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan.instance.profile import DeviceProfile
-from ...records import dataclass
 from ...status import InternalError, UnavailableError
 from ..definition.point import Point
-from ..results.records import PointStatus
-from ..results.sink import Sink
+from ..results.storage.records import PointStatus
+from ..results.storage.sink import Sink
 from ..sampling.sampler import Progress, SampleRun
 from .chunks import MAX_ATTEMPTS, ChunkQueue
 from .client import ClusterClient, ClusterTask

@@ -16,20 +16,20 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ...base.child_process import ChildProcess
+from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import shared_driver
 from ...hal_vulkan.instance.profile import DeviceProfile
-from ...records import dataclass
 from ...status import CancelledError, PumiceError
 from ..definition.point import Point
 from ..definition.study_file import study_from_dict
-from ..results.records import PointStatus
-from ..results.rows import Value
-from ..results.sink import Sink, SinkLog
-from ..sampling.child_pass import measure_in
-from ..sampling.child_process import ChildProcess
-from ..sampling.environment import environment_facts
+from ..machine.environment import environment_facts
+from ..results.storage.records import PointStatus
+from ..results.storage.rows import Value
+from ..results.storage.sink import Sink, SinkLog
+from ..runs.child_pass import measure_in
+from ..runs.runner import measure_points, record_device
 from ..sampling.passes import Pass
-from ..sampling.runner import measure_points, record_device
 from ..sampling.sampler import SampleRun
 from ..sampling.turns import Prior
 from ..workloads.peaks import measure_peaks

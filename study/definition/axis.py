@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shorten, shown
 from .point import AxisValue
 

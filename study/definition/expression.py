@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
 from .point import AxisValue

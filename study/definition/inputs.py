@@ -10,12 +10,12 @@ import numpy as np
 
 from ...formats.element_type import format_shape, format_shape_and_type, parse_shape_and_type
 from ...formats.image_format import ImageFormat
-from ...runtime.kernels.block import pack_argument
+from ...runtime.kernels.parameters.block import pack_argument
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.image_text import ImageSpec, element_type_of, is_image_text, parse_image_spec
 from ...runtime.values.parse import parse_value
 from ...runtime.values.sampler_text import parse_sampler
-from ...spirv.reflection_types import BufferBlock
+from ...spirv.reflection.reflection_types import BufferBlock
 from ...status import InvalidArgumentError, shown
 
 Array = np.ndarray

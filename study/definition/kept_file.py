@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from ...files import reading_errors
-from ...records import dataclass
+from ...base.files import reading_errors
+from ...base.lazy_dataclass import dataclass
 from ...status import DataLossError
 
 MAX_KEPT_BYTES: Final = 16 << 20

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 AxisValue = int | float | str | bool
 """A value on an axis."""

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, parse_shape_and_type
 from ...formats.image_format import ImageFormat
-from ...records import dataclass
 from ...runtime.values.image_text import is_image_text
 from ...runtime.values.sampler_text import parse_sampler
 from ...status import InvalidArgumentError, shown

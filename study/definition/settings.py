@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import Field, field, fields
 from typing import Any, Final, Literal, TypeVar
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shown
 
 _Value = TypeVar("_Value")

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from ...files import reading_errors
+from ...base.files import reading_errors
 from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, shown
 from .axis import read_axis
 from .messages import did_you_mean, located

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...spirv.sources.language import LANGUAGES
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ...files import write_whole
+from ...base.files import write_whole
 from ..results.history import History, HistoryEntry, PointHistory
 from ..statistics.change_points import Change
 from ..statistics.comparison import Verdict
-from .chart import MAX_ROWS, Chart, error_bars, evenly, label, new_figure
-from .palette import INK, SERIES, VERDICT
-from .point_rows import Column
+from .charts.chart import MAX_ROWS, Chart, error_bars, evenly, label, new_figure
+from .charts.palette import INK, SERIES, VERDICT
+from .charts.point_rows import Column
+from .charts.units import number_text, time_text, time_unit
 from .template import Section, Table, render_page
-from .units import number_text, time_text, time_unit
 
 _TICKS: Final = 10
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..results.analysis import StudyAnalysis
-from ..results.records import ObservationRecord
-from .units import number_text
+from ..results.storage.records import ObservationRecord
+from .charts.units import number_text
 
 
 def observation_rows(analysis: StudyAnalysis, observations: Sequence[ObservationRecord]) -> list[tuple[str, ...]]:

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...hal.clock import ClockCalibration
-from ...records import dataclass
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
-from ..results.records import DISTURBED, PointStatus, SampleFlag, StateRecord
-from .units import bound_text, percent_text, plain_text, time_text
+from ..results.storage.records import DISTURBED, PointStatus, SampleFlag, StateRecord
+from .charts.units import bound_text, percent_text, plain_text, time_text
 
 _SAID: Final[Mapping[PointStatus, str]] = {
     PointStatus.NOISY: "too noisy",

@@ -14,29 +14,29 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...files import write_whole
+from ...base.files import write_whole
 from ...runtime.profiling.profile import Profile
 from ..results.analysis import StudyAnalysis
-from ..results.machine_record import Part
-from ..results.records import DISTURBED
+from ..results.comparison.machine_record import Part
 from ..results.results import Results
-from .chart import point_label
-from .comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
-from .distributions import histogram_charts, spread_charts
-from .flame import flame_chart
-from .heat_map import heat_map_charts
+from ..results.storage.records import DISTURBED
+from .charts.chart import point_label
+from .charts.comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
+from .charts.distributions import histogram_charts, spread_charts
+from .charts.flame import flame_chart
+from .charts.heat_map import heat_map_charts
+from .charts.point_rows import Column, best_text, point_table
+from .charts.repeats import repeat_charts
+from .charts.roofline import roofline_charts
+from .charts.scaling import headline_charts
+from .charts.sequence import sequence_charts
+from .charts.series import FittedLine, fit_rows, fitted_lines
+from .charts.sides import ComparedSides, compared_sides, pair_charts, side_rows
+from .charts.stacks import stack_charts
+from .charts.units import number_text, plain_text
 from .observations import observation_rows
 from .overview import clock_qualities, facts, problems, verdict, warnings
-from .point_rows import Column, best_text, point_table
-from .repeats import repeat_charts
-from .roofline import roofline_charts
-from .scaling import headline_charts
-from .sequence import sequence_charts
-from .series import FittedLine, fit_rows, fitted_lines
-from .sides import ComparedSides, compared_sides, pair_charts, side_rows
-from .stacks import stack_charts
 from .template import Section, Table, render_page
-from .units import number_text, plain_text
 
 _MAX_NOTES: Final = 500
 

@@ -14,10 +14,10 @@ from typing import Final
 import jinja2
 from plotly.offline import get_plotlyjs
 
-from ...records import dataclass
-from .chart import Chart
-from .palette import DARK
-from .point_rows import Column
+from ...base.lazy_dataclass import dataclass
+from .charts.chart import Chart
+from .charts.palette import DARK
+from .charts.point_rows import Column
 
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 

@@ -11,22 +11,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from ...terminal import facts_grid, new_table, printable, said_once
+from ...base.terminal import facts_grid, new_table, printable, said_once
 from ..definition.sample import SEGMENTS
 from ..results.analysis import STACK, PointAnalysis, StudyAnalysis
 from ..results.best import Best, find_best, sorted_points
-from ..results.records import PointStatus, SampleFlag
 from ..results.results import Results
+from ..results.storage.records import PointStatus, SampleFlag
 from ..statistics.comparison import Verdict
-from .chart import point_label
-from .comparisons import ComparedPoints, compare_across, ratio_text
+from .charts.chart import point_label
+from .charts.comparisons import ComparedPoints, compare_across, ratio_text
+from .charts.palette import SEGMENT_COLOURS
+from .charts.point_rows import axes_of, best_text, few_text, point_table
+from .charts.series import fitted_lines
+from .charts.sides import compared_sides, side_text
+from .charts.units import number_text, percent_text, time_text, time_unit
 from .observations import observation_facts
 from .overview import clock_qualities, facts, problems, seen, verdict, warnings
-from .palette import SEGMENT_COLOURS
-from .point_rows import axes_of, best_text, few_text, point_table
-from .series import fitted_lines
-from .sides import compared_sides, side_text
-from .units import number_text, percent_text, time_text, time_unit
 
 _STATUS: Final[Mapping[str, str]] = {
     PointStatus.DONE: "green",

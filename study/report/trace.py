@@ -12,12 +12,12 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...files import write_whole
+from ...base.files import write_whole
 from ...runtime.profiling.profile import Profile
 from ...runtime.profiling.trace_writer import TraceWriter
 from ..definition.sample import Sample
-from ..results.records import SampleFlag
 from ..results.results import Results
+from ..results.storage.records import SampleFlag
 
 _PHASES = ("first", "warmup", "sample")
 

@@ -18,10 +18,10 @@ from ..definition.point import AxisValue, Point
 from ..definition.sample import MEASURES, SEGMENTS
 from ..definition.study import Study
 from ..statistics.summary import Summary, summarize
-from .point_result import PointResult
-from .records import DISTURBED, PointStatus, SampleFlag
 from .roofline import RoofPlace, place_on_roof
-from .stored_results import StoredResults
+from .storage.point_result import PointResult
+from .storage.records import DISTURBED, PointStatus, SampleFlag
+from .storage.stored_results import StoredResults
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
 """The parts of a sample in the order of time: ``device`` stands for queue, execute and wake if these are not known."""

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shown
 from ..definition.messages import did_you_mean
 from ..definition.point import AxisValue
 from .analysis import PointAnalysis, StudyAnalysis
-from .point_comparison import compare_points
-from .point_result import PointResult
+from .comparison.point_comparison import compare_points
+from .storage.point_result import PointResult
 
 RATES: Final = ("GFLOP/s", "GB/s")
 """Figures that compare points of different work, the first that points have."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 from tabulate import tabulate
 
-from ...files import write_whole
+from ...base.files import write_whole
 from ...status import InvalidArgumentError
 from .analysis import Keep
 from .results import Results

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, PumiceError, shown
 from ..definition.kept_file import AGAINST
 from ..definition.sample import MEASURES
@@ -24,13 +24,13 @@ from ..statistics.bootstrap import Interval
 from ..statistics.change_points import Change, changes_in_ratios, changes_in_times, place_confidence
 from ..statistics.comparison import Comparison
 from .analysis import StudyAnalysis
-from .comparability import reference_ratio
-from .database import RESULTS_FILE
-from .machine_record import Recorded, recorded
-from .point_result import PointResult
+from .comparison.comparability import reference_ratio
+from .comparison.machine_record import Recorded, recorded
+from .comparison.results_comparison import compare_sides
+from .comparison.revision import Revision, commit_order, revision_of
 from .results import Results
-from .results_comparison import compare_sides
-from .revision import Revision, commit_order, revision_of
+from .storage.database import RESULTS_FILE
+from .storage.point_result import PointResult
 
 # Settings that name files, whose contents tell versions apart.
 _FILES: Final = ("source", "parameters", "include_dirs")

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...notebook import Mark, figure_text, html_table, interval_text
+from ...base.notebook import Mark, figure_text, html_table, interval_text
 from ...status import UnavailableError
 from .analysis import Keep
-from .stored_results import StoredResults
+from .storage.stored_results import StoredResults
 
 if TYPE_CHECKING:
     import pandas
@@ -76,7 +76,7 @@ class Results(StoredResults):
         """
         from .analysis import StudyAnalysis
         from .best import find_best
-        from .series import series_plot
+        from .comparison.series import series_plot
 
         analysis = StudyAnalysis(self)
         shown = [one for one in analysis.points if not one.point.is_baseline]

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from .analysis import Keep, PointAnalysis, StudyAnalysis
-from .point_result import SAMPLE_FIELDS
-from .records import SampleFlag
-from .rows import DURATIONS
-from .stored_results import StoredResults
+from .storage.point_result import SAMPLE_FIELDS
+from .storage.records import SampleFlag
+from .storage.rows import DURATIONS
+from .storage.stored_results import StoredResults
 
 _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "driver")
 _INT64: Final = 1 << 63

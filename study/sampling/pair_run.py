@@ -28,7 +28,7 @@ from scipy import special
 from ...status import FailedPreconditionError, PumiceError
 from ..definition.point import Point
 from ..definition.settings import Sampling
-from ..results.records import PointStatus, status_of
+from ..results.storage.records import PointStatus, status_of
 from ..statistics.paired import compare_pairs
 from .side import Block, Side
 from .stopping import Decision, StopReason

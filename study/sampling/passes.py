@@ -6,11 +6,11 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from ..definition.point import Point, paired
 from ..definition.study import Study
-from ..results.records import PointStatus
+from ..results.storage.records import PointStatus
 
 _NO_LIMIT: Final = 1_000_000_000
 

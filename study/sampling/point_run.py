@@ -16,13 +16,13 @@ from ...status import DeviceLostError, InvalidArgumentError, PumiceError, Unimpl
 from ..definition.point import Point
 from ..definition.sample import MEASURES, Sample
 from ..definition.settings import Sampling
-from ..results.sink import Sink
+from ..machine.disturbances import Disturbances
+from ..results.storage.sink import Sink
 from ..workloads.clock import RawSample, resolve
 from ..workloads.openers import open_workload
 from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.thread_delays import since
 from ..workloads.workload import Workload, WorkloadContext
-from .disturbances import Disturbances
 from .side import Block
 
 MAX_BLOCK_NS: Final = 500_000_000

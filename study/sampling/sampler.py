@@ -17,19 +17,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, field
 from typing import Any, Protocol, cast
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError
 from ..definition.point import Point, paired
 from ..definition.settings import Sampling
-from ..results.records import PointStatus, status_of
-from ..results.sink import Sink
+from ..machine.watch import Watch
+from ..results.storage.records import PointStatus, status_of
+from ..results.storage.sink import Sink
 from ..workloads.workload import DevicePool
 from .pair_run import PairRun
 from .side import Side
 from .single_run import SingleRun
 from .stopping import Decision
 from .turns import Prior, Turns, failure_of
-from .watch import Watch
 
 
 class Progress(Protocol):

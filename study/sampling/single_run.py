@@ -9,7 +9,7 @@ import numpy as np
 
 from ..definition.point import Point
 from ..definition.settings import Sampling
-from ..results.records import DISTURBED, kept
+from ..results.storage.records import DISTURBED, kept
 from .point_run import MAX_BLOCK_NS
 from .side import Side
 from .stopping import Decision, StopRule

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from ..definition.settings import Sampling
 from ..statistics.bootstrap import BLOCKS, blocks_differ, relative_error

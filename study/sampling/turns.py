@@ -6,10 +6,10 @@ import abc
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ..definition.point import Point
 from ..definition.settings import Sampling
-from ..results.records import SampleFlag
+from ..results.storage.records import SampleFlag
 from .side import Block
 from .stopping import Decision
 

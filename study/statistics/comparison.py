@@ -36,8 +36,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ...notebook import figure_text, html_table, interval_text
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
+from ...base.notebook import figure_text, html_table, interval_text
 from ...status import InvalidArgumentError
 from .bootstrap import BLOCKS, Interval, bootstrap
 from .samples import Samples, block_medians, samples_of, tick_of

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap
 from .samples import samples_of, tick_of

@@ -18,8 +18,8 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...notebook import figure_text, html_table, interval_text
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
+from ...base.notebook import figure_text, html_table, interval_text
 from ...status import InvalidArgumentError
 from .bootstrap import Interval, bootstrap, relative_error
 from .samples import STATISTICS, fewest_samples, samples_of, tick_of

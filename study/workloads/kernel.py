@@ -19,7 +19,7 @@ import numpy as np
 from ...hal.clock import elapsed_ticks
 from ...hal_vulkan import Buffer, CommandBuffer, TimelineSemaphore
 from ...hal_vulkan.commands.performance_query import Counter, PerformanceQuery, counters_named, profiling_lock
-from ...hal_vulkan.commands.pipeline import BoundSets
+from ...hal_vulkan.pipelines.pipeline import BoundSets
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
 from ...status import InvalidArgumentError, UnavailableError

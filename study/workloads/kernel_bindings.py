@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...hal_vulkan import Buffer
 from ...runtime import Device, DeviceArray
-from ...runtime.kernels.parameter import Parameter
+from ...runtime.kernels.parameters.parameter import Parameter
 from ...status import InvalidArgumentError
 from ..definition.inputs import make_arrays
 from .kernel_settings import bindings_in_order, view_as_declared

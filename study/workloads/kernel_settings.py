@@ -13,11 +13,11 @@ import numpy as np
 from ... import shaders
 from ...hal_vulkan import DeviceLimits, PlanOptions, reflect
 from ...runtime.arrays.array import DeviceArray
-from ...runtime.kernels.names import Names
-from ...runtime.kernels.parameters import parameters_of
+from ...runtime.kernels.parameters.names import Names
+from ...runtime.kernels.parameters.parameters import parameters_of
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_value
-from ...spirv.reflection_types import BufferBlock
+from ...spirv.reflection.reflection_types import BufferBlock
 from ...spirv.sources.language import parse_language
 from ...spirv.sources.options import SourceOptions
 from ...status import InvalidArgumentError

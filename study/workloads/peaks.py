@@ -13,7 +13,7 @@ from contextlib import closing
 from typing import Final
 
 from ... import shaders
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
 from ...status import ResourceExhaustedError

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ... import shaders
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...hal_vulkan import CommandBuffer
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray

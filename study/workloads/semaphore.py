@@ -15,7 +15,7 @@ from typing import Any
 
 from ...hal_vulkan import TimelineSemaphore
 from ...status import DeadlineExceededError
-from ...waiting import give_way
+from ...waits.wait_mode import give_way
 from .clock import RawSample
 from .workload import Workload, WorkloadContext
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
-from ...files import reading_errors
+from ...base.files import reading_errors
 from ...spirv.sources.language import language_of
 from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ..definition.kept_file import AGAINST, KeptFile, KeptFiles

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ...closing import Closing
+from ...base.closeable import Closing
 
 _PROC: Final = Path("/proc")
 

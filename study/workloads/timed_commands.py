@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ... import shaders
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...hal_vulkan import CommandBuffer, DeviceType
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device

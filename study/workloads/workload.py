@@ -15,10 +15,10 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
-from ...closing import Closing
+from ...base.closeable import Closing
+from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import Device as HalDevice
 from ...hal_vulkan import PlanOptions, shared_driver
-from ...records import dataclass
 from ...runtime.device import Device
 from .clock import RawSample
 from .thread_delays import ThreadDelays

@@ -6,7 +6,7 @@ import pytest
 from support.shader_tools import needs_compiler
 
 from pumice.amber.types import Member, Number, Struct, format_of, layout_of, parse_format, parse_type
-from pumice.spirv.reflect import reflect
+from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources.glsl import compile_glsl
 
 GLSL = {

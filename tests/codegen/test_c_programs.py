@@ -16,7 +16,7 @@ from support.module_cases import NEWTON
 from support.peer import compile_module
 
 import pumice
-from pumice.install_hints import install_hint
+from pumice.base.install_hints import install_hint
 from pumice.status import PumiceError
 
 pytestmark = [

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from support.regions import shader_declarations, shader_needs
 
-from pumice.spirv.builder import Builder
-from pumice.spirv.validation import ensure_valid
+from pumice.spirv.binary.builder import Builder
+from pumice.spirv.checks.validation import ensure_valid
 
 _EXTENSIONS = {
     "CooperativeMatrixKHR": "SPV_KHR_cooperative_matrix",

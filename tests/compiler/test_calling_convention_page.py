@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pumice.compiler.calling_convention import named_convention
-from pumice.compiler.type_converter import parse_type
+from pumice.compiler.abi.calling_convention import named_convention
+from pumice.compiler.abi.type_converter import parse_type
 
 PAGE = Path(__file__).parents[2] / "docs" / "calling-conventions.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -12,8 +12,8 @@ from support.peer import run_peer
 from support.tensor_programs import CHOICE, POWERS
 
 import pumice
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.types import ScalarType
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.sequencing import predicate
 from pumice.compiler.pipeline import compile_text
 

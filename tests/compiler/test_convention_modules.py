@@ -16,9 +16,9 @@ from support.peer import run_peer
 from support.stages import check_stages
 
 import pumice
-from pumice.compiler.calling_convention import default_convention, named_convention, results_to_outs_convention
-from pumice.compiler.function_abi import Abi
-from pumice.compiler.type_converter import TypeConverter, parse_type
+from pumice.compiler.abi.calling_convention import default_convention, named_convention, results_to_outs_convention
+from pumice.compiler.abi.function_abi import Abi
+from pumice.compiler.abi.type_converter import TypeConverter, parse_type
 from pumice.formats.element_type import ElementType
 from pumice.runtime.modules.check.module import CheckRecorder, check_module
 from pumice.status import InvalidArgumentError

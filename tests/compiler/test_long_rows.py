@@ -12,8 +12,8 @@ import pytest
 from support.stages import check_stages
 
 import pumice
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 from pumice.status import InvalidArgumentError

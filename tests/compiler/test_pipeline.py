@@ -11,8 +11,8 @@ from support.peer import run_peer
 from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 
 import pumice
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.tools.cli import main
 from pumice.vm.assembly.assembler import assemble

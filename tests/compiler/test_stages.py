@@ -8,7 +8,7 @@ import pytest
 from support.stages import check_stages
 from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
 
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import STAGES, read_program, stage_of
 from pumice.status import InvalidArgumentError

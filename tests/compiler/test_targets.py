@@ -10,7 +10,7 @@ import pytest
 from support.regions import shader_declarations
 
 import pumice
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.targets.vulkan import kernel_of
 from pumice.status import InvalidArgumentError, UnavailableError

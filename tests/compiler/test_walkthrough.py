@@ -11,8 +11,8 @@ from support import walkthrough
 from support.peer import run_peer
 
 import pumice
-from pumice.compiler.codegen.target import Target
-from pumice.compiler.graphdef import messages
+from pumice.compiler.frontends.graphdef.file import messages
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_data
 from pumice.compiler.stages import STAGES
 from pumice.tools.cli import main

@@ -10,8 +10,8 @@ import pytest
 from support import walkthrough
 from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS
 
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 

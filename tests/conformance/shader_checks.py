@@ -19,8 +19,8 @@ from shader_zeros import run_with_zeros
 
 import pumice
 from pumice.runtime.kernels.kernel import Kernel
-from pumice.spirv.reflect import reflect
-from pumice.spirv.reflection_types import Binding, EntryPoint, ShaderModuleReflection
+from pumice.spirv.reflection.reflect import reflect
+from pumice.spirv.reflection.reflection_types import Binding, EntryPoint, ShaderModuleReflection
 from pumice.status import DataLossError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError
 
 LOADED: Final = "loads"

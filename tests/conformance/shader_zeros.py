@@ -8,7 +8,7 @@ import numpy as np
 
 from pumice import Device
 from pumice.runtime.kernels.kernel import Kernel
-from pumice.spirv.reflection_types import Binding
+from pumice.spirv.reflection.reflection_types import Binding
 
 _FORMATS: Final = {"float": "rgba32f", "int": "rgba32i", "uint": "rgba32ui"}
 _SHAPES: Final = {"1d": (8,), "2d": (8, 8), "rect": (8, 8), "3d": (8, 8, 8), "cube": (6, 8, 8)}

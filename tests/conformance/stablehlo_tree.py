@@ -15,14 +15,14 @@ from support.regions import run_kernel
 from support.schedules import ScheduleRunner
 
 import pumice
-from pumice.compiler.codegen.kernel import Kernel
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.attributes import Attribute, FloatAttr, SymbolRef
 from pumice.compiler.ir.copying import copy_operations
 from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.source import CompileError, SourceText
 from pumice.compiler.ir.types import FunctionType
+from pumice.compiler.kernels.kernel import Kernel
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.canonical.canonicalize import canonicalize, inlined
 from pumice.compiler.passes.canonical.trip_counts import count_trips
 from pumice.compiler.passes.decomposition.decompose import decompose

@@ -25,8 +25,8 @@ from pumice.formats.vke1 import (
 )
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan.device import Device
-from pumice.spirv import validation as spirv_validation
-from pumice.spirv.reflect import reflect
+from pumice.spirv.checks import validation as spirv_validation
+from pumice.spirv.reflection.reflect import reflect
 from pumice.status import InvalidArgumentError, PumiceError, UnavailableError, UnimplementedError
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.module_def import ExportDef, ModuleDef
@@ -223,7 +223,7 @@ def test_an_input_that_is_no_built_in_is_refused() -> None:
 
 
 def test_a_set_number_past_every_device_is_refused() -> None:
-    from pumice.hal_vulkan.commands.pipeline_interface import PipelineInterface
+    from pumice.hal_vulkan.pipelines.pipeline_interface import PipelineInterface
 
     entry = reflect(shaders.spirv("mul")).entry_points[0]
     forged = replace(entry, bindings=(replace(entry.bindings[0], set=0xFFFFFFFF),))

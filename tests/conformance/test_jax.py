@@ -10,7 +10,7 @@ from support.flat import SOAK
 from support.stages import check_stages
 
 import pumice
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.sequencing.ll_seq import schedule_of
 from pumice.compiler.pipeline import compile_text
 from pumice.tools.programs import device_kinds

@@ -19,10 +19,10 @@ from support.regions import EMULATED, NATIVE
 from support.stages import check_stages
 
 import pumice
-from pumice.compiler.codegen.kernel import Kernel
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.source import CompileError
+from pumice.compiler.kernels.kernel import Kernel
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.runtime.modules.check.report import Outcome
 
 pytestmark = pytest.mark.skipif(

@@ -22,7 +22,7 @@ from pumice.vm.bytecode.writer import write_module
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.native.module import NativeModule
-from pumice.vm.wait.frame import Wait
+from pumice.waits.wait_frame import Wait
 
 NO_TREE = "PUMICE_IREE_TREE names no tree of IREE: a checkout or a git directory"
 

@@ -16,9 +16,9 @@ from support.graphdefs import const, node, placeholder
 from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 from support.varied_programs import VARIED
 
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import READ
-from pumice.compiler.graphdef.messages import parse_text
+from pumice.compiler.frontends.graphdef.file.messages import parse_text
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_graph, compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 

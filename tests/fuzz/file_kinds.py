@@ -28,9 +28,9 @@ from pumice.formats.picture import decode_picture, picture_to_array, texels_to_p
 from pumice.runtime.parameters.files import read_parameter_file
 from pumice.runtime.parameters.index import ParameterIndex
 from pumice.runtime.values.files import ValueFiles
-from pumice.study.results.database import RESULTS_FILE
 from pumice.study.results.results import Results
-from pumice.study.results.store import Store
+from pumice.study.results.storage.database import RESULTS_FILE
+from pumice.study.results.storage.store import Store
 from pumice.tools.cli import main
 
 HERE: Final = Path(__file__).parent

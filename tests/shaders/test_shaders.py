@@ -16,8 +16,8 @@ from support.shader_tools import needs_compiler, needs_tools
 
 from pumice import shaders
 from pumice.shaders import build
-from pumice.spirv import tools as spirv_tools
-from pumice.spirv.reflect import reflect
+from pumice.spirv.checks import tools as spirv_tools
+from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources import glsl
 from pumice.status import NotFoundError
 

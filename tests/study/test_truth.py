@@ -23,10 +23,10 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.sample import SEGMENTS, Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.results.records import SampleFlag
-from pumice.study.results.rows import SAMPLE_COLUMNS, sample_from_row
-from pumice.study.results.sink import SinkLog
-from pumice.study.sampling.runner import sample_points
+from pumice.study.results.storage.records import SampleFlag
+from pumice.study.results.storage.rows import SAMPLE_COLUMNS, sample_from_row
+from pumice.study.results.storage.sink import SinkLog
+from pumice.study.runs.runner import sample_points
 from pumice.study.statistics.bootstrap import bootstrap
 from pumice.study.statistics.comparison import Comparison, compare
 from pumice.study.statistics.fit import fit_line

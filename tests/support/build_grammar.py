@@ -1,4 +1,4 @@
-"""Generates `spirv/grammar_tables.py` from the machine-readable SPIR-V grammar.
+"""Generates `spirv/binary/grammar_tables.py` from the machine-readable SPIR-V grammar.
 
 Run it as ``python tests/support/build_grammar.py spirv.core.grammar.json``, with the file of SPIRV-Headers
 (https://github.com/KhronosGroup/SPIRV-Headers, ``include/spirv/unified1``; package ``spirv-headers``).

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from support.c_programs import build
 
-from pumice.closing import Closing
+from pumice.base.closeable import Closing
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pumice.base.install_hints import install_hint
 from pumice.codegen.c import write_c
-from pumice.install_hints import install_hint
 from pumice.vm.bytecode.archive import ModuleArchive
 from pumice.vm.bytecode.reader import read_module
 

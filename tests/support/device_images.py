@@ -9,9 +9,9 @@ import pytest
 from support.host_buffers import HOST
 
 from pumice.formats.image_format import ImageFormat
-from pumice.hal_vulkan.commands.pipeline import ComputePipeline
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.images.image import Image
+from pumice.hal_vulkan.pipelines.pipeline import ComputePipeline
 from pumice.spirv.sources.glsl import compile_glsl, find_compiler
 from pumice.status import UnavailableError
 

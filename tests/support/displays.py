@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from pumice.install_hints import install_hint
+from pumice.base.install_hints import install_hint
 
 
 @contextmanager

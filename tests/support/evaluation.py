@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate

@@ -19,7 +19,7 @@ from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 from pumice.hal_vulkan.programs.executable import ProgramExecutable
 from pumice.runtime.modules.hal.module import HalState
 from pumice.vm.types.buffer import VmBuffer
-from pumice.vm.wait.frame import Wait
+from pumice.waits.wait_frame import Wait
 
 FORMAT = "vulkan-spirv-fb"
 DEVICE_LOCAL = 0x30

@@ -2,16 +2,15 @@
 
     python tests/support/import_graph.py [--rooms]
 
-prints the import cycles of each folder, at run time and with imports for type checking, and the number of files in
-them; ``--rooms`` prints the arrows between rooms too. A room is a folder of the package; a file beside rooms is a room
-of its own.
+prints the import cycles between files and between folders, and counts the arrows; ``--rooms`` prints each folder's
+number of files and the folders that it imports.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -47,7 +46,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """Its folder, or itself where it stands beside rooms; a folder's ``__init__`` belongs to no room inside."""
+        """Its folder."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
     @cached_property
@@ -143,23 +142,28 @@ def file_graph(modules: Mapping[str, Module], *, typing: bool) -> dict[str, set[
 
 
 def room_graph(modules: Mapping[str, Module]) -> dict[str, dict[str, list[str]]]:
-    """For each room the rooms that it imports, with the imports; packages' own ``__init__`` files are left out."""
+    """For each folder the folders that its files import, with the imports; ``__init__`` files are left out."""
     rooms: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    outer = {room for module in modules.values() for room in [module.name] if module.is_package}
-    with_rooms = {name.rpartition(".")[0] for name in outer if name}
-
-    def room_of(module: Module) -> str:
-        return module.name if module.room in with_rooms else module.room
-
     for module in modules.values():
         if module.is_package:
             continue
         for found in imports_of(module, modules):
-            if found.own and found.module in modules:
-                target = room_of(modules[found.module])
-                if target != room_of(module):
-                    rooms[room_of(module)][target].append(f"{module.name} -> {found.module}")
+            target = modules.get(found.module) if found.own else None
+            if target is not None and not target.is_package and target.room != module.room:
+                rooms[module.room][target.room].append(f"{module.name} -> {target.name}")
     return rooms
+
+
+def nested_graphs(modules: Mapping[str, Module]) -> dict[str, dict[str, set[str]]]:
+    """For each folder the arrows between its subfolders, each taken with everything below it."""
+    graphs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for room, targets in room_graph(modules).items():
+        for target in targets:
+            left, right = room.split("."), target.split(".")
+            shared = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), None)
+            if shared is not None:
+                graphs[".".join(left[:shared])][left[shared]].add(right[shared])
+    return graphs
 
 
 def cycles(graph: Mapping[str, set[str]]) -> list[list[str]]:
@@ -180,27 +184,32 @@ def cycles(graph: Mapping[str, set[str]]) -> list[list[str]]:
 
 def main() -> None:
     """Prints what the module's docstring says."""
-    parser = argparse.ArgumentParser(description="Import cycles of the package.")
-    parser.add_argument("--rooms", action="store_true", help="print the arrows between rooms")
+    parser = argparse.ArgumentParser(description="Import cycles, arrows and files per folder of the package.")
+    parser.add_argument("--rooms", action="store_true", help="print each folder's number of files and its arrows")
     arguments = parser.parse_args()
     modules = modules_of(ROOT)
     for typing in (False, True):
         found = cycles(file_graph(modules, typing=typing))
-        print(f"{'with type checking' if typing else 'run time'}: {len(found)} cycles")
+        print(f"files, {'with' if typing else 'without'} imports for type checking: {len(found)} cycles")
         for cycle in found:
             print(f"  {len(cycle)} files: {' '.join(cycle)}")
     rooms = room_graph(modules)
     found = cycles({room: set(targets) for room, targets in rooms.items()})
-    print(f"rooms: {len(found)} cycles")
+    print(f"folders: {len(found)} cycles, {sum(map(len, rooms.values()))} arrows")
     for cycle in found:
-        print(f"  {len(cycle)} rooms: {' '.join(cycle)}")
-        inside = set(cycle)
         for room in cycle:
-            for target in sorted(inside & set(rooms[room])):
+            for target in sorted({*cycle} & {*rooms[room]}):
                 print(f"    {room} -> {target}: {', '.join(sorted(set(rooms[room][target])))}")
+    for folder, graph in sorted(nested_graphs(modules).items()):
+        found = cycles(graph)
+        arrows = sum(map(len, graph.values()))
+        print(f"subfolders of {folder or 'the root'}: {len(found)} cycles, {arrows} arrows")
+        for cycle in found:
+            print(f"  {' '.join(cycle)}")
     if arguments.rooms:
-        for room in sorted(rooms):
-            print(f"{room}: {' '.join(sorted(rooms[room]))}")
+        sizes = Counter(module.room for module in modules.values())
+        for room, size in sorted(sizes.items()):
+            print(f"{room or 'the root'}: {size} files -> {' '.join(sorted(rooms.get(room, ())))}")
 
 
 if __name__ == "__main__":

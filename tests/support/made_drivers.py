@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pumice.hal_vulkan.commands import pipeline
-from pumice.hal_vulkan.commands.pipeline_statistics import CAPTURE_STATISTICS
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PERFORMANCE_QUERY, PIPELINE_STATISTICS
+from pumice.hal_vulkan.pipelines import pipeline
+from pumice.hal_vulkan.pipelines.pipeline_statistics import CAPTURE_STATISTICS
 from pumice.hal_vulkan.vulkan.functions import DeviceFunctions, InstanceFunctions, ffi, handle_value, new, text
 
 __all__ = ["Statistics", "offer_counters", "offer_extensions", "offer_properties", "offer_statistics"]

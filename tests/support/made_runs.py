@@ -9,10 +9,10 @@ import numpy as np
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.records import SampleFlag
+from pumice.study.results.comparison.results_comparison import ResultsComparison, compare_results, compare_sides
 from pumice.study.results.results import Results
-from pumice.study.results.results_comparison import ResultsComparison, compare_results, compare_sides
-from pumice.study.results.store import Store
+from pumice.study.results.storage.records import SampleFlag
+from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Comparison
 
 __all__ = [

@@ -15,7 +15,7 @@ from pumice.study.definition.sample import Sample
 from pumice.study.definition.study import Study
 from pumice.study.definition.study_file import parse_study, study_as_dict
 from pumice.study.results.results import Results
-from pumice.study.results.store import Store
+from pumice.study.results.storage.store import Store
 
 STUDY = """
 version = 1

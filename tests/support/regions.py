@@ -9,20 +9,20 @@ import numpy as np
 import numpy.typing as npt
 
 import pumice
-from pumice.compiler.codegen.kernel import Kernel
-from pumice.compiler.codegen.scalars import storage_bits
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ShapedType
+from pumice.compiler.kernels.kernel import Kernel
+from pumice.compiler.kernels.scalars.scalars import storage_bits
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
-from pumice.spirv.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionMode, Op
-from pumice.spirv.module import Module
-from pumice.spirv.validation import ensure_valid
-from pumice.spirv.words import read_binary
+from pumice.spirv.binary.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionMode, Op
+from pumice.spirv.binary.words import read_binary
+from pumice.spirv.checks.validation import ensure_valid
+from pumice.spirv.reflection.module import Module
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pumice.spirv import tools as spirv_tools
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.sources import glsl
 from pumice.status import UnavailableError
 

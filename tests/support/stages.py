@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pumice.compiler.calling_convention import CallingConvention
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.abi.calling_convention import CallingConvention
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 

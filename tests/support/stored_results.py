@@ -12,9 +12,9 @@ import numpy as np
 from pumice.study.definition.kept_file import KeptFile
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.database import RESULTS_FILE
-from pumice.study.results.records import SampleFlag
-from pumice.study.results.store import Store
+from pumice.study.results.storage.database import RESULTS_FILE
+from pumice.study.results.storage.records import SampleFlag
+from pumice.study.results.storage.store import Store
 
 __all__ = ["made_results", "made_version", "next_block", "query", "sample_count"]
 

@@ -12,7 +12,7 @@ import re
 import textwrap
 from pathlib import Path
 
-from pumice.compiler.codegen.target import Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_data, compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 

@@ -192,8 +192,8 @@ def _peak() -> int:
 
 def main() -> None:
     """Compiles every program, and prints a line of JSON for each: name, error, line, column, seconds, peak memory."""
-    from pumice.compiler.codegen.target import Target
     from pumice.compiler.ir.source import CompileError
+    from pumice.compiler.kernels.scalars.target import Target
     from pumice.compiler.pipeline import compile_text
 
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))

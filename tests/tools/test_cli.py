@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 import pumice
-from pumice.terminal import printable
+from pumice.base.terminal import printable
 from pumice.tools import cli
 from pumice.tools.inspect import devices
 
@@ -220,7 +220,7 @@ def test_messages_repeat_no_long_header_of_a_file(tmp_path: Path, shader_path: P
 def test_help_and_version_load_neither_vulkan_nor_rich() -> None:
     # The root package decides about NumPy; the commands themselves import nothing of weight.
     script = (
-        "import sys, pumice, pumice.status, pumice.switches, pumice.terminal; before = set(sys.modules)\n"
+        "import sys, pumice, pumice.status, pumice.base.switches, pumice.base.terminal; before = set(sys.modules)\n"
         "from pumice.tools.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.import_graph import source_files
 
-from pumice.switches import SETTINGS
+from pumice.base.switches import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.profiles import recorded_profile
 
-from pumice.compiler.codegen.device_target import target_of
+from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.status import InvalidArgumentError, NotFoundError
 from pumice.tuning.database import Finding, TuningDatabase, tuned_target
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import pumice
-from pumice.compiler.codegen.device_target import target_of
-from pumice.compiler.codegen.kernel import Kernel
-from pumice.compiler.codegen.region import KernelRegion
+from pumice.compiler.kernels.kernel import Kernel
+from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.scalars.device_target import target_of
+from pumice.compiler.kernels.strategy import Strategy
 from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data
-from pumice.compiler.strategies.elements import Elements
-from pumice.compiler.strategies.strategy import Strategy
+from pumice.compiler.strategies.movement.elements import Elements
 from pumice.status import InvalidArgumentError, PermissionDeniedError
 from pumice.tuning import duel
 from pumice.tuning.database import Finding, TuningDatabase

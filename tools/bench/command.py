@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ..errors import needs_study_extra, usage, usage_error
 from ..options import (
     SANITIZE_HELP,
@@ -303,8 +303,8 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
 
 
 def _capture(file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], two_sided: bool) -> None:
-    from ...study.sampling.capture import RenderDoc, capture_sample
-    from ...study.sampling.runner import default_devices
+    from ...study.runs.capture import RenderDoc, capture_sample
+    from ...study.runs.runner import default_devices
     from .side import side_study
 
     if two_sided:
@@ -331,7 +331,7 @@ def _check_sides(options: Mapping[str, Any], given: Sequence[click.Parameter], t
 
 def _profile(described: Study, point: Point, validation: bool | None) -> Profile:
     """A profile of a program's calls."""
-    from ...study.sampling.taken_files import TakenFiles
+    from ...study.runs.taken_files import TakenFiles
     from ...study.workloads.module import ModuleWorkload
     from ...study.workloads.workload import DevicePool, WorkloadContext
 
@@ -351,7 +351,7 @@ def _profile(described: Study, point: Point, validation: bool | None) -> Profile
 
 def _check_usage(results: Results) -> None:
     """Settings that the kernel or program does not take are wrong usage here, as they come from the command line."""
-    from ...study.results.records import PointStatus
+    from ...study.results.storage.records import PointStatus
 
     points = [one for one in results.points if not one.point.is_baseline]
     found = [_WRONG_USAGE.match(one.reason) for one in points if one.status is PointStatus.FAILED]

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
+from ...base.terminal import printable
 from ...status import FailedPreconditionError, NotFoundError, PumiceError, UnavailableError, shorten
-from ...study.results.results_file import WriterLock
-from ...terminal import printable
+from ...study.results.storage.results_file import WriterLock
 from ..errors import usage_error
 from ..streams import note
 

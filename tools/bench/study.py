@@ -11,14 +11,14 @@ from typing import Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType
 from ...formats.image_format import ImageFormat
 from ...hal_vulkan import Binding, EntryPoint, PushConstantBlock, ShaderModuleReflection, reflect
-from ...records import dataclass
-from ...runtime.kernels.block import describe, unpack_members
+from ...runtime.kernels.parameters.block import describe, unpack_members
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_values
-from ...spirv.block_dtype import tail
+from ...spirv.reflection.block_dtype import tail
 from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
 from ...study.definition.expression import Expression, Template

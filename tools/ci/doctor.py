@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from ...base.install_hints import DRIVER_VARIABLES, driver_hint, install_hint
+from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import DeviceProfile
 from ...hal_vulkan.vulkan.vendored import vendored_manifest
-from ...install_hints import DRIVER_VARIABLES, driver_hint, install_hint
-from ...records import dataclass
 from ...status import PumiceError
 from ...testing.requirements import DriverRange, driver_text
 from ..setup.vulkan import LAYER_MANIFEST, VALIDATION_LAYER, look, manifests, missing_tools

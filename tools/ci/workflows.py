@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from ...install_hints import Component, packages
+from ...base.install_hints import Component, packages
 from ..errors import usage_error
 
 _COMPONENTS: Final[tuple[Component, ...]] = ("loader", "driver", "validation", "glslang", "spirv-tools")

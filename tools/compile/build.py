@@ -51,7 +51,7 @@ def build(
 
     Errors have the place in the source. All of the modules are written, or none.
     """
-    from ...spirv.reflect import reflect as reflect_module
+    from ...spirv.reflection.reflect import reflect as reflect_module
     from ...spirv.sources.compile import compile_source
     from ...spirv.sources.language import Language, described_languages, language_of
     from ..errors import usage_error

@@ -97,14 +97,14 @@ def compile_(
     """
     from dataclasses import replace
 
-    from ...compiler.calling_convention import named_convention
-    from ...compiler.codegen.target import Target
+    from ...base.files import writing_errors
+    from ...base.terminal import printable
+    from ...compiler.abi.calling_convention import named_convention
+    from ...compiler.kernels.scalars.target import Target
     from ...compiler.origin import Origin
     from ...compiler.pipeline import compile_data
     from ...compiler.stages import STAGES
-    from ...files import writing_errors
     from ...status import PumiceError
-    from ...terminal import printable
     from ..device_targets import device_target
     from ..errors import usage, usage_error
     from ..input_files import read_file, read_stdin

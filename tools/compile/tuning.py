@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...closing import Closing
-from ...terminal import console_environment, printable
+from ...base.closeable import Closing
+from ...base.terminal import console_environment, printable
 from ..device_targets import device_profile
 from ..errors import needs_study_extra, usage_error
 from ..streams import note
 
 if TYPE_CHECKING:
-    from ...compiler.calling_convention import CallingConvention
-    from ...compiler.codegen.target import Target
+    from ...compiler.abi.calling_convention import CallingConvention
+    from ...compiler.kernels.scalars.target import Target
     from ...compiler.origin import Origin
     from ...tuning.database import Finding
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from ...cache import MAX_BYTES, cache_directory, clear, usage, why_nothing_is_kept
-from ...terminal import printable
+from ...base.cache import MAX_BYTES, cache_directory, clear, usage, why_nothing_is_kept
+from ...base.terminal import printable
 from ..streams import note
 
 

@@ -22,7 +22,7 @@ def devices(as_json: bool) -> None:
 
     The JSON is a list with an object for each device: index, uri, usable, problems (why not) and profile.
     """
-    from ...install_hints import install_hint
+    from ...base.install_hints import install_hint
     from ...runtime import list_devices
     from ...status import UnavailableError
     from ..tables import print_json

@@ -72,7 +72,7 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
 
 def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
     """The functions to show."""
-    from ...terminal import printable
+    from ...base.terminal import printable
     from ..errors import usage_error
 
     if function is None:
@@ -95,7 +95,7 @@ def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
 
 
 def _disassemble(definition: ModuleDef, function: str | None) -> None:
-    from ...terminal import printable
+    from ...base.terminal import printable
     from ...vm.assembly.disassembler import disassemble_function, disassemble_module
     from ...vm.bytecode.verifier import verify_module
 
@@ -109,8 +109,8 @@ def _disassemble(definition: ModuleDef, function: str | None) -> None:
 
 
 def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | None) -> None:
+    from ...base.terminal import printable
     from ...runtime.modules.hal.module import hal_module
-    from ...terminal import printable
     from ...vm.execution.bytecode_module import BytecodeModule
     from ...vm.execution.linker import non_suspending_imports
 
@@ -126,9 +126,9 @@ def _show_python(definition: ModuleDef, archive: ModuleArchive, function: str | 
 
 
 def _show_spirv(definition: ModuleDef) -> None:
+    from ...base.terminal import printable
     from ...formats.vke1_reader import parse_executable
-    from ...spirv.tools import disassemble
-    from ...terminal import printable
+    from ...spirv.checks.tools import disassemble
     from ..streams import note
 
     shown = 0

@@ -7,8 +7,8 @@ from typing import Any, Final
 from ...formats.element_type import ElementType
 from ...formats.image_format import ImageFormat
 from ...formats.vke1 import ExecutableDef, PipelineDef
-from ...spirv.block_dtype import only_array, tail
-from ...spirv.reflection_types import (
+from ...spirv.reflection.block_dtype import only_array, tail
+from ...spirv.reflection.reflection_types import (
     Binding,
     BlockMember,
     BufferBlock,

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 from ...formats.vke1_reader import parse_executable
 from ...hal_reference.program import Body
 from ...hal_reference.program_format import MAGIC, decode
-from ...spirv.reflect import reflect
+from ...spirv.reflection.reflect import reflect
 from ...status import PumiceError
 from ...vm.bytecode.archive import ModuleArchive
 from ...vm.bytecode.declaration import declaration_of

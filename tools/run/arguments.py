@@ -20,9 +20,9 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType
 from ...formats.picture import array_to_picture, encode_picture, is_picture
-from ...records import dataclass
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.image_text import is_image_text, parse_image_spec
 from ...runtime.values.parse import BufferSpec, parse_buffer_spec

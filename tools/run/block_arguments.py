@@ -17,13 +17,13 @@ from typing import Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType
 from ...hal_vulkan import Binding
-from ...records import dataclass
-from ...runtime.kernels.block import pack_argument, unpack_argument
+from ...runtime.kernels.parameters.block import pack_argument, unpack_argument
 from ...runtime.values.image_text import element_type_of
-from ...spirv.block_dtype import only_array, tail
-from ...spirv.reflection_types import BufferBlock
+from ...spirv.reflection.block_dtype import only_array, tail
+from ...spirv.reflection.reflection_types import BufferBlock
 from ...status import InvalidArgumentError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file

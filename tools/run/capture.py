@@ -14,13 +14,13 @@ from ...amber.script import Sampler as ScriptSampler
 from ...amber.source import Place
 from ...amber.writer import format_script
 from ...formats.image_texels import to_texels
-from ...hal_vulkan.commands.specialization import SpecializationValue, pack_constants
+from ...hal_vulkan.pipelines.specialization import SpecializationValue, pack_constants
 from ...runtime import DeviceImage, Sampler, TexelArray
 from ...runtime.arrays.spec import ArraySpec
 from ...runtime.device import Device
-from ...runtime.kernels.arguments import Groups, given_counts, inferred_counts
 from ...runtime.kernels.kernel import Kernel
-from ...runtime.kernels.parameter import KernelArgument
+from ...runtime.kernels.parameters.arguments import Groups, given_counts, inferred_counts
+from ...runtime.kernels.parameters.parameter import KernelArgument
 from ...status import UnimplementedError
 from ..output_files import store
 from ..reports import device_text

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ..errors import usage_error
 from ..options import device_option, parameters_option, seconds, validation_option
 from ..streams import note, put

@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, format_shape_and_type
-from ...records import dataclass
 from .keys import Array, BufferArgument
 
 DEFAULT_RTOL: Final = 1e-5

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, format_shape
 from ...formats.image_format import ImageFormat
 from ...formats.image_texels import from_texels, to_texels
 from ...formats.picture import array_to_picture, texels_to_picture
 from ...hal_vulkan import Binding
-from ...records import dataclass
 from ...runtime import Device, DeviceImage, Sampler, TexelArray
 from ...runtime.images.conversion import checked_shape
 from ...runtime.images.layout import ImageLayout

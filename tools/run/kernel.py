@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import DispatchTiming, SpecializationValue, reflect
-from ...records import dataclass
 from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader, source_text

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, format_shape_and_type, parse_shape_and_type
 from ...formats.image_format import ImageFormat
 from ...hal_vulkan import (
@@ -20,17 +21,16 @@ from ...hal_vulkan import (
     SpecializationValue,
     reflect,
 )
-from ...hal_vulkan.commands.specialization import pack_constants
-from ...records import dataclass
+from ...hal_vulkan.pipelines.specialization import pack_constants
 from ...runtime import ArraySpec, Device, empty
-from ...runtime.kernels.block import describe, member_layout
-from ...runtime.kernels.parameter import KernelArgument
-from ...runtime.kernels.push import pack_push
+from ...runtime.kernels.parameters.block import describe, member_layout
+from ...runtime.kernels.parameters.parameter import KernelArgument
+from ...runtime.kernels.parameters.push import pack_push
 from ...runtime.kernels.specialization import find_constant
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
-from ...spirv.block_dtype import member_names
-from ...spirv.reflection_types import ScalarType
-from ...spirv.specialize import specialize
+from ...spirv.reflection.block_dtype import member_names
+from ...spirv.reflection.reflection_types import ScalarType
+from ...spirv.repair.specialize import specialize
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from ..errors import usage, usage_error
 from ..input_files import read_file

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType
-from ...records import dataclass
 from ...status import shown
 from ..errors import usage_error
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
+from ...base.terminal import printable
 from ...formats.element_type import ElementType
 from ...hal.buffer_view import BufferView
-from ...records import dataclass
 from ...runtime.device import Device, is_reference
 from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
@@ -25,7 +26,6 @@ from ...runtime.sessions.session_modules import imported_modules
 from ...runtime.sessions.session_options import SessionOptions
 from ...runtime.sessions.signature import Argument, Signature, make_signature
 from ...status import InvalidArgumentError, shown
-from ...terminal import printable
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.execution.bytecode_module import BytecodeModule
 from ..errors import ExpectationError, usage, usage_error

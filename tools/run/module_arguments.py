@@ -18,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, format_shape_and_type
-from ...records import dataclass
 from ...runtime.sessions.signature import Result, Signature
 from ...runtime.values.files import ValueFiles
 from ...runtime.values.parse import parse_buffer_spec, parse_scalar, zeros

@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...formats.element_type import ElementType, EncodingType, format_shape_and_type
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
-from ...records import dataclass
 from ...runtime.sessions.binding import declared_view
 from ...runtime.sessions.session import Session
 from ...runtime.sessions.signature import Signature

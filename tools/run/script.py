@@ -9,8 +9,8 @@ from typing import Final
 
 from ...amber.report import Outcome
 from ...amber.running import DEFAULT_TIMEOUT, Devices
+from ...base.terminal import printable
 from ...hal_vulkan.vulkan.validation import validation_requested
-from ...terminal import printable
 from ..errors import usage
 from ..reports import device_text
 from ..streams import note, put

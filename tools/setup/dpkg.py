@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from ...install_hints import Component, install_hint, packages
-from ...records import dataclass
+from ...base.install_hints import Component, install_hint, packages
+from ...base.lazy_dataclass import dataclass
 from ...status import FailedPreconditionError, NotFoundError, UnavailableError
 
 _FIELDS: Final = ("Package", "Version", "Architecture", "source:Package", "source:Version")

@@ -28,8 +28,8 @@ from urllib.parse import quote
 
 import click
 
-from ...install_hints import install_hint
-from ...records import dataclass
+from ...base.install_hints import install_hint
+from ...base.lazy_dataclass import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 from .dpkg import Package, files_of, owners, require_unchanged
 from .relocation import closure, dependents, glibc_needed, relocate

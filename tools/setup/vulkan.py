@@ -27,10 +27,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from ...install_hints import DRIVER_VARIABLES, Component, detect_platform, install_command, install_hint, packages
-from ...records import dataclass
+from ...base.install_hints import DRIVER_VARIABLES, Component, detect_platform, install_command, install_hint, packages
+from ...base.lazy_dataclass import dataclass
+from ...spirv.checks.tools import SPIRV_TOOLS, find_tool
 from ...spirv.sources.glsl import find_compiler
-from ...spirv.tools import SPIRV_TOOLS, find_tool
 from ...status import DeadlineExceededError, PumiceError, UnavailableError
 
 VALIDATION_LAYER: Final = "VK_LAYER_KHRONOS_validation"

@@ -23,7 +23,7 @@ _TIMES: Final = 10
 
 def results_at(text: str, baselines: Path) -> Path | None:
     """The results that a text names, in a folder or as a baseline; ``None`` for none."""
-    from ...study.results.database import results_path
+    from ...study.results.storage.database import results_path
 
     with contextlib.suppress(OSError, ValueError):  # of texts that are no path
         if text and results_path(text).is_file():
@@ -33,7 +33,7 @@ def results_at(text: str, baselines: Path) -> Path | None:
 
 def is_program(text: str) -> bool:
     """Whether a text is the name of a file that is no results."""
-    from ...study.results.database import RESULTS_FILE
+    from ...study.results.storage.database import RESULTS_FILE
 
     try:
         return Path(text).is_file() and Path(text).name != RESULTS_FILE

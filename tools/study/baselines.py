@@ -11,9 +11,9 @@ from typing import Final
 
 import click
 
-from ...files import writing_errors
+from ...base.files import writing_errors
+from ...base.terminal import printable
 from ...status import shown
-from ...terminal import printable
 from ..errors import usage_error
 from ..streams import note
 from .judgement import Judgement, Outcome
@@ -69,8 +69,8 @@ def save_measured(
     """Saves results unless the exit status says that a point failed, or the gate that one is slower, whatever it fails
     on. ``kept``: the user has named their folder.
     """
-    from ...study.results.records import PointStatus
     from ...study.results.results import Results
+    from ...study.results.storage.records import PointStatus
 
     slower = judged is not None and judged.count(Outcome.SLOWER) > 0
     if status == _FAILED or slower:
@@ -90,8 +90,8 @@ def save_baseline(results: Path, baselines: Path, name: str) -> Path:
     """Copies the results in a folder to a baseline, whose folder is returned. One of that name is replaced when the
     copy is on the disk. Errors as ``files.write_whole``, and FailedPreconditionError if a run is writing to it.
     """
-    from ...study.results.database import Reader, database_errors, results_path
-    from ...study.results.results_file import LOCK_FILE, WriterLock
+    from ...study.results.storage.database import Reader, database_errors, results_path
+    from ...study.results.storage.results_file import LOCK_FILE, WriterLock
 
     folder = baselines / name
     target = results_path(folder)

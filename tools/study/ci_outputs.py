@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 from tabulate import tabulate
 
-from ...study.report.units import time_text
+from ...base.terminal import printable
+from ...study.report.charts.units import time_text
 from ...study.statistics.samples import STATISTICS
-from ...terminal import printable
 from ..output_files import store
 from ..streams import note
 from .judgement import JudgedPoint, Judgement, Outcome

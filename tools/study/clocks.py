@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ..errors import usage, usage_error
 from ..streams import note
 
@@ -43,8 +43,8 @@ def clocks_as_asked(
     has left locked.
     """
     from ...hal_vulkan import shared_driver
-    from ...study.sampling.clock_lock import left_locked, locked_clocks
-    from ...study.sampling.runner import default_devices
+    from ...study.machine.clock_lock import left_locked, locked_clocks
+    from ...study.runs.runner import default_devices
 
     if asked is None:
         for text in left_locked():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from ...study.definition.study import Study
-    from ...study.results.machine_record import Part
+    from ...study.results.comparison.machine_record import Part
 
 STUDIES: Final = Path(__file__).parents[1] / "studies"
 
@@ -263,8 +263,8 @@ def report(
     With --fail-on, --markdown, --junit or --github verdicts follow and set the exit status as for `study compare`: on
     the results of --compare-with, or on the other side of a study that measured two in turns.
     """
+    from ...study.results.comparison.results_comparison import compare_results, compare_sides
     from ...study.results.results import Results
-    from ...study.results.results_comparison import compare_results, compare_sides
 
     gate = Gate(**options)
     gate.check()
@@ -316,8 +316,8 @@ def compare(ctx: click.Context, /, first: Path, second: Path, across: tuple[Part
     Exit status: 4 if a point is SLOWER, else 3 if one is UNCLEAR or could not be compared, else 0. Points that were
     skipped in both, because no device could run them, do not count.
     """
+    from ...study.results.comparison.results_comparison import compare_results
     from ...study.results.results import Results
-    from ...study.results.results_comparison import compare_results
 
     gate = Gate(**options)
     gate.check()
@@ -359,7 +359,7 @@ def list_(ctx: click.Context, folder: Path | None, baselines: Path, as_json: boo
 @needs_study_extra()
 def show(name: str, as_json: bool) -> None:
     """Show what a study measures and how to read its results, or the contents of results in a folder."""
-    from ...study.results.store import Store
+    from ...study.results.storage.store import Store
     from .tables import print_result_facts, print_study
 
     if Store.exists(Path(name)) if Path(name).is_dir() else Path(name).name == "results.sqlite":

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import shown
 from ..errors import usage, usage_error
 from ..output_files import Outputs
 from .judgement import Judgement, judge
 
 if TYPE_CHECKING:
-    from ...study.results.results_comparison import ResultsComparison
+    from ...study.results.comparison.results_comparison import ResultsComparison
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -68,7 +68,7 @@ class Gate:
         """The segment and the statistic that are compared; wrong usage for other options of the comparison, and for
         files that there is no folder for: before minutes of measuring.
         """
-        from ...study.results.point_comparison import criteria_of
+        from ...study.results.comparison.point_comparison import criteria_of
 
         for option, path in (("--markdown", self.markdown), ("--junit", self.junit)):
             if path is not None and str(path) == "-":

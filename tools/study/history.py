@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ..errors import needs_study_extra, usage
 from ..streams import note, put
 
@@ -63,7 +63,7 @@ def history(folders: tuple[Path, ...], measure: str, html: Path | None, as_json:
 
 
 def _print(found: History) -> None:
-    from ...terminal import new_table
+    from ...base.terminal import new_table
     from ..tables import heading, print_renderables
 
     for study in dict.fromkeys(one.study for one in found.points):
@@ -114,7 +114,7 @@ def change_text(one: PointHistory, change: Change) -> str:
 
 
 def _level(one: PointHistory, level: float) -> str:
-    from ...study.report.units import time_text
+    from ...study.report.charts.units import time_text
 
     return time_text(level) if one.by == "times" else f"{level:.3f}"
 

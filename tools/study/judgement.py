@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from ...study.results.results_comparison import PointComparison, ResultsComparison
+    from ...study.results.comparison.results_comparison import PointComparison, ResultsComparison
 
 UNCLEAR: Final = 3
 """Exit status if a point is unclear, and none slower."""
@@ -51,7 +51,7 @@ class JudgedPoint:
         """Whether there are no figures because of the new side: it failed or was skipped, and the old one was not. The
         points of a pair fail together, whatever side the error is of.
         """
-        from ...study.results.records import PointStatus
+        from ...study.results.storage.records import PointStatus
 
         old, new, failed = self.point.a.status, self.point.b.status, PointStatus.FAILED
         if self.point.a.point.is_against:
@@ -137,7 +137,7 @@ def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 
 
 
 def _judge(point: PointComparison, by_device: bool, tolerate: float) -> JudgedPoint:
-    from ...study.results.records import PointStatus
+    from ...study.results.storage.records import PointStatus
     from ...study.statistics.comparison import Verdict
 
     label = point.b.point.label + (f" on {point.b.point.device}" if by_device else "")

@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ...base.terminal import printable
 from ...status import shorten
-from ...terminal import printable
 from ..errors import usage, usage_error
 from ..streams import note
 
@@ -89,7 +89,7 @@ def measure(
     """
     from ...study.definition.expansion import expand
     from ...study.results.results import Results
-    from ...study.sampling.runner import default_devices, run_study
+    from ...study.runs.runner import default_devices, run_study
     from .progress import StudyProgress
 
     with usage():
@@ -136,8 +136,8 @@ def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = Fals
     """Compares the two sides of the results in a folder, and returns the exit status and what the gate said; ``status``
     is that of ``measure``. JSON has the results too ``with_results``.
     """
+    from ...study.results.comparison.results_comparison import compare_sides
     from ...study.results.results import Results
-    from ...study.results.results_comparison import compare_sides
     from .tables import results_json
 
     with Results.open(folder) as results:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from ...terminal import printable
+from ...base.terminal import printable
 from ..errors import usage_error
 from ..streams import note
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
-    from ...study.sampling.observing import Observer
+    from ...study.runs.observing import Observer
 
 OBSERVING_OPTIONS: Final = ("statistics", "energy", "counters")
 """The names of the options."""
@@ -54,11 +54,11 @@ def observers(
     scheduler: str | None = None,
 ) -> list[Observer]:
     """What ``OBSERVING_OPTIONS`` ask for. UnavailableError: a device has no such figures."""
-    from ...study.sampling.counters import CounterObserver
-    from ...study.sampling.energy import EnergyObserver
-    from ...study.sampling.observing import check_observers
-    from ...study.sampling.pipelines import PipelineObserver
-    from ...study.sampling.runner import default_devices
+    from ...study.machine.counters import CounterObserver
+    from ...study.machine.energy import EnergyObserver
+    from ...study.machine.pipelines import PipelineObserver
+    from ...study.runs.observing import check_observers
+    from ...study.runs.runner import default_devices
 
     wanted: list[Observer] = []
     if options["statistics"]:
@@ -80,7 +80,7 @@ def observers(
 
 def take_observations(wanted: Sequence[Observer], study: Study, folder: Path, validation: bool | None) -> None:
     """Takes the figures of the points in a folder, and says what is missing."""
-    from ...study.sampling.observing import observe
+    from ...study.runs.observing import observe
 
     for observer in wanted:
         for text in observer.notes:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ...base.terminal import printable
 from ...status import shorten
-from ...terminal import printable
 from ..errors import usage, usage_error
 from ..streams import note
 from .against import against

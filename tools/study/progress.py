@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ...closing import Closing
+from ...base.closeable import Closing
+from ...base.terminal import console_environment, printable
 from ...study.definition.point import Point
-from ...study.results.records import PointStatus
+from ...study.results.storage.records import PointStatus
 from ...study.sampling.passes import Pass
-from ...terminal import console_environment, printable
 from ..streams import note
 
 

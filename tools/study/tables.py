@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ...base.terminal import printable, said_once
 from ...status import NotFoundError, PumiceError
 from ...study.definition.expansion import expand
 from ...study.definition.study import Study
 from ...study.definition.study_file import load_study, study_as_dict
-from ...study.results.point_result import PointResult
-from ...study.results.records import PointStatus
+from ...study.results.comparison.revision import revision_of
 from ...study.results.results import Results
-from ...study.results.revision import revision_of
-from ...terminal import printable, said_once
+from ...study.results.storage.point_result import PointResult
+from ...study.results.storage.records import PointStatus
 from ..errors import describe, usage
 from ..streams import note, put
 from ..tables import heading, print_facts, print_json, print_table
 from .judgement import Judgement, Outcome
 
 if TYPE_CHECKING:
-    from ...study.results.results_comparison import PointComparison
+    from ...study.results.comparison.results_comparison import PointComparison
     from ...study.workloads.peaks import Peaks
 
 

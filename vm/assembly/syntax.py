@@ -10,7 +10,7 @@ from dataclasses import field
 from functools import cache
 from typing import Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ..bytecode.debug_database import FileLineCol
 from ..bytecode.isa import Operation
 from ..bytecode.module_def import DependencyDef, ImportDef

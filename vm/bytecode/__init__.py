@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...lazy import lazy_exports
+from ...base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .archive import ModuleArchive

@@ -24,7 +24,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...formats.flatbuffer import contiguous_bytes
 from ...status import (
     ClosedError,

@@ -11,7 +11,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import IncompatibleError, InvalidArgumentError, PumiceError, shown
 
 _SCALARS: Final = frozenset("iIfFr")

@@ -17,7 +17,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 
 _PAIR: Final = struct.Struct("<ii")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from .calling_convention import CallingConvention, Element
 from .module_def import Signature
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from . import isa_tables
 from .isa import FieldKind, Isa, Operation

@@ -19,7 +19,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import IncompatibleError
 from . import isa_tables
 from .module_def import Feature

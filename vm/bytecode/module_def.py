@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import IncompatibleError
 from .debug_database import DebugDatabase
 

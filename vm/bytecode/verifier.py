@@ -20,7 +20,7 @@ room: operand counts are exact, global accesses aligned, and functions apart.
 
 from __future__ import annotations
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from .calling_convention import CallingConvention, Repeated, parse_named
 from .decoder import Instruction, decode_function

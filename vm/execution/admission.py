@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from ...status import ClosedError, FailedPreconditionError
-from ..wait.latch import Latch
+from ...waits.latch import Latch
 from .policy import InvocationPolicy
 
 _order: Final = itertools.count()

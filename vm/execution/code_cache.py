@@ -17,7 +17,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Final, NamedTuple
 
-from ...cache import CachedFile, digest, folder_stamp
+from ...base.cache import CachedFile, digest, folder_stamp
 from ..translation.source import Source
 
 # Hashing more takes longer than verifying and translating what programs of that size mostly are: constants.
@@ -84,5 +84,6 @@ def _renamed(code: CodeType, file_name: str) -> CodeType:
 def _made_by() -> tuple[object, ...]:
     """What verifies, translates and compiles."""
     room = Path(__file__).parents[1]
-    stamp = folder_stamp(room / "bytecode", room / "translation", room / "machine_code", Path(__file__).parent)
+    made_by = ("bytecode", "types", "translation", "machine_code", "execution")
+    stamp = folder_stamp(*(room / name for name in made_by))
     return stamp, sys.version, sys.implementation.cache_tag, sys.flags.optimize

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from ...closing import Closing
-from ...records import dataclass
+from ...base.closeable import Closing
+from ...base.lazy_dataclass import dataclass
 from ...status import (
     AbortedError,
     AlreadyExistsError,

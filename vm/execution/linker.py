@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import IncompatibleError, NotFoundError, close_to
+from ...waits.wait_frame import Wait
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.module_def import ImportDef
 from ..native.calls import checked_native, driven
 from ..native.module import NativeExport, NativeModule
-from ..wait.frame import Wait
 from .bytecode_module import BytecodeModule
 from .module_state import ContextFunction, LinkedImport, ModuleState
 

@@ -19,13 +19,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
-from ...awaiting import gather_wakes, wake_told
-from ...closing import Closing
+from ...base.closeable import Closing
 from ...status import AbortedError, PumiceError
-from ...waiting import WaitMode, waits
-from ..wait.deferred import DeferredWait, can_defer, look_at
-from ..wait.frame import WaitFrame
-from ..wait.waits import ArmedWait, arm_frame
+from ...waits.awaitable import gather_wakes, wake_told
+from ...waits.deferred import DeferredWait, can_defer, look_at
+from ...waits.wait_frame import WaitFrame
+from ...waits.wait_mode import WaitMode, waits
+from ...waits.waits import ArmedWait, arm_frame
 from .deadlines import wait_for
 from .stack import Stack
 

@@ -27,8 +27,8 @@ from ..machine_code.layout import Layout, callee_of
 from ..machine_code.llvm import Compiler, MachineCode, compiler, is_broken
 from ..machine_code.operations import IS_BUFFER
 from ..machine_code.settings import ASK_AGAIN, NEVER, Settings
-from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32
 from ..types.buffer import VmBuffer
+from ..types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32
 from .interruption import Interrupted, deadlines
 from .left_frames import Continuation, Left, LeftFunction, continue_frames
 from .namespace import COLD, RESUME

@@ -7,11 +7,11 @@ from array import array
 from typing import Final
 
 from ...status import InternalError, InvalidArgumentError, OutOfRangeError, PumiceError, StatusCode, error_for
-from ..translation import float_numerics, numerics
+from ...waits.wait_frame import Wait
+from ..types import float_numerics, numerics
 from ..types.buffer import VmBuffer
 from ..types.list import VmList
 from ..types.ref_types import ref_type_name
-from ..wait.frame import Wait
 
 # What translated functions return when they suspend, besides the ``Wait`` of a native function.
 CALL: Final = Wait(resume=lambda error: None)

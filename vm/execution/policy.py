@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 
 

@@ -17,11 +17,10 @@ from types import TracebackType
 from typing import Any, Final
 
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
+from ...waits.wait_frame import OnWait, Wait, WaitFrame, step_mode
 from ..native import calls as native_calls
-from ..translation import float_numerics, numerics
-from ..types import buffer, elements, siphash
+from ..types import buffer, elements, float_numerics, numerics, siphash
 from ..types import list as list_
-from ..wait.frame import OnWait, Wait, WaitFrame, step_mode
 from . import left_frames, namespace
 from .bytecode_module import Translation, translated_function
 from .frame import Frame, NativeFrame
@@ -43,7 +42,7 @@ class Stack:
         frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
         results: of the outermost function: ``None``, a value, or a tuple of several. Valid once done.
         max_depth: most frames at once.
-        on_wait: what native functions do where they wait while it is stepped (vm/wait/frame.py).
+        on_wait: what native functions do where they wait while it is stepped (waits/wait_frame.py).
     """
 
     __slots__ = ("_handed", "frames", "max_depth", "on_wait", "results")

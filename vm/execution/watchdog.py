@@ -29,8 +29,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FrameType
 from typing import Any, Final
 
-from ..translation import float_numerics, numerics
-from ..types import buffer, elements, siphash
+from ..types import buffer, elements, float_numerics, numerics, siphash
 from .bytecode_module import translated_function
 from .interruption import Interrupted
 from .left_frames import MACHINE_TIER

@@ -11,8 +11,8 @@ from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING
 
 from ...status import FailedPreconditionError, InvalidArgumentError
+from ...waits.deferred import DeferredWait, look_at
 from ..execution.loop import Abortable, Loop, LoopCallback
-from ..wait.deferred import DeferredWait, look_at
 
 if TYPE_CHECKING:  # programs without it start sooner
     import asyncio

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ...awaiting import look_for, tell
 from ...status import PumiceError
-from ...waiting import WaitMode, give_way
+from ...waits.awaitable import look_for, tell
+from ...waits.wait_frame import WaitFrame
+from ...waits.wait_mode import WaitMode, give_way
+from ...waits.waits import arm_frame
 from ..execution.context import Context, Function
 from ..execution.policy import InvocationPolicy
 from ..execution.stack import Stack
-from ..wait.frame import WaitFrame
-from ..wait.waits import arm_frame
 from .asyncio_loop import AsyncioLoop
 from .driven import DrivenInvocation
 

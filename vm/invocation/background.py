@@ -12,17 +12,17 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
 from ...status import CancelledError, InvalidArgumentError, PumiceError
-from ...waiting import WaitMode
+from ...waits.deferred import DeferredWait
+from ...waits.futures import as_pumice_error
+from ...waits.source import WaitSource
+from ...waits.wait_frame import WaitFrame
+from ...waits.wait_mode import WaitMode
+from ...waits.waits import ArmedWait
 from ..execution.context import Context, Function
 from ..execution.deadlines import timed_out
 from ..execution.loop import Loop
 from ..execution.policy import InvocationPolicy
 from ..execution.stack import Stack
-from ..wait.deferred import DeferredWait
-from ..wait.frame import WaitFrame
-from ..wait.futures import as_pumice_error
-from ..wait.source import WaitSource
-from ..wait.waits import ArmedWait
 from .driven import DrivenInvocation
 from .marshalling import outputs_of
 from .stages import Inputs, checked_call

@@ -13,7 +13,10 @@ from time import monotonic
 from typing import Any, ClassVar
 
 from ...status import PumiceError
-from ...waiting import WaitMode
+from ...waits.deferred import can_defer
+from ...waits.source import WaitSource
+from ...waits.wait_frame import Wait, WaitFrame
+from ...waits.wait_mode import WaitMode
 from ..execution.admission import Ticket
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, step_until, timed_out
@@ -22,9 +25,6 @@ from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
 from ..execution.stack import Stack
 from ..execution.watchdog import Guard
-from ..wait.deferred import can_defer
-from ..wait.frame import Wait, WaitFrame
-from ..wait.source import WaitSource
 from .state import InvocationObserver, interrupt_step, leave_step
 
 
@@ -208,7 +208,7 @@ class DrivenInvocation(ABC):
     def _perform(self, frame: WaitFrame, stack: Stack | None, quick: bool = False) -> Generator[Any, Any, None]:
         """Performs a wait, on top of a stack or for the turn; the outcome is on the frame unless it is ending.
 
-        ``quick``: it is for a source that answers quickly (vm/wait/deferred.py), which was not ready when it was asked.
+        ``quick``: it is for a source that answers quickly (waits/deferred.py), which was not ready when it was asked.
         """
 
     def _release(self) -> None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ...awaiting import await_source, driving
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
-from ...waiting import WaitMode
+from ...waits.awaitable import await_source, driving
+from ...waits.latch import Latch
+from ...waits.source import WaitSource
+from ...waits.wait_mode import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
-from ..wait.latch import Latch
-from ..wait.source import WaitSource
 from .background import AsyncInvocation, values_of
 from .stages import Inputs
 from .state import InvocationObserver, status_of

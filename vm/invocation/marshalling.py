@@ -8,8 +8,8 @@ from typing import Any, Final
 from ...status import InvalidArgumentError
 from ..bytecode.calling_convention import Repeated
 from ..execution.context import Function
-from ..translation.numerics import round_f32, wrap32, wrap64
 from ..types.list import VmList
+from ..types.numerics import round_f32, wrap32, wrap64
 
 _KINDS: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64"}
 

@@ -33,13 +33,13 @@ from collections.abc import Callable, Iterable, MutableSequence
 from typing import Any, TypeAlias
 
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
+from ...waits.wait_frame import WaitFrame
+from ...waits.waits import ArmedWait, arm_frame
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, outer_deadline, timed_out, wait_for
 from ..execution.interruption import Interrupted
 from ..execution.policy import REFUSE, InvocationPolicy, checked_policy
 from ..types.list import VmList
-from ..wait.frame import WaitFrame
-from ..wait.waits import ArmedWait, arm_frame
 from .marshalling import append_outputs, marshal_inputs, outputs_of
 from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
 

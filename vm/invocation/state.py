@@ -9,8 +9,9 @@ import threading
 import time
 from typing import Any, Final, Protocol
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
+from ...waits.wait_frame import Wait, WaitFrame
 from ..execution.admission import Ticket
 from ..execution.context import Context, Function
 from ..execution.deadlines import guard_of, step_until
@@ -18,7 +19,6 @@ from ..execution.frame import Frame, NativeFrame
 from ..execution.policy import InvocationPolicy
 from ..execution.stack import Stack
 from ..execution.watchdog import Guard
-from ..wait.frame import Wait, WaitFrame
 from .marshalling import outputs_of
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, cast
 
 from ..bytecode.decoder import Instruction
 from ..translation.basic_block import Block, Variable
-from ..translation.numerics import bitcast_f32_i32, bitcast_f64_i64
+from ..types.numerics import bitcast_f32_i32, bitcast_f64_i64
 from .layout import Layout
 
 TYPES: Final = {"i": "i32", "I": "i64", "f": "float", "F": "double", "r": "i64", "s": "i32"}

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from ...cache import CachedFile
+from ...base.cache import CachedFile
 from .operations import LIBRARY
 
 # Keeps the interpreter lock: a call takes no longer than its fuel lasts.

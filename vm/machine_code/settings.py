@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from typing import Final
 
-from ...switches import wrong_value
+from ...base.switches import wrong_value
 
 NEVER: Final = 1 << 62
 _HOT: Final = 50_000  # instructions of a function's loops, some milliseconds

@@ -18,11 +18,11 @@ from collections.abc import Callable, Coroutine
 from types import CoroutineType
 from typing import Any
 
-from ...awaiting import driving
 from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError
+from ...waits.awaitable import driving
+from ...waits.wait_frame import Wait
 from ..bytecode.calling_convention import CallingConvention
-from ..translation.numerics import round_f32, wrap32, wrap64
-from ..wait.frame import Wait
+from ..types.numerics import round_f32, wrap32, wrap64
 
 
 def checked_native(

@@ -29,7 +29,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ...status import AlreadyExistsError, InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
 

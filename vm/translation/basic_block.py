@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import TypeAlias, cast
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import MOVE_BIT, REF_BIT, REF_MASK, FieldKind
 

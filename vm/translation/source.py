@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

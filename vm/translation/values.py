@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from ...records import dataclass
+from ...base.lazy_dataclass import dataclass
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Variable
 from .ranges import FULL, Range, fits, refined

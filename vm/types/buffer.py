@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 
 from ...status import InvalidArgumentError, ResourceExhaustedError
-from ..translation.numerics import wrap64
 from .elements import MAX_PYTHON_BYTES, BufferElements
+from .numerics import wrap64
 from .ref_types import register_ref_type
 from .siphash import siphash_2_4
 

@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from ...status import InvalidArgumentError, OutOfRangeError, PermissionDeniedError
-from ..translation.numerics import bitcast_f32_i32, bitcast_i32_f32
+from .numerics import bitcast_f32_i32, bitcast_i32_f32
 
 MAX_PYTHON_BYTES: Final = 1 << 16
 """Larger buffers are allocated and filled by NumPy, whose ``calloc`` takes no memory for pages that are not touched."""

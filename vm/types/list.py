@@ -18,7 +18,7 @@ from ...status import (
     OutOfRangeError,
     ResourceExhaustedError,
 )
-from ..translation.numerics import round_f32
+from .numerics import round_f32
 from .ref_types import ANY_REF, ref_type_class, ref_type_name, register_ref_type
 
 MAX_LIST_SIZE: int = 1 << 24

@@ -8,27 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ...ir.attributes import (
-    Attribute,
-    DenseArray,
-    EnumAttr,
-    IntegerAttr,
-    SymbolRef,
-    attribute_text,
-)
+from ...ir.attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, SymbolRef, attribute_text
 from ...ir.operation import Operation
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
 from ...ir.sizes import Dim
-from ...ir.syntax import (
-    CustomSyntax,
-    Syntax,
-    finished,
-    kind_text,
-    parse_types,
-    syntax_of,
-    types_after_colon,
-)
+from ...ir.syntax import CustomSyntax, Syntax, finished, kind_text, parse_types, syntax_of, types_after_colon
 from ...ir.types import I32, I64, ShapedType
 from .builtin import CONSTANT
 from .chlo import CHLO

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from ....spirv.grammar import (
+from ....spirv.binary.grammar import (
     BIT_MASK_KINDS,
     ENUMERATIONS,
     LAYOUTS,
@@ -25,7 +25,7 @@ from ....spirv.grammar import (
     operand_kinds,
     parameters_of,
 )
-from ....spirv.words import encode, pack, read_binary, string_words
+from ....spirv.binary.words import encode, pack, read_binary, string_words
 from ...ir.attributes import Attribute, DenseArray, IntegerAttr, string_text
 from ...ir.operation import NOWHERE, Location, Operation
 from ...ir.parser import Parser, Parts

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...analysis.direct_scatters import IN_ORDER
+from ...analysis.identities import identity_of
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
 from ...ir.operation import Value, tensor_of
 from ...ir.types import F32, I64, ScalarType, TensorType
-from ..direct_scatters import IN_ORDER
-from ..identities import identity_of
 from .row_scatters import joining
 
 COPIES: Final = (32, 16, 8)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from ...codegen.target import Target
 from ...dialects.builder import Builder
+from ...dialects.rewrite import rewrite_named
 from ...ir.operation import Block, Operation, Value
-from ..rewrite import rewrite_named
+from ...kernels.scalars.target import Target
 from .factorizations import cholesky, triangular_solve
 from .random_bits import rng, rng_bit_generator
 from .sorts import sort

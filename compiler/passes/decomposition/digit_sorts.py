@@ -13,15 +13,15 @@ from typing import Final
 
 import numpy as np
 
-from ...codegen.target import Target
+from ...analysis.digit_passes import GIVEN, chunk_of
+from ...analysis.direct_scatters import IN_ORDER
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, StructAttr, attribute_text
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I64, ScalarType, TensorType
+from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
-from ..digit_passes import GIVEN, chunk_of
-from ..direct_scatters import IN_ORDER
 from .row_scatters import joining
 from .whole_words import narrowed, widened
 

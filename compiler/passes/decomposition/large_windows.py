@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from ...analysis.identities import joined_by
+from ...analysis.scans import scan_of
 from ...dialects.builder import Builder
 from ...ir.attributes import type_shape
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import F32
 from ..canonical.legacy import over_tensors
-from ..identities import joined_by
-from ..scans import scan_of
 from .staged_reductions import Values, most_reduced, sum_body
 
 MAX_WINDOW_WORK: Final = 1 << 24

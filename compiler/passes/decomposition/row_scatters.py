@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.identities import REPLACED
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
 from ...ir.operation import Region, Value, tensor_of
 from ...ir.types import I64, ScalarType, TensorType
-from ..identities import REPLACED
 
 Values = Sequence[Value]
 

@@ -13,17 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from ...codegen.target import Target
-from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, type_shape
-from ...ir.copying import copy_region
-from ...ir.operation import Block, Operation, Region, Value, tensor_of
-from ...ir.types import F32, I64, TensorType
-from ..canonical.legacy import over_tensors
-from ..identities import identity_of, joined_by
-from ..rewrite import rewrite_named
-from ..rows import MAX_LENGTH
-from ..scans import (
+from ...analysis.identities import identity_of, joined_by
+from ...analysis.rows import MAX_LENGTH
+from ...analysis.scans import (
     LOOK_BACK,
     LOOK_BACK_CODE,
     LOOK_BACK_INVOCATIONS,
@@ -33,7 +25,15 @@ from ..scans import (
     look_back_words,
     scan_of,
 )
-from ..weights import lanes_of, words_of
+from ...analysis.weights import lanes_of, words_of
+from ...dialects.builder import Builder
+from ...dialects.rewrite import rewrite_named
+from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, type_shape
+from ...ir.copying import copy_region
+from ...ir.operation import Block, Operation, Region, Value, tensor_of
+from ...ir.types import F32, I64, TensorType
+from ...kernels.scalars.target import Target
+from ..canonical.legacy import over_tensors
 from .staged_reductions import even_part, in_parts, sum_body
 
 Values = Sequence[Value]

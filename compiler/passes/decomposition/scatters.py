@@ -11,16 +11,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...codegen.target import Target
+from ...analysis.direct_scatters import IN_ORDER, MAX_LOOKS, is_direct
+from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
+from ...dialects.rewrite import rewrite_block
 from ...ir.attributes import DenseArray, StructAttr, type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I1, I32, I64, TensorType
+from ...kernels.scalars.target import Target
 from ..canonical.legacy import over_tensors
-from ..direct_scatters import IN_ORDER, MAX_LOOKS, is_direct
-from ..rewrite import rewrite_block
-from ..weights import iterations_of
 from .updates_by_place import applied, most_looks
 
 Values = Sequence[Value]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...analysis.identities import REPLACED, joined_by
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, IntegerAttr, type_shape
 from ...ir.operation import Block, Value, tensor_of
 from ...ir.types import F32, I32, I64, TensorType
 from ..canonical.legacy import over_tensors
-from ..identities import REPLACED, joined_by
 from .row_scatters import joining, taken
 
 Values = Sequence[Value]

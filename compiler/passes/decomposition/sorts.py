@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ...codegen.target import Target
+from ...analysis.digit_passes import GIVEN
+from ...analysis.scans import LOOK_BACK
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Size
 from ...ir.types import I32, I64, TensorType
+from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
-from ..digit_passes import GIVEN
 from ..formulas.expression import Expression
-from ..scans import LOOK_BACK
 from .digit_sorts import sorted_by_digits
 from .whole_words import narrowed, widened
 

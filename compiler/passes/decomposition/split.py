@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from ...codegen.target import Target
 from ...dialects.builder import Builder
+from ...dialects.rewrite import rewrite_named
 from ...dialects.rules.requirements import strided
 from ...ir.attributes import Attribute, DenseArray, StructAttr
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.sizes import Dim, Size, number_of
 from ...ir.types import F32, I1, I64, TensorType
-from ..rewrite import rewrite_named
+from ...kernels.scalars.target import Target
 from .large_windows import by_powers
 from .staged_reductions import Values, in_parts, in_stages, summed
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ...analysis.identities import identity_of, joined_by
+from ...analysis.rows import MAX_ALONE, fills_device, is_enough, rows_over
+from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
 from ...dialects.rules.requirements import strided
 from ...ir.attributes import Attribute, DenseArray
@@ -16,9 +19,6 @@ from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Dim, Size, is_at_least, product
 from ...ir.types import F32, I64, ScalarType, TensorType
-from ..identities import identity_of, joined_by
-from ..rows import MAX_ALONE, fills_device, is_enough, rows_over
-from ..weights import iterations_of
 
 Values = Sequence[Value]
 

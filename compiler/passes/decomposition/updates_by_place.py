@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ...codegen.target import Target
+from ...analysis.direct_scatters import ATOMIC, ATOMIC_IN_HALVES
+from ...analysis.identities import REPLACED, joined_by
+from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Region, Value, tensor_of
 from ...ir.sizes import number_of
 from ...ir.types import F32, I32, I64, ScalarType, TensorType
-from ..direct_scatters import ATOMIC, ATOMIC_IN_HALVES
-from ..identities import REPLACED, joined_by
-from ..weights import iterations_of
+from ...kernels.scalars.target import Target
 from .chunked_updates import applied_in_chunks
 from .exact_sums import sums_by_place
 from .row_scatters import joining, scattered, taken

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...analysis.direct_scatters import is_direct
+from ...analysis.rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
+from ...analysis.scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
+from ...analysis.short_transforms import follows_element_by_element
+from ...analysis.weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, name_of, words_of
 from ...ir.attributes import DenseElements
 from ...ir.operation import Operation, Value
 from ...ir.sizes import is_at_least
 from ..canonical.legacy import IN_MEMORY
-from ..direct_scatters import is_direct
-from ..rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
-from ..scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
-from ..short_transforms import follows_element_by_element
-from ..weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, name_of, words_of
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200

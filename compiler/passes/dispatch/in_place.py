@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from ...analysis.direct_scatters import is_direct
+from ...analysis.weights import HEAVY, MOVES
 from ...ir.operation import Block, Operation, Value
 from ...ir.sizes import Dim
 from ...ir.types import ShapedType
-from ..direct_scatters import is_direct
-from ..weights import HEAVY, MOVES
 
 _FIRST: Final = frozenset({"dynamic_update_slice", "scatter"})
 """Operations whose first operand is read at the place of the result."""

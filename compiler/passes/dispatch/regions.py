@@ -11,16 +11,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ...analysis.direct_scatters import is_direct
+from ...analysis.rows import computed_of_rows
+from ...analysis.scans import scratch_words
+from ...analysis.weights import MOVES, bits_of, name_of
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, StructAttr
 from ...ir.operation import Block, Location, Operation, Region, Value
 from ...ir.sizes import Dim, Size, product
 from ...ir.types import I32, I64, ScalarType, TensorType, Type
 from ..canonical.canonicalize import drop_unused
-from ..direct_scatters import is_direct
-from ..rows import computed_of_rows
-from ..scans import scratch_words
-from ..weights import MOVES, bits_of, name_of
 from .cluster import Cluster, is_small
 
 MAX_REPEATED: Final = 8

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...dialects.builder import Builder
+from ...dialects.rewrite import rewrite_block
 from ...ir.attributes import Attribute, DenseElements, IntegerAttr
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.sizes import Dim
 from ...ir.types import F32, I1, I64, ScalarType, TensorType
-from ..rewrite import rewrite_block
 from . import complex_functions, error_functions, special_functions
 from .chlo_structures import ragged_dot, scan
 from .expression import Expression

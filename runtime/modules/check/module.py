@@ -23,12 +23,12 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
+from ....base.lazy_dataclass import dataclass
 from ....formats.element_type import format_shape
 from ....hal.buffer_view import BufferView
 from ....hal.program import check_buffer
 from ....hal.programs.device_context import TransferContexts
 from ....hal.programs.file import read_bytes
-from ....records import dataclass
 from ....status import InvalidArgumentError
 from ....vm.execution.bytecode_module import translated_function
 from ....vm.native.module import NativeModule, export

@@ -12,7 +12,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterable
 from typing import Final
 
-from ....records import dataclass
+from ....base.lazy_dataclass import dataclass
 
 _WIDTH: Final = 80
 # Characters that XML 1.0 cannot hold, escaped or not.

@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ....base.lazy_dataclass import dataclass
 from ....formats.element_type import EncodingType, format_shape_and_type
 from ....hal.buffer_view import BufferView
-from ....records import dataclass
 from ...values.format import format_value
 from .report import ElementDifference
 

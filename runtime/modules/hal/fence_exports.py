@@ -10,7 +10,7 @@ from ....hal.programs.device_context import DeviceTable
 from ....hal.programs.fence import HalFence, check_fence, fail_with, join, status_of
 from ....status import DeadlineExceededError, PumiceError, StatusCode
 from ....vm.native.module import export
-from ....vm.wait.frame import Wait, step_mode
+from ....waits.wait_frame import Wait, step_mode
 
 _DEADLINE_EXCEEDED: Final = int(StatusCode.DEADLINE_EXCEEDED)
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from ....base.lazy_dataclass import dataclass
 from ....hal.buffer import Buffer
 from ....hal.device import Device
 from ....hal.memory import BufferUsage
@@ -26,7 +27,6 @@ from ....hal.programs.checks import check_range, require
 from ....hal.programs.device_context import DeviceContext, TransferContexts
 from ....hal.programs.fence import OptionalFence, fail, failure_of, optional_fence
 from ....hal.programs.file import read_back
-from ....records import dataclass
 from ....status import InvalidArgumentError, OutOfRangeError, PumiceError, shown
 from ....vm.native.module import NativeModule, export
 from ....vm.types.buffer import require_buffer

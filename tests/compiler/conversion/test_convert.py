@@ -10,8 +10,8 @@ import pytest
 from support.evaluation import evaluated
 
 import pumice
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.hal_reference.program import Array
 

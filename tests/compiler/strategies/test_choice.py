@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from support.regions import function_of
 
-from pumice.compiler.codegen.region import KernelRegion
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.source import CompileError
+from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 from pumice.compiler.strategies.choice import STRATEGIES, candidates_of, compile_region, strategy_of
-from pumice.compiler.strategies.contraction_tile import ContractionTile
-from pumice.compiler.strategies.elements import Elements
-from pumice.compiler.strategies.rows import Rows
+from pumice.compiler.strategies.contraction.contraction_tile import ContractionTile
+from pumice.compiler.strategies.movement.elements import Elements
+from pumice.compiler.strategies.rows.rows import Rows
 
 MATMUL = """
 func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf32> {

@@ -14,17 +14,17 @@ from support.dynamic import specialised
 from support.regions import EMULATED, by_definition, from_words, function_of, to_words
 
 import pumice
-from pumice.compiler.codegen.kernel import Kernel, Workload, buffer_size
-from pumice.compiler.codegen.region import KernelRegion
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.sizes import evaluated
+from pumice.compiler.kernels.kernel import Kernel, Workload, buffer_size
+from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.strategy import Strategy
 from pumice.compiler.strategies.choice import compile_region, ranked
-from pumice.compiler.strategies.contraction_tile import ContractionTile
-from pumice.compiler.strategies.elements import Elements
-from pumice.compiler.strategies.rows import Rows
-from pumice.compiler.strategies.strategy import Strategy
-from pumice.compiler.strategies.workgroup_tile import WorkgroupTile
-from pumice.spirv.validation import ensure_valid
+from pumice.compiler.strategies.contraction.contraction_tile import ContractionTile
+from pumice.compiler.strategies.contraction.workgroup_tile import WorkgroupTile
+from pumice.compiler.strategies.movement.elements import Elements
+from pumice.compiler.strategies.rows.rows import Rows
+from pumice.spirv.checks.validation import ensure_valid
 
 Array = npt.NDArray[Any]
 LAVAPIPE = dataclasses.replace(EMULATED, family="cpu", subgroup_size=8, subgroup_operations=("shuffle",))

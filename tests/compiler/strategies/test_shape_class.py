@@ -9,10 +9,10 @@ import pytest
 from support.profiles import PROFILE_NAMES, recorded_profile
 from support.regions import EMULATED, function_of
 
-from pumice.compiler.codegen.device_target import FAMILY_NAMES, target_of
-from pumice.compiler.codegen.region import KernelRegion
+from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.scalars.device_target import FAMILY_NAMES, target_of
 from pumice.compiler.strategies.choice import candidates_of, compile_region, strategy_from, tuned_strategy
-from pumice.compiler.strategies.elements import Elements
+from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.shape_class import class_of
 from pumice.compiler.strategies.shipped import SHIPPED
 

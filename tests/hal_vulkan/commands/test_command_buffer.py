@@ -19,11 +19,11 @@ from pumice import shaders
 from pumice.hal.command_buffer import BindingSlot, CommandBufferState
 from pumice.hal.memory import BufferUsage
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
-from pumice.hal_vulkan.commands.pipeline import ComputePipeline
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.memory.buffer import Buffer
+from pumice.hal_vulkan.pipelines.pipeline import ComputePipeline
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from pumice import shaders
-from pumice.cache import CachedFile, cache_directory
-from pumice.hal_vulkan.commands.pipeline import ComputePipeline
-from pumice.hal_vulkan.commands.pipeline_context import PipelineCache, PipelineContext
+from pumice.base.cache import CachedFile, cache_directory
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver, shared_driver
+from pumice.hal_vulkan.pipelines.pipeline import ComputePipeline
+from pumice.hal_vulkan.pipelines.pipeline_context import PipelineCache, PipelineContext
 from pumice.hal_vulkan.vulkan.functions import DeviceFunctions
 
 pytestmark = pytest.mark.vulkan

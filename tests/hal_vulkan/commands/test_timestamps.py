@@ -14,9 +14,9 @@ from support.host_buffers import HOST
 from pumice import shaders
 from pumice.hal.clock import elapsed_ticks, signed_ticks
 from pumice.hal.command_buffer import BindingSlot
-from pumice.hal_vulkan.commands.pipeline import ComputePipeline
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.memory.buffer import Buffer
+from pumice.hal_vulkan.pipelines.pipeline import ComputePipeline
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import ClosedError, FailedPreconditionError, InvalidArgumentError, UnimplementedError
 

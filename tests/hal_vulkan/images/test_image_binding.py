@@ -15,8 +15,8 @@ from pumice.hal_vulkan.images.format_features import STORAGE, STORAGE_TEXELS, UN
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
-from pumice.spirv.grammar import ENUMERATIONS, Op
-from pumice.spirv.words import pack, read_binary
+from pumice.spirv.binary.grammar import ENUMERATIONS, Op
+from pumice.spirv.binary.words import pack, read_binary
 
 pytestmark = pytest.mark.vulkan
 PREFIX = {"float": "", "int": "i", "uint": "u"}

@@ -13,10 +13,10 @@ import pytest
 from pumice import shaders
 from pumice.hal.memory import MemoryTypeFlags
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
-from pumice.hal_vulkan.commands.pipeline import ComputePipeline
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.buffer import Buffer
+from pumice.hal_vulkan.pipelines.pipeline import ComputePipeline
 from pumice.hal_vulkan.submit.prepared_submission import PreparedSubmission
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (

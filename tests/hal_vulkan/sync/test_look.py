@@ -10,7 +10,7 @@ import pytest
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.sync import look
 from pumice.hal_vulkan.sync.look import LONGEST_S, AdaptiveLook, LookBudget, core_count, longest_look
-from pumice.waiting import give_way
+from pumice.waits.wait_mode import give_way
 
 
 @pytest.fixture

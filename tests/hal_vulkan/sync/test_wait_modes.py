@@ -17,7 +17,7 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.sync import semaphore as semaphore_module
 from pumice.hal_vulkan.sync.look import AdaptiveLook, LookBudget
 from pumice.status import CancelledError, DataLossError, DeadlineExceededError, InvalidArgumentError
-from pumice.waiting import WAIT_MODES, WaitMode, chosen, waits
+from pumice.waits.wait_mode import WAIT_MODES, WaitMode, chosen, waits
 
 pytestmark = pytest.mark.vulkan
 

@@ -10,14 +10,14 @@ import pytest
 from support.host_buffers import HOST
 
 from pumice import shaders
-from pumice.hal_vulkan.commands.executable import Executable
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.pipelines.executable import Executable
 from pumice.hal_vulkan.vulkan.functions import ffi, new
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.hal_vulkan.vulkan.results import pending_validation, take_validation_errors
 from pumice.hal_vulkan.vulkan.validation import validation_requested
-from pumice.spirv.grammar import Op
+from pumice.spirv.binary.grammar import Op
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import InternalError, InvalidArgumentError, StatusCode
 

@@ -17,7 +17,7 @@ from support.shader_tools import assemble
 
 import pumice
 from pumice import shaders
-from pumice.waiting import waits
+from pumice.waits.wait_mode import waits
 
 pytestmark = pytest.mark.vulkan
 

@@ -11,11 +11,11 @@ from support.peer import compile_module
 
 import pumice
 from pumice.hal_vulkan.submit.submission import SubmissionQueue
-from pumice.spirv import repair as repairs
-from pumice.spirv.grammar import Op
+from pumice.spirv.binary.grammar import Op
+from pumice.spirv.binary.words import encode
 from pumice.spirv.instrument.editor import Editor, opcode_of
 from pumice.spirv.instrument.paths import CHAINS
-from pumice.spirv.words import encode
+from pumice.spirv.repair.repair import repair as repairs
 from pumice.status import OutOfRangeError
 
 pytestmark = pytest.mark.vulkan

@@ -12,7 +12,7 @@ import pumice
 from pumice import shaders
 from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore
 from pumice.status import InvalidArgumentError
-from pumice.waiting import WAIT_MODES, WaitMode, chosen
+from pumice.waits.wait_mode import WAIT_MODES, WaitMode, chosen
 
 pytestmark = pytest.mark.vulkan
 

@@ -11,7 +11,7 @@ import pytest
 from support.shader_tools import needs_compiler
 
 import pumice
-from pumice.spirv import tools as spirv_tools
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument import REPORT_BYTES, Instrumented, Report, ReportKind, SanitizeOptions, instrument
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import PumiceError

@@ -11,7 +11,7 @@ from support.host_buffers import HOST
 from support.shader_tools import assemble
 
 from pumice.hal_vulkan.device import Device
-from pumice.spirv import tools as spirv_tools
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument import REPORT_BYTES, Report, SanitizeOptions, instrument
 
 pytestmark = pytest.mark.vulkan

@@ -14,7 +14,7 @@ from support.shader_tools import needs_compiler
 
 from pumice.formats.image_format import ImageFormat
 from pumice.hal_vulkan.device import Device
-from pumice.spirv import tools as spirv_tools
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument import REPORT_BYTES, Report, ReportKind, SanitizeOptions, instrument
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]

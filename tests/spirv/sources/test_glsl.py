@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pumice.spirv import tools as spirv_tools
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.sources import glsl
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.spirv.sources.glslang import Glslc

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pumice.spirv import tools as spirv_tools
-from pumice.spirv.reflect import reflect
+from pumice.spirv.checks import tools as spirv_tools
+from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources import find
 from pumice.spirv.sources.compile import compile_source
 from pumice.spirv.sources.glslang import Glslang, Glslc

@@ -32,10 +32,10 @@ from pumice.study.definition.axis import Axis
 from pumice.study.definition.point import Point
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.results.storage.records import PointStatus
+from pumice.study.runs.runner import run_study
 from pumice.study.sampling.passes import Pass
-from pumice.study.sampling.runner import run_study
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [pytest.mark.vulkan, pytest.mark.timeout(240)]

@@ -21,10 +21,10 @@ from pumice.study.cluster.worker import Chunk, ChunkResult, WorkerFacts
 from pumice.study.cluster.workers import ClusterWorkers, installed_version
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
-from pumice.study.results.sink import SinkLog
-from pumice.study.results.store import Store
+from pumice.study.results.storage.records import PointStatus, SampleFlag
+from pumice.study.results.storage.sink import SinkLog
+from pumice.study.results.storage.store import Store
 from pumice.study.sampling.sampler import SampleRun
 from pumice.study.sampling.turns import Prior
 

@@ -15,9 +15,9 @@ from pumice.study.definition.sample import Sample
 from pumice.study.definition.study import Study
 from pumice.study.definition.study_file import study_as_dict
 from pumice.study.results.results import Results
-from pumice.study.results.rows import POINT_COLUMNS, SAMPLE_COLUMNS, Value, point_row, sample_row, to_json
-from pumice.study.results.schema import schema_statements
-from pumice.study.results.sink import Sink
+from pumice.study.results.storage.rows import POINT_COLUMNS, SAMPLE_COLUMNS, Value, point_row, sample_row, to_json
+from pumice.study.results.storage.schema import schema_statements
+from pumice.study.results.storage.sink import Sink
 
 _WHEN = "2026-01-01T00:00:00+00:00"
 _SAMPLES = ("point", "number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)

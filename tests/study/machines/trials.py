@@ -11,7 +11,7 @@ from machine_models import Model
 from virtual_study import EQUAL, SLOWER, VirtualRun, measure, study, virtual_time
 
 from pumice.study.definition.settings import Sampling
-from pumice.study.results.results_comparison import ResultsComparison, compare_results, compare_sides
+from pumice.study.results.comparison.results_comparison import ResultsComparison, compare_results, compare_sides
 
 RUNS = 5
 

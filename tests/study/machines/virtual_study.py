@@ -24,8 +24,9 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.point import Point
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.sampling import point_run, watch
-from pumice.study.sampling.runner import sample_points
+from pumice.study.machine import watch
+from pumice.study.runs.runner import sample_points
+from pumice.study.sampling import point_run
 from pumice.study.workloads.clock import RawSample
 from pumice.study.workloads.reference_kernel import ReferenceKernel
 from pumice.study.workloads.thread_delays import ThreadTimes

@@ -10,7 +10,7 @@ from support.browser import CHROMIUM, Browser
 from support.made_studies import STUDY, figures_of, fill_all, made
 from support.stored_results import made_version
 
-from pumice.study.report import distributions
+from pumice.study.report.charts import distributions
 from pumice.study.report.history_page import write_history
 from pumice.study.report.page import write_report
 from pumice.study.results.history import read_history

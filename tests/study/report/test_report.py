@@ -22,17 +22,17 @@ from support.made_studies import STUDY, Fill, figures_of, fill_all, made, taken
 from pumice.status import FailedPreconditionError, NotFoundError
 from pumice.study.definition.point import Point
 from pumice.study.report import page as page_module
-from pumice.study.report.comparisons import compare_across, compare_with_run
+from pumice.study.report.charts.comparisons import compare_across, compare_with_run
+from pumice.study.report.charts.scaling import headline_charts
+from pumice.study.report.charts.series import fitted_lines
+from pumice.study.report.charts.units import number_text, time_text, time_unit
 from pumice.study.report.overview import verdict, warnings
 from pumice.study.report.page import render_report, write_report
-from pumice.study.report.scaling import headline_charts
-from pumice.study.report.series import fitted_lines
 from pumice.study.report.terminal import terminal_report, terminal_summary
-from pumice.study.report.units import number_text, time_text, time_unit
 from pumice.study.results.analysis import StudyAnalysis
-from pumice.study.results.records import SampleFlag
 from pumice.study.results.results import Results
-from pumice.study.results.store import Store
+from pumice.study.results.storage.records import SampleFlag
+from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Verdict
 from pumice.study.statistics.summary import summarize
 

@@ -12,7 +12,7 @@ from support.made_studies import made, taken
 from pumice import shaders
 from pumice.study import Point, Results
 from pumice.study.report.trace import samples_trace
-from pumice.study.results.store import Store
+from pumice.study.results.storage.store import Store
 from pumice.tools.cli import main
 
 Slice = tuple[str, str, str, int, int]

@@ -17,7 +17,7 @@ from support.stored_results import made_results
 from pumice.status import InvalidArgumentError, UnavailableError
 from pumice.study import Results, export_results
 from pumice.study.definition.point import Point
-from pumice.study.results.store import Store
+from pumice.study.results.storage.store import Store
 from pumice.tools.cli import main
 
 RATED = STUDY.replace('flops = "1024"', 'flops = "1024"\n"ns per element" = "1e9 * time / dispatches / 1024"')

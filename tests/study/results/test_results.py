@@ -16,12 +16,12 @@ import pytest
 from pumice.status import ClosedError, InvalidArgumentError, NotFoundError
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.database import RESULTS_FILE
-from pumice.study.results.records import PointStatus, SampleFlag
 from pumice.study.results.results import Results
-from pumice.study.results.rows import DURATIONS
-from pumice.study.results.schema import TABLES
-from pumice.study.results.store import Store
+from pumice.study.results.storage.database import RESULTS_FILE
+from pumice.study.results.storage.records import PointStatus, SampleFlag
+from pumice.study.results.storage.rows import DURATIONS
+from pumice.study.results.storage.schema import TABLES
+from pumice.study.results.storage.store import Store
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "results.md"
 STUDY = {

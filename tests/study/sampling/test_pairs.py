@@ -19,14 +19,14 @@ from pumice.study.definition.sample import Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import study_as_dict
-from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
-from pumice.study.results.rows import Value
-from pumice.study.results.sink import Sink, SinkLog
-from pumice.study.results.store import Store
+from pumice.study.results.storage.records import PointStatus
+from pumice.study.results.storage.rows import Value
+from pumice.study.results.storage.sink import Sink, SinkLog
+from pumice.study.results.storage.store import Store
+from pumice.study.runs.runner import prior_samples, run_study
 from pumice.study.sampling.pair_run import _pairs
 from pumice.study.sampling.passes import Pass, Resumption, plan_passes
-from pumice.study.sampling.runner import prior_samples, run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
 from pumice.study.sampling.side import Block
 from pumice.study.sampling.turns import Prior

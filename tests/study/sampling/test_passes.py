@@ -11,7 +11,7 @@ from pumice.study.definition.axis import Axis
 from pumice.study.definition.expansion import expand
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.results.records import PointStatus, overall_status
+from pumice.study.results.storage.records import PointStatus, overall_status
 from pumice.study.sampling.passes import Pass, Resumption, plan_passes
 
 STUDY = Study(

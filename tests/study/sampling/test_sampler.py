@@ -22,15 +22,16 @@ from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.results.records import PointStatus, SampleFlag
+from pumice.study.machine import disturbances
+from pumice.study.machine.watch import Watch
 from pumice.study.results.results import Results
-from pumice.study.results.sink import Sink, SinkLog
-from pumice.study.sampling import disturbances, point_run
+from pumice.study.results.storage.records import PointStatus, SampleFlag
+from pumice.study.results.storage.sink import Sink, SinkLog
+from pumice.study.runs.runner import run_study
+from pumice.study.sampling import point_run
 from pumice.study.sampling.point_run import PointRun
-from pumice.study.sampling.runner import run_study
 from pumice.study.sampling.sampler import Sampler, SampleRun
 from pumice.study.sampling.turns import Prior
-from pumice.study.sampling.watch import Watch
 from pumice.study.workloads.clock import RawSample
 from pumice.study.workloads.reference_kernel import Reading, ReferenceKernel
 from pumice.study.workloads.workload import DevicePool, Load, WorkloadContext

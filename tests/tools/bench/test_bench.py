@@ -17,12 +17,12 @@ from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
 from pumice import shaders
 from pumice.hal_vulkan import reflect
 from pumice.runtime.device import Device
-from pumice.runtime.kernels.push import pack_push
+from pumice.runtime.kernels.parameters.push import pack_push
 from pumice.runtime.kernels.shader_source import load_shader
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.study.results.results import Results
-from pumice.study.sampling import runner
+from pumice.study.runs import runner
 from pumice.study.workloads.peaks import Peaks
 from pumice.study.workloads.workload import DevicePool
 from pumice.tools.cli import main

@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from pumice import shaders
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
-from pumice.study.results.records import PointStatus
+from pumice.study.results.comparison.results_comparison import compare_sides
 from pumice.study.results.results import Results
-from pumice.study.results.results_comparison import compare_sides
+from pumice.study.results.storage.records import PointStatus
 from pumice.tools.cli import main
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver", "here")]

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pumice import shaders
-from pumice.spirv import tools as spirv_tools
-from pumice.spirv.reflect import reflect
+from pumice.spirv.checks import tools as spirv_tools
+from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.tools.cli import main

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pumice import cache
+from pumice.base import cache
 from pumice.tools.cli import main
 
 

@@ -25,7 +25,7 @@ from pumice.formats.vke1 import (
 )
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan import reflect
-from pumice.spirv.tools import disassemble, find_tool
+from pumice.spirv.checks.tools import disassemble, find_tool
 from pumice.status import UnavailableError
 from pumice.tools.cli import main
 from pumice.vm.assembly.assembler import assemble

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from pumice import shaders
 from pumice.runtime.values.format import format_value
 from pumice.runtime.values.parse import parse_value
-from pumice.spirv import tools as spirv_tools
+from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.sources.glsl import find_compiler
 from pumice.status import UnavailableError
 from pumice.tools.cli import main
@@ -524,7 +524,7 @@ def test_a_validator_that_never_ends_is_stopped_and_named(tmp_path: Path, monkey
     validator.chmod(0o755)
     monkeypatch.setenv("PUMICE_SPIRV_TOOLS", str(tmp_path))
     monkeypatch.setenv("PUMICE_CACHE", "0")
-    monkeypatch.setattr("pumice.spirv.validation._passed", set())
+    monkeypatch.setattr("pumice.spirv.checks.validation._passed", set())
     assert spirv_tools._CHECK_SECONDS <= 10
     monkeypatch.setattr(spirv_tools, "_CHECK_SECONDS", 0.3)
     started = time.monotonic()

@@ -31,11 +31,11 @@ HEAVY = {
     "pumice.runtime.images.image",
     "pumice.runtime.kernels.kernel",
     "pumice.runtime.profiling.profile",
-    "pumice.spirv.capabilities",
-    "pumice.spirv.grammar",
+    "pumice.spirv.checks.capabilities",
+    "pumice.spirv.binary.grammar",
     "pumice.spirv.instrument.passes",
-    "pumice.spirv.reflect",
-    "pumice.spirv.validation",
+    "pumice.spirv.reflection.reflect",
+    "pumice.spirv.checks.validation",
     "pumice.tools.run.arguments",
     "pumice.vm.bytecode.decoder",
     "pumice.vm.bytecode.verifier",
@@ -46,7 +46,7 @@ HEAVY = {
     "subprocess",
     "tempfile",
 }
-FIRST_TIME = {"pumice.spirv.reflect", "pumice.vm.bytecode.verifier", "pumice.vm.translation.translator"}
+FIRST_TIME = {"pumice.spirv.reflection.reflect", "pumice.vm.bytecode.verifier", "pumice.vm.translation.translator"}
 MOST_MODULES = 260
 
 pytestmark = [

@@ -21,11 +21,11 @@ from support.stored_results import made_results, made_version
 
 from pumice.status import FailedPreconditionError
 from pumice.study.definition.point import Point
-from pumice.study.results.point_result import PointResult
-from pumice.study.results.records import PointStatus
+from pumice.study.results.comparison.results_comparison import PointComparison, ResultsComparison
 from pumice.study.results.results import Results
-from pumice.study.results.results_comparison import PointComparison, ResultsComparison
-from pumice.study.results.results_file import WriterLock
+from pumice.study.results.storage.point_result import PointResult
+from pumice.study.results.storage.records import PointStatus
+from pumice.study.results.storage.results_file import WriterLock
 from pumice.study.statistics.bootstrap import Interval
 from pumice.study.statistics.comparison import Comparison, Verdict, compare
 from pumice.tools.cli import main

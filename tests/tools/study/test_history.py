@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support.stored_results import made_version
 
-from pumice.study.results.revision import read_revision
+from pumice.study.results.comparison.revision import read_revision
 from pumice.tools.cli import main
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")

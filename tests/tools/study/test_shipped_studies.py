@@ -12,7 +12,7 @@ import pumice
 from pumice.study.definition.expansion import expand
 from pumice.study.definition.study_file import load_study
 from pumice.study.results.results import Results
-from pumice.study.sampling import runner
+from pumice.study.runs import runner
 from pumice.study.workloads.peaks import Peaks
 from pumice.tools.cli import main
 from pumice.tools.study.command import STUDIES

@@ -18,9 +18,9 @@ from support.stored_results import made_results as make
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.study_file import parse_study, study_as_dict
-from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
-from pumice.study.results.store import Store
+from pumice.study.results.storage.records import PointStatus
+from pumice.study.results.storage.store import Store
 from pumice.study.workloads import peaks
 from pumice.study.workloads.peaks import Peaks
 from pumice.tools.cli import main

@@ -13,7 +13,7 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import load_study, study_as_dict
 from pumice.study.results.results import Results
-from pumice.study.results.store import Store
+from pumice.study.results.storage.store import Store
 from pumice.tools.cli import main
 from pumice.tools.study.against import against
 from pumice.tools.study.gate import Gate

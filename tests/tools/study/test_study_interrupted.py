@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.results.storage.records import PointStatus
 from pumice.tools.cli import main
 
 pytestmark = [

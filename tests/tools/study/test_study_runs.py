@@ -15,8 +15,8 @@ import psutil
 import pytest
 from click.testing import CliRunner, Result
 
-from pumice.study.results.records import PointStatus
 from pumice.study.results.results import Results
+from pumice.study.results.storage.records import PointStatus
 from pumice.tools.cli import main
 
 pytestmark = [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import random_programs
 
-from pumice import cache
+from pumice.base import cache
 from pumice.status import InvalidArgumentError, PumiceError
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble

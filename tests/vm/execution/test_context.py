@@ -29,7 +29,7 @@ from pumice.vm.invocation.stages import begin_invoke, end_invoke
 from pumice.vm.invocation.state import InvokeState
 from pumice.vm.native.module import NativeModule, export
 from pumice.vm.types.buffer import VmBuffer
-from pumice.vm.wait.frame import step_mode
+from pumice.waits.wait_frame import step_mode
 
 
 def module(text: str) -> BytecodeModule:

@@ -18,7 +18,7 @@ from pumice.vm.execution.context import Context, Function
 from pumice.vm.execution.frame import Frame, NativeFrame
 from pumice.vm.execution.stack import Stack
 from pumice.vm.native.module import NativeModule
-from pumice.vm.wait.frame import Wait, WaitFrame
+from pumice.waits.wait_frame import Wait, WaitFrame
 
 
 class Token:

@@ -48,8 +48,8 @@ from pumice.vm import (
 )
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.frame import Frame, NativeFrame
-from pumice.vm.wait.frame import WaitFrame
-from pumice.vm.wait.waits import ArmedWait
+from pumice.waits.wait_frame import WaitFrame
+from pumice.waits.waits import ArmedWait
 
 DEFERRED, OK = StatusCode.DEFERRED, StatusCode.OK
 

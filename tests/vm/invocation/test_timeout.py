@@ -25,8 +25,8 @@ from pumice.vm.execution.deadlines import timeout_seconds
 from pumice.vm.execution.interruption import Interrupted, deadlines
 from pumice.vm.execution.watchdog import Guard, watchdog
 from pumice.vm.native.module import NativeModule
-from pumice.vm.wait.frame import Wait
-from pumice.vm.wait.latch import LONGEST_WAIT
+from pumice.waits.latch import LONGEST_WAIT
+from pumice.waits.wait_frame import Wait
 
 PROGRAM = """
 vm.module @program

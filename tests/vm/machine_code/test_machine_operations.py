@@ -15,7 +15,7 @@ from pumice.vm.assembly.assembler import assemble
 from pumice.vm.assembly.disassembler import assembly_form
 from pumice.vm.bytecode.isa import FieldKind, Isa
 from pumice.vm.machine_code.operations import TEMPLATES
-from pumice.vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64
+from pumice.vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64
 
 _OPERATIONS = Isa.for_version(17 << 16).operations
 SCALAR = sorted(name for name in TEMPLATES if not name.startswith("buffer.") and not name.endswith(".ref"))

@@ -18,7 +18,7 @@ from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.native.calls import checked_native
 from pumice.vm.native.module import NativeModule, export
-from pumice.vm.wait.frame import Wait
+from pumice.waits.wait_frame import Wait
 
 
 class Counter:

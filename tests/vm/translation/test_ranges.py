@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from pumice.vm.translation import numerics
 from pumice.vm.translation.operations import EXPRESSIONS
 from pumice.vm.translation.ranges import FULL, Range, fits, refined, result_range
+from pumice.vm.types import numerics
 
 _EDGES = (0, 1, -1, 2, 7, 31, 63, 255, 256, 1 << 15, 1 << 30, -(1 << 30), (1 << 31) - 1, -(1 << 31))
 _WIDE_EDGES = (*_EDGES, 1 << 31, 1 << 32, (1 << 63) - 1, -(1 << 63))

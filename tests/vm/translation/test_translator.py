@@ -10,7 +10,7 @@ import pytest
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
-from pumice.vm.translation.numerics import wrap32, wrap64
+from pumice.vm.types.numerics import wrap32, wrap64
 
 
 def module(text: str) -> BytecodeModule:

@@ -17,16 +17,9 @@ from pumice.status import (
     PumiceError,
     ResourceExhaustedError,
 )
-from pumice.vm.translation.numerics import (
-    bitcast_f32_i32,
-    bitcast_f64_i64,
-    bitcast_i32_f32,
-    bitcast_i64_f64,
-    wrap32,
-    wrap64,
-)
 from pumice.vm.types import buffer as buffer_module
 from pumice.vm.types.buffer import VmBuffer, require_buffer
+from pumice.vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64, wrap32, wrap64
 from pumice.vm.types.ref_types import ref_type_class
 
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8}

@@ -19,10 +19,10 @@ from pumice.status import (
     PumiceError,
     ResourceExhaustedError,
 )
-from pumice.vm.translation.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64, round_f32
 from pumice.vm.types import list as list_module
 from pumice.vm.types.buffer import VmBuffer
 from pumice.vm.types.list import VmList
+from pumice.vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64, round_f32
 from pumice.vm.types.ref_types import ref_type_class
 
 NUMBERS = ("i8", "i16", "i32", "i64", "f32", "f64")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.decomposition.decompose import decompose
 from pumice.compiler.passes.decomposition.sorts import BLOCK
 from pumice.compiler.passes.decomposition.transforms import is_short

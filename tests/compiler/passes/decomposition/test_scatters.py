@@ -9,10 +9,10 @@ import pytest
 from support.regions import Array, by_definition, function_of
 
 import pumice
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.attributes import attribute_text
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.decomposition import scatters, updates_by_place
 from pumice.compiler.passes.verification.verify import verify
 

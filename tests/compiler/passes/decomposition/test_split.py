@@ -9,9 +9,9 @@ import pytest
 from support.regions import Array, by_definition, function_of
 
 import pumice
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.decomposition import large_windows, split, staged_reductions
 from pumice.compiler.passes.verification.verify import verify
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.operation import Operation
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.canonical.canonicalize import canonicalize
 from pumice.compiler.passes.dispatch.regions import form_regions
 from pumice.compiler.pipeline import compile_text

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from pumice.compiler.codegen.target import Target
 from pumice.compiler.dialects.builder import Builder
 from pumice.compiler.ir.operation import Block, Operation, tensor_of
 from pumice.compiler.ir.types import ScalarType, TensorType
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.canonical.canonicalize import canonicalize
 from pumice.compiler.passes.decomposition.decompose import decompose
 from pumice.compiler.passes.formulas.matrix import Matrix, identity

@@ -24,7 +24,7 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import DataLossError
-from pumice.vm.wait.frame import Wait
+from pumice.waits.wait_frame import Wait
 
 pytestmark = pytest.mark.vulkan
 

@@ -26,8 +26,8 @@ from pumice.status import (
     PumiceError,
     StatusCode,
 )
-from pumice.vm.wait.frame import Wait
-from pumice.vm.wait.source import WaitSource
+from pumice.waits.source import WaitSource
+from pumice.waits.wait_frame import Wait
 
 pytestmark = pytest.mark.vulkan
 

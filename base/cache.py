@@ -1,0 +1,364 @@
+"""The cache on disk: made things that are kept from one process to the next.
+
+An entry is made by this user's pumice and by nobody else: its first bytes are a checksum over its key and its content,
+keyed with a secret that lies in the user's state folder and not in the cache (``docs/design/cache.md``). An entry that
+was damaged, moved, brought from elsewhere or planted is a miss. So is everything where there is no home, no space, or
+no right to write: what the cache cannot do costs time, never a result.
+
+The folder is the user's cache folder, or that of ``PUMICE_CACHE_DIR``; ``PUMICE_CACHE=0`` switches it off.
+
+Thread rule: any thread, and any number of processes at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .switches import switch
+
+if TYPE_CHECKING:
+    from hashlib import blake2b
+else:
+    try:  # hashlib loads OpenSSL, which takes longer than all that is hashed here
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+
+#: The most bytes of all entries together; those that were not used for longest go first.
+MAX_BYTES: Final = 512 << 20
+#: The most entries, so that looking at all of them takes a tenth of a second at most.
+MAX_ENTRIES: Final = 16_384
+#: The most bytes of one entry.
+MAX_ENTRY_BYTES: Final = MAX_BYTES // 4
+
+_CHECKSUM_BYTES: Final = 32
+_SECRET_BYTES: Final = 32
+_SECRET_FILE: Final = "cache-secret"
+# Another word makes every entry that was written before a miss.
+_FORM: Final = b"pumice-cache-1"
+# Everything lies in a folder of the cache's own, so that its mode can be set in a folder that the user named.
+_ENTRIES: Final = "entries"
+_PRIVATE: Final = 0o700
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+# Not followed if it is a link, not waited for if it is a pipe.
+_READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# One of so many stores looks at the size: it takes the time of a look at every file.
+_STORES_A_TRIM: Final = 64
+# The time of the last use is written at most once a day.
+_USE_SECONDS: Final = 24 * 3600
+# Of the operating system, and for paths that it cannot be given.
+_FAILURES: Final = (OSError, ValueError)
+
+
+def cache_directory() -> Path | None:
+    """The folder of pumice's caches; ``None`` without a home, and when ``PUMICE_CACHE=0`` switches them off.
+
+    Raises:
+        InvalidArgumentError: ``PUMICE_CACHE`` is neither on nor off.
+    """
+    if switch("PUMICE_CACHE") is False:
+        return None
+    chosen = os.environ.get("PUMICE_CACHE_DIR")
+    return Path(chosen) if chosen else _user_folder("XDG_CACHE_HOME", ".cache", "user_cache_dir")
+
+
+def digest(content: bytes | memoryview) -> bytes:
+    """A hash of 32 bytes that no two contents share, for keys."""
+    return blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
+class CachedFile:
+    """One entry of the cache."""
+
+    def __init__(self, room: str, key: object) -> None:
+        """
+        Args:
+            room: what kind of thing it is, a folder's name.
+            key: all that the thing is made from, the release of what makes it too: bytes, or what has a ``repr`` that
+                is the same for the same ingredients in every process.
+        """
+        text = key if isinstance(key, bytes) else repr(key).encode("utf-8", "surrogateescape")
+        self._digest = digest(b"\0".join((_FORM, room.encode(), text)))
+        name = self._digest.hex()
+        self._place = os.path.join(room, name[:2], name)  # noqa: PTH118  pathlib takes longer than the look-up
+
+    def load(self) -> bytes | None:
+        """The content, if there is a whole one that was stored under this key by this user."""
+        place = _place()
+        if place is None:
+            return None
+        path = f"{place.folder}{os.sep}{self._place}"
+        try:
+            entry = _read(path, MAX_ENTRY_BYTES + _CHECKSUM_BYTES)
+        except _FAILURES:
+            return None
+        content = entry[_CHECKSUM_BYTES:]
+        return content if entry[:_CHECKSUM_BYTES] == self._checksum(place.secret, content) else None
+
+    def store(self, content: bytes) -> bool:
+        """Keeps the content if there is a place for it; returns whether there was."""
+        place = _place(make=True)
+        if place is None or len(content) > MAX_ENTRY_BYTES:
+            return False
+        path = Path(place.folder, self._place)
+        try:
+            path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+            _write(path, self._checksum(place.secret, content) + content)
+            if os.urandom(1)[0] % _STORES_A_TRIM == 0:
+                _trim(Path(place.folder))
+        except _FAILURES:
+            return False
+        return True
+
+    def _checksum(self, secret: bytes, content: bytes) -> bytes:
+        checksum = blake2b(self._digest, key=secret, digest_size=_CHECKSUM_BYTES)
+        checksum.update(content)
+        return checksum.digest()
+
+
+def folder_stamp(*folders: Path) -> bytes:
+    """Returns a hash of the names, sizes and modification times of the Python files in folders and their subfolders.
+
+    Keys of generated files contain it, since the release alone does not change while the code is being worked on.
+    """
+    found = []
+    pending = list(map(str, folders))
+    while pending:
+        folder = pending.pop()
+        with contextlib.suppress(*_FAILURES), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".py"):
+                    status = entry.stat()
+                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+                elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+    return digest(repr(sorted(found)).encode("utf-8", "surrogateescape"))
+
+
+class RoomUsage(NamedTuple):
+    """What one room of the cache holds."""
+
+    room: str
+    entries: int
+    size: int
+
+
+def usage() -> list[RoomUsage]:
+    """What the cache holds, by room."""
+    held: dict[str, list[int]] = {}
+    folder = _entries_folder()
+    for path, status in _files(folder):
+        held.setdefault(path.parent.parent.name, []).append(status.st_size)
+    return [RoomUsage(room, len(sizes), sum(sizes)) for room, sizes in sorted(held.items())]
+
+
+def why_nothing_is_kept() -> str | None:
+    """Why nothing that is stored now would be found again; ``None`` if it would."""
+    if switch("PUMICE_CACHE") is False:
+        return "PUMICE_CACHE switches it off"
+    directory, state = cache_directory(), _state_folder()
+    if directory is None or state is None:
+        return "there is no home of this user's own to have it in"
+    for folder in (directory / _ENTRIES, state):
+        try:
+            _make_own(folder)
+        except _FAILURES as error:
+            return f"{folder} cannot be made: {getattr(error, 'strerror', None) or error}"
+        if not _is_own(folder):
+            return f"{folder} is not a folder of this user's own that nobody else may write in"
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return f"{folder} is read-only"
+    return None if _place(make=True) is not None else f"{state / _SECRET_FILE} cannot be written"
+
+
+def clear() -> None:
+    """Deletes every entry that may be deleted."""
+    for path, _ in _files(_entries_folder()):
+        with contextlib.suppress(*_FAILURES):
+            path.unlink()
+
+
+# -- where it is ---------------------------------------------------------------------------------------
+
+
+class _Place(NamedTuple):
+    folder: str
+    secret: bytes
+
+
+def _entries_folder() -> Path | None:
+    """The folder of the entries, if there is one and it is this user's own."""
+    directory = cache_directory()
+    folder = directory / _ENTRIES if directory is not None else None
+    return folder if folder is not None and _is_own(folder) else None
+
+
+def _place(*, make: bool = False) -> _Place | None:
+    """Where entries are and what they are checked with; with ``make``, made where it is not there."""
+    directory = cache_directory()
+    state = _state_folder()
+    if directory is None or state is None:
+        return None
+    found = _found_place(directory, state)
+    if found is None and make:
+        _found_place.cache_clear()
+        with contextlib.suppress(*_FAILURES):
+            _make_own(directory / _ENTRIES)
+            _make_own(state)
+            if _secret(state) is None:
+                _write_secret(state)
+        found = _found_place(directory, state)
+    return found
+
+
+@functools.lru_cache(maxsize=4)
+def _found_place(directory: Path, state: Path) -> _Place | None:
+    folder = directory / _ENTRIES
+    secret = _secret(state)
+    return _Place(str(folder), secret) if secret is not None and _is_own(folder) else None
+
+
+def _state_folder() -> Path | None:
+    """The folder of the secret."""
+    return _user_folder("XDG_STATE_HOME", ".local/state", "user_state_dir")
+
+
+def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:
+    """Pumice's folder of one kind, by the XDG Base Directory Specification; on other systems as these have it."""
+    if sys.platform in ("win32", "darwin"):
+        import platformdirs  # here: programs start sooner without
+
+        path = Path(getattr(platformdirs, elsewhere)("pumice", appauthor=False))
+    else:
+        path = Path(os.environ.get(variable, ""))
+        if not path.is_absolute():
+            home = os.path.expanduser("~")  # noqa: PTH111  pathlib raises without a home
+            # With sudo it may be another user's, who could not use what is made there.
+            if not _is_own(Path(home), forbidden=0):
+                return None
+            path = Path(home, default)
+        path /= "pumice"
+    return path if path.is_absolute() else None
+
+
+def _is_own(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
+    """Whether a folder is this user's, and nobody else may write in it."""
+    try:
+        status = folder.stat()
+    except _FAILURES:
+        return False
+    return stat.S_ISDIR(status.st_mode) and _belongs(status, forbidden)
+
+
+def _belongs(status: os.stat_result, forbidden: int) -> bool:
+    """Whether it is this user's, without rights that others must not have; Windows has its own kind of rights."""
+    return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & forbidden)
+
+
+def _make_own(folder: Path) -> None:
+    folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    if not _is_own(folder) and _is_own(folder, forbidden=0):
+        folder.chmod(_PRIVATE)
+
+
+def _secret(state: Path) -> bytes | None:
+    """The user's secret, if nobody else can have read it or written it."""
+    try:
+        secret = _read(str(state / _SECRET_FILE), _SECRET_BYTES, forbidden=stat.S_IRWXG | stat.S_IRWXO)
+    except _FAILURES:
+        return None
+    return secret if len(secret) == _SECRET_BYTES and _is_own(state) else None
+
+
+def _write_secret(state: Path) -> None:
+    """Makes the user's secret; of two processes at once the first one's holds."""
+    path = state / _SECRET_FILE
+    part = _part(path)
+    try:
+        _write_new(part, os.urandom(_SECRET_BYTES), sync=True)
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            if _secret(state) is None:  # it is damaged, or others could read it
+                part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# -- files ---------------------------------------------------------------------------------------------
+
+
+def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
+    """The content of a regular file of this user; raises OSError for anything else."""
+    descriptor = os.open(path, _READ)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or not _belongs(status, forbidden) or status.st_size > most:
+            raise PermissionError(path)
+        parts = []
+        while part := os.read(descriptor, most + 1):
+            parts.append(part)
+        _note_use(path, status)
+    finally:
+        os.close(descriptor)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _note_use(path: str, status: os.stat_result) -> None:
+    """Tells `_trim` that an entry is in use."""
+    if time.time() - status.st_mtime > _USE_SECONDS:
+        with contextlib.suppress(*_FAILURES):
+            os.utime(path)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Writes a file that takes its name when it is whole; a link that has the name is replaced, not followed."""
+    part = _part(path)
+    try:
+        _write_new(part, data)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _write_new(path: Path, data: bytes, *, sync: bool = False) -> None:
+    with open(os.open(path, _CREATE, 0o600), "wb") as file:  # noqa: PTH123  its mode is set from the start
+        file.write(data)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+
+
+def _files(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
+    for parent, _, names in os.walk(folder) if folder is not None else ():
+        for name in names:
+            path = Path(parent, name)
+            with contextlib.suppress(*_FAILURES):
+                yield path, path.lstat()
+
+
+def _trim(folder: Path) -> None:
+    """Deletes the entries that were not used for longest, until the others fit; files of stopped writers are among
+    them.
+    """
+    files = sorted(_files(folder), key=lambda file: file[1].st_mtime)
+    size, count = sum(status.st_size for _, status in files), len(files)
+    for path, status in files:
+        if size <= MAX_BYTES and count <= MAX_ENTRIES:
+            break
+        path.unlink(missing_ok=True)
+        size, count = size - status.st_size, count - 1

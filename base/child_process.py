@@ -1,0 +1,186 @@
+"""A child process that measures: the parent's side.
+
+Calling sequence: ``ChildProcess(name)`` → ``send``, ``receive``, … → ``close``.
+
+The child belongs to its parent: it ends once the pipe to it is closed, as by the parent's own end, whatever ended it.
+Ctrl-C reaches the parent alone, which then closes the pipe.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import ClassVar, Final
+
+from ..status import (
+    AbortedError,
+    DeadlineExceededError,
+    FailedPreconditionError,
+    IncompatibleError,
+    NotFoundError,
+    PumiceError,
+)
+from .closeable import Closing
+from .message_pipe import PROTOCOL, Message, MessagePipe, error_from_message
+
+_START_S: Final = 60.0
+_END_S: Final = 5.0
+# Says what is missing where this version's child cannot be imported: the interpreter may be another installation's.
+_BOOTSTRAP: Final = """
+import json, sys
+try:
+    from pumice.study.runs.child import main
+except ImportError as error:
+    try:
+        from importlib.metadata import version
+        found = version("pumice")
+    except Exception:
+        found = None
+    print(json.dumps({"missing": str(error), "module": error.name or "", "pumice": found}))
+else:
+    main()
+"""
+
+
+class ChildProcess(Closing):
+    """A child that has started; ``name`` is for messages, such as ``"run 2"``, and ``environment`` the child's
+    ``environment_facts``. ``running`` has the ids of all children that are not closed.
+
+    Args:
+        name: for messages.
+        python: its interpreter; ``None`` for this process's.
+        variables: environment variables that it has beside this process's.
+
+    Raises:
+        NotFoundError: no such interpreter, or none with pumice.
+        IncompatibleError: its pumice is of a version that cannot take part.
+        AbortedError: the process did not start.
+    """
+
+    running: ClassVar[set[int]] = set()
+
+    def __init__(self, name: str, *, python: str | None = None, variables: Mapping[str, str] | None = None) -> None:
+        self.name: Final = name
+        self._python = python or sys.executable
+        try:
+            self._process = subprocess.Popen(
+                [self._python, "-P", "-c", _BOOTSTRAP],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                env={**os.environ, **(variables or {})},
+                # Apart from the terminal's group, which gets Ctrl-C.
+                process_group=0 if os.name == "posix" else None,
+            )
+        except OSError as error:
+            raise NotFoundError(
+                f"{name}: expected a Python interpreter with pumice, got {self._python}: {error.strerror}"
+            ) from error
+        self.running.add(self.pid)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._pipe = MessagePipe(self._process.stdout, self._process.stdin)  # type: ignore[arg-type]  # unbuffered
+        try:
+            self.environment: Final[Mapping[str, object]] = self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def _greet(self) -> Mapping[str, object]:
+        try:
+            hello = self._pipe.receive(_START_S)
+        except TimeoutError:
+            self._process.kill()
+            raise AbortedError(f"{self.name}: {self._python} did not start within {_START_S:g} s") from None
+        except (EOFError, PumiceError) as error:
+            raise AbortedError(
+                f"{self.name}: {self._python} did not start as a Python interpreter with pumice{self._ending()}"
+            ) from error
+        if "missing" in hello:
+            raise _unusable(self.name, self._python, hello)
+        if hello.get("hello") != PROTOCOL:
+            raise IncompatibleError(
+                f"{self.name}: pumice {hello.get('pumice')} of {self._python} cannot measure for pumice {_version()}, "
+                "which runs the study; install that version there"
+            )
+        return dict(hello["environment"])
+
+    def send(self, message: Message) -> None:
+        """Sends a message; AbortedError if the child has ended."""
+        try:
+            self._pipe.send(message)
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """The child's next message.
+
+        Raises:
+            PumiceError: the child's own error.
+            AbortedError: it has ended.
+            DeadlineExceededError: it sent nothing for ``timeout`` seconds, and was killed.
+        """
+        try:
+            message = self._pipe.receive(timeout)
+        except EOFError:
+            raise self._ended() from None
+        except TimeoutError:
+            self._process.kill()
+            raise DeadlineExceededError(
+                f"the process of {self.name} did not answer within {timeout:g} s, and was killed"
+            ) from None
+        if "error" in message:
+            raise error_from_message(message["error"])
+        return message
+
+    def _ended(self) -> AbortedError:
+        return AbortedError(f"the process of {self.name} has ended{self._ending()}")
+
+    def _ending(self) -> str:
+        """How the process ended, for a message."""
+        try:
+            status = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            return ""
+        return f": signal {-status}" if status < 0 else f": exit status {status}"
+
+    def close(self) -> None:
+        """Ends the process, and waits for that; it is killed if it takes more than five seconds. Idempotent."""
+        try:
+            self._pipe.close()
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+                self._process.wait()
+            self.running.discard(self.pid)
+
+
+def _version() -> str:
+    return importlib.metadata.version("pumice")
+
+
+def _unusable(name: str, python: str, hello: Message) -> PumiceError:
+    """The error for an interpreter that cannot import this version's child."""
+    found, module = hello["pumice"], str(hello["module"])
+    if found is None and module == "pumice":
+        return NotFoundError(
+            f"{name}: {python} has no pumice; install it there: {python} -m pip install 'pumice[study]'"
+        )
+    if module.startswith("pumice"):
+        return IncompatibleError(
+            f"{name}: pumice {found} of {python} is too old to measure for another process; install pumice "
+            f"{_version()} there, or newer"
+        )
+    return FailedPreconditionError(
+        f"{name}: pumice {found} of {python} lacks what studies need ({hello['missing']}): "
+        f"{python} -m pip install 'pumice[study]'"
+    )

@@ -1,0 +1,331 @@
+"""Calling conventions: from the type of an entry point's function to one with an ABI, or to nothing.
+
+A program's tensors are values without a place. A convention says as what each of them crosses the boundary between
+caller and module: which type stands for it (``memref<4xf32>``, ``f32``, a user's ``!my.array``), and whether results
+are returned or written to storages that the caller gives. The two functions that make conventions are those of XLA's
+runtime (``runtime/calling_convention.h``): the context alone, or with conversions of types; and these with results as
+out-parameters. Conventions compose with ``then``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, TypeVar
+
+from ...status import InvalidArgumentError, shown
+from ..ir.types import FunctionType, ScalarType, ShapedType, Type
+from .function_abi import CONTEXT, DEFAULT, Abi, FunctionAbi, misfit
+from .type_converter import Role, TypeAbi, TypeConverter, abi_of, to_buffer, to_memory, to_memref, to_value
+
+Given = TypeVar("Given", bound=Type)
+_NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+
+
+class ConventionError(InvalidArgumentError):
+    """A function's type that has no ABI by a convention.
+
+    Attributes:
+        role: of the type at fault; None if it is the whole function's.
+        index: of the argument, or of the result, also where it is an out-parameter.
+    """
+
+    def __init__(self, message: str, role: Role | None = None, index: int = 0) -> None:
+        super().__init__(message)
+        self.role = role
+        self.index = index
+
+
+@dataclass(frozen=True, slots=True)
+class _Boundary:
+    """A function's type, with what its inputs are for."""
+
+    arguments: tuple[Type, ...]
+    results: tuple[Type, ...]
+    outs: tuple[Type, ...] = ()
+    has_context: bool = False
+
+    @property
+    def type(self) -> FunctionType:
+        context = (CONTEXT,) if self.has_context else ()
+        return FunctionType([*context, *self.arguments, *self.outs], self.results)
+
+
+_Step: TypeAlias = Callable[[_Boundary], _Boundary | None]
+
+
+class CallingConvention:
+    """Maps the type of an entry point's function to one with an ABI, or to nothing.
+
+    What it gives has the context first, then the arguments, then out-parameters. ``default_convention`` and
+    ``results_to_outs_convention`` make the usual conventions; a function makes any other one.
+
+    Args:
+        function: takes a function's type. Gives another, in which each argument and result stands for the one at its
+            place, and either the results stay results or all become arguments after the others; or None.
+        name: as modules record it.
+        types: ABIs of users' types.
+
+    Attributes:
+        name: as given; of conventions that are composed, names with commas between them.
+
+    Raises:
+        InvalidArgumentError: it cannot be called, or the name is not made of letters, digits, ``_``, ``.`` and ``-``.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[FunctionType], FunctionType | None],
+        name: str = "custom",
+        types: TypeConverter | None = None,
+    ) -> None:
+        if not callable(function):
+            raise InvalidArgumentError(f"expected a function from a function's type to another, got {shown(function)}")
+        self.name = _checked(name)
+        self._abis: Mapping[str, TypeAbi] = {} if types is None else types.abis
+        self._steps: tuple[_Step, ...] = (functools.partial(_by_function, function, name),)
+
+    def __repr__(self) -> str:
+        return f"<CallingConvention {self.name}>"
+
+    def __call__(self, type: FunctionType) -> FunctionType | None:
+        """The type with an ABI; None if a type in it is not converted to one that has an ABI.
+
+        Raises:
+            InvalidArgumentError: a conversion raises, or gives what is no type.
+        """
+        try:
+            boundary = self._boundary(type)
+            self._kinds(boundary)
+        except ConventionError:
+            return None
+        return boundary.type
+
+    def then(self, other: CallingConvention) -> CallingConvention:
+        """The convention that applies another one to what this one gives. The context is prepended once.
+
+        Raises:
+            InvalidArgumentError: both register a type, with different ABIs.
+        """
+        for name, abi in other._abis.items():
+            if self._abis.get(name, abi) != abi:
+                raise InvalidArgumentError(f"{self.name} and {other.name} register {name} with different ABIs")
+        return self._composed(f"{self.name},{other.name}", (*self._steps, *other._steps), {**self._abis, **other._abis})
+
+    def abi(self, type: FunctionType, tensors: FunctionType) -> FunctionAbi:
+        """The ABI of a function.
+
+        Args:
+            type: that the program gives it.
+            tensors: the same, with the tensors that arguments and results of users' types hold.
+
+        Raises:
+            ConventionError: it has none: a type is not converted to one with an ABI, or that does not fit the tensor.
+            InvalidArgumentError: a conversion raises, or gives what is no type.
+        """
+        boundary = self._boundary(type)
+        arguments, results = self._kinds(boundary)
+        if not boundary.has_context:
+            raise ConventionError(
+                f"the convention {self.name} gives {boundary.type}, which does not begin with {CONTEXT}; compose it "
+                "with default_convention()"
+            )
+        has_outs = bool(boundary.outs)
+        _hold("argument", boundary.arguments, arguments, tensors.inputs)
+        _hold("out" if has_outs else "result", boundary.outs or boundary.results, results, tensors.results)
+        return FunctionAbi(self.name, type, boundary.type, arguments, results, has_outs)
+
+    @classmethod
+    def _composed(cls, name: str, steps: tuple[_Step, ...], abis: Mapping[str, TypeAbi]) -> CallingConvention:
+        made = object.__new__(cls)
+        made.name, made._steps, made._abis = name, steps, abis
+        return made
+
+    def _boundary(self, type: FunctionType) -> _Boundary:
+        if not isinstance(type, FunctionType):
+            raise InvalidArgumentError(f"expected the type of a function, got {shown(type)}")
+        has_context = type.inputs[:1] == (CONTEXT,)
+        boundary = _Boundary(type.inputs[has_context:], type.results, has_context=has_context)
+        for step in self._steps:
+            converted = step(boundary)
+            if converted is None:
+                raise ConventionError(f"the convention {self.name} gives nothing for {boundary.type}")
+            boundary = converted
+        return boundary
+
+    def _kinds(self, boundary: _Boundary) -> tuple[tuple[Abi, ...], tuple[Abi, ...]]:
+        """ABIs of arguments, and of results or out-parameters."""
+        arguments = tuple(self._kind(each, "argument", index) for index, each in enumerate(boundary.arguments))
+        outs = tuple(self._kind(each, "out", index) for index, each in enumerate(boundary.outs))
+        results = tuple(self._kind(each, "result", index) for index, each in enumerate(boundary.results))
+        return arguments, outs or results
+
+    def _kind(self, type: Type, role: Role, index: int) -> Abi:
+        known = abi_of(type, self._abis)
+        kind = known.result if role == "result" else known.argument
+        if role == "out" and kind is Abi.VALUE:
+            said = "is passed by value, and an out-parameter is memory: convert it for the role out, or return it"
+            raise ConventionError(f"{_of(role, index)}, {type}, {said}", role, index)
+        if kind is not None:
+            return kind
+        wanted, other = ("a result", "an argument") if role == "result" else ("an argument", "a result")
+        has = f", only as {other}" if known != TypeAbi() else ""
+        raise ConventionError(
+            f"{_of(role, index)}, {type}, has no ABI as {wanted} by the convention {self.name}{has}: convert it to a "
+            "type with one, or register one",
+            role,
+            index,
+        )
+
+
+def default_convention(types: TypeConverter | None = None, *, name: str = DEFAULT) -> CallingConvention:
+    """Prepends the context; with a converter, also converts all arguments and results.
+
+    Raises:
+        InvalidArgumentError: ``types`` is no converter, or the name is none.
+    """
+    return _converting(_checked(name), types, to_outs=False)
+
+
+def results_to_outs_convention(types: TypeConverter, *, name: str = "outs") -> CallingConvention:
+    """Prepends the context, converts all arguments and results, and appends the results to the arguments.
+
+    Raises: as for ``default_convention``.
+    """
+    return _converting(_checked(name), types, to_outs=True)
+
+
+def _checked(name: object) -> str:
+    """A name as it is given."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidArgumentError(f"expected a name of letters, digits, '_', '.' and '-', got {shown(name)}")
+    return name
+
+
+def _converting(name: str, types: TypeConverter | None, to_outs: bool) -> CallingConvention:
+    if types is not None and not isinstance(types, TypeConverter):
+        raise InvalidArgumentError(f"expected a TypeConverter, got {shown(types)}")
+    conversions = () if types is None else types.conversions
+
+    def converted(type: Type, role: Role) -> Type:
+        for conversion, roles in conversions:
+            found = _called(conversion, type, "the conversion") if role in roles else None
+            if found is not None:
+                return found
+        return type
+
+    def step(boundary: _Boundary) -> _Boundary:
+        outs = (*boundary.outs, *boundary.results) if to_outs else boundary.outs
+        return _Boundary(
+            tuple(converted(each, "argument") for each in boundary.arguments),
+            () if to_outs else tuple(converted(each, "result") for each in boundary.results),
+            tuple(converted(each, "out") for each in outs),
+            has_context=True,
+        )
+
+    return CallingConvention._composed(name, (step,), {} if types is None else types.abis)
+
+
+def _by_function(
+    function: Callable[[FunctionType], FunctionType | None], name: str, boundary: _Boundary
+) -> _Boundary | None:
+    found = _called(function, boundary.type, f"the convention {name}")
+    if found is None:
+        return None
+    if not isinstance(found, FunctionType):
+        raise InvalidArgumentError(f"the convention {name} gives {found}; expected the type of a function, or None")
+    return _aligned(boundary, found, f"the convention {name}")
+
+
+def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
+    """A function's type as a boundary, by the places of what it stands for in another."""
+    has_context = type.inputs[:1] == (CONTEXT,)
+    inputs = type.inputs[has_context:]
+    if CONTEXT in (*inputs, *type.results):
+        raise InvalidArgumentError(f"{who} gives {type}; expected {CONTEXT} as the first argument, and once")
+    if boundary.has_context and not has_context:
+        raise InvalidArgumentError(f"{who} gives {type} for {boundary.type}, and loses {CONTEXT}")
+    arguments, outs, results = (len(each) for each in (boundary.arguments, boundary.outs, boundary.results))
+    if (len(inputs), len(type.results)) not in ((arguments + outs, results), (arguments + outs + results, 0)):
+        raise InvalidArgumentError(
+            f"{who} gives {type} for {boundary.type}; expected {arguments} for the arguments and {outs + results} for "
+            "the results, which either stay or all follow the arguments"
+        )
+    return _Boundary(inputs[:arguments], type.results, inputs[arguments:], has_context)
+
+
+def _called(function: Callable[[Given], object], type: Given, what: str) -> Type | None:
+    """What a function of the user's gives for a type."""
+    try:
+        found = function(type)
+    except Exception as error:
+        said = f"{what} raises {error.__class__.__name__} for {type}: {error}"
+        raise InvalidArgumentError(said) from error
+    if found is not None and not isinstance(found, Type):
+        raise InvalidArgumentError(
+            f"{what} gives {shown(found)} for {type}; expected a type, which parse_type makes of its text, or None"
+        )
+    return found
+
+
+def _hold(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequence[Type]) -> None:
+    """Holds that types with their ABIs fit the tensors that cross as them."""
+    for index, (type, kind, tensor) in enumerate(zip(types, kinds, tensors, strict=True)):
+        assert isinstance(tensor, ShapedType)
+        problem = _difference(type, tensor) or misfit(kind, tensor)
+        if problem is not None:
+            raise ConventionError(f"{_of(role, index)}, {tensor}, cannot be {type}: {problem}", role, index)
+
+
+def _difference(type: Type, tensor: ShapedType) -> str | None:
+    """Why a type does not stand for a tensor; None if it does or says nothing of it."""
+    is_same = (not isinstance(type, ScalarType) or type is tensor.element) and (
+        not isinstance(type, ShapedType) or (type.shape, type.element) == (tensor.shape, tensor.element)
+    )
+    return None if is_same else "shapes and elements have to be the same"
+
+
+def _of(role: Role, index: int) -> str:
+    return {"argument": "argument", "result": "result", "out": "the out-parameter of result"}[role] + f" {index}"
+
+
+# -- conventions that have a name ------------------------------------------------------------------------
+
+_MEMREFS: Final = TypeConverter().add(to_memref).add(to_memory, roles=["out"])
+
+NAMED: Final[Mapping[str, CallingConvention]] = {
+    DEFAULT: default_convention(_MEMREFS),
+    "outs": results_to_outs_convention(_MEMREFS),
+    "values": _converting(
+        "values", TypeConverter().add(to_value, roles=["argument", "result"]).add(to_memref), to_outs=False
+    ),
+    "buffers": _converting("buffers", TypeConverter().add(to_buffer).add(to_memref), to_outs=False),
+}
+"""Conventions by name: views; results as out-parameters; numbers as such; static tensors as bare buffers."""
+
+
+def named_convention(names: str) -> CallingConvention:
+    """A convention of ``NAMED``, or several with commas between them, each applied to what the one before gives.
+
+    Raises:
+        InvalidArgumentError: there is none of a name.
+    """
+    found = tuple(name.strip() for name in names.split(","))
+    for name in found:
+        if name not in NAMED:
+            known = ", ".join(NAMED)
+            raise InvalidArgumentError(f"expected one of the calling conventions {known}, got {shown(name)}")
+    return _composed(found)
+
+
+def is_named(convention: CallingConvention) -> bool:
+    """Whether ``named_convention`` gave it."""
+    names = tuple(convention.name.split(","))
+    return all(name in NAMED for name in names) and _composed(names) is convention
+
+
+@functools.lru_cache(maxsize=64)
+def _composed(names: tuple[str, ...]) -> CallingConvention:
+    return functools.reduce(CallingConvention.then, (NAMED[name] for name in names))

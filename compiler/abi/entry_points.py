@@ -1,0 +1,95 @@
+"""Entry points get their ABI: the functions that a module exports, by the calling convention that it is made for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from ...status import InvalidArgumentError
+from ..conversion.user_types import is_user_type
+from ..dialects.rules.requirements import OperationError
+from ..ir.operation import Operation
+from ..ir.source import SourceText
+from ..ir.types import FunctionType, TensorType, Type
+from .calling_convention import NAMED, CallingConvention, ConventionError
+from .function_abi import ABI, DEFAULT, FunctionAbi
+
+_ARGUMENT: Final = re.compile(r"%[\w$.-]+\s*:", re.ASCII)
+
+
+def give_abis(
+    functions: Mapping[str, Operation],
+    written: Mapping[str, FunctionType],
+    convention: CallingConvention | None,
+    source: SourceText,
+) -> None:
+    """Gives each public function of tensors its attribute ``pumice.abi``, where that is not the default.
+
+    Args:
+        functions: by name.
+        written: their types as the program has them, with users' types.
+        convention: to apply; None for the default, or for what functions carry that were read with it.
+        source: the program's text, for errors.
+
+    Raises:
+        CompileError: at the argument or the result that has no ABI by the convention, or at a function that has another
+            convention already.
+    """
+    hold_abis({name: each for name, each in functions.items() if ABI in each.attributes}, convention, source)
+    for name, function in functions.items():
+        tensors = function.attributes["function_type"]
+        is_entry = bool(function.regions) and function.attributes.get("sym_visibility") != "private"
+        assert isinstance(tensors, FunctionType)
+        # Others are refused with what functions may take when they become canonical.
+        if not is_entry or not all(isinstance(each, TensorType) for each in (*tensors.inputs, *tensors.results)):
+            continue
+        type = _merged(written[name], tensors)
+        if ABI in function.attributes or (convention in (None, NAMED[DEFAULT]) and type is tensors):
+            continue
+        try:
+            abi = (convention or NAMED[DEFAULT]).abi(type, tensors)
+        except InvalidArgumentError as error:
+            raise source.error(_place(function, type, error, source.text), f"@{name}: {error.message}") from error
+        function.attributes[ABI] = abi.attribute()
+
+
+def hold_abis(functions: Mapping[str, Operation], convention: CallingConvention | None, source: SourceText) -> None:
+    """Holds that functions which were read with their ABI carry one that fits, and of no other convention.
+
+    Raises:
+        CompileError: at the function.
+    """
+    for function in functions.values():
+        try:
+            has = FunctionAbi.of(function).convention
+            if convention is not None and convention.name != has:
+                raise OperationError(f"the calling convention {has}, which it was compiled with, got {convention.name}")
+        except OperationError as error:
+            raise source.error(max(function.location.offset, 0), f"func.func expects {error.expected}") from None
+
+
+def _merged(written: FunctionType, tensors: FunctionType) -> FunctionType:
+    """The type of a function of tensors, with the users' types that the program has for some of them."""
+
+    def merged(before: tuple[Type, ...], after: tuple[Type, ...]) -> list[Type]:
+        return [one if is_user_type(one) else other for one, other in zip(before, after, strict=True)]
+
+    return FunctionType(merged(written.inputs, tensors.inputs), merged(written.results, tensors.results))
+
+
+def _place(function: Operation, type: FunctionType, error: InvalidArgumentError, text: str) -> int:
+    """The offset of the argument or of the result's type that an error is about, or else of the function."""
+    start = max(function.location.offset, 0)
+    if not isinstance(error, ConventionError) or error.role is None:
+        return start
+    # Names with a colon stand in the list of arguments before they stand anywhere else.
+    arguments = islice(_ARGUMENT.finditer(text, start), len(type.inputs))
+    places = [match.start() for match in arguments]
+    if error.role == "argument":
+        return places[error.index] if error.index < len(places) else start
+    place = text.find("->", max(places, default=start))
+    for each in type.results[: error.index + 1] if place >= 0 else ():
+        place = max(text.find(str(each), place + 1), place)
+    return max(place, start)

@@ -1,0 +1,160 @@
+"""Types that stand for others at the boundary between caller and module, and which ABI a type has there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from ...status import InvalidArgumentError, shown
+from ..ir.source import SourceText
+from ..ir.type_parser import TypeParser
+from ..ir.types import DialectType, MemRefType, ScalarType, TensorType, Type
+from .function_abi import Abi
+
+Role: TypeAlias = Literal["argument", "result", "out"]
+"""What a type is of. An out-parameter is an argument whose memory the function writes."""
+
+Conversion: TypeAlias = Callable[[Type], Type | None]
+"""Gives the type that stands for another, or None to decline."""
+
+_ROLES: Final[tuple[Role, ...]] = ("argument", "result", "out")
+_USER_TYPE: Final = re.compile(r"![A-Za-z_]\w*(?:\.\w+)+", re.ASCII)
+_TAKEN: Final = ("!hal.", "!rt.", "!vm.", "!stablehlo.", "!mhlo.")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAbi:
+    """ABIs of a type.
+
+    Attributes:
+        argument: how arguments of the type are passed, and storages of results; None if it is of none.
+        result: how results of the type are passed; None if it is of none.
+    """
+
+    argument: Abi | None = None
+    result: Abi | None = None
+
+
+class TypeConverter:
+    """Conversions of types, and ABIs of users' types.
+
+    Of the conversions, the first match counts: they are asked in the order in which they were added (MLIR asks the last
+    one first), and the first that does not decline decides. A type that all decline stays as it is.
+
+    For one thread at a time. A convention copies what it takes: what is added later does not change it.
+
+    Attributes:
+        conversions: each with the roles that it is asked for.
+        abis: of users' types by name.
+    """
+
+    def __init__(self) -> None:
+        self.conversions: tuple[tuple[Conversion, tuple[Role, ...]], ...] = ()
+        self.abis: Mapping[str, TypeAbi] = {}
+
+    def add(self, conversion: Conversion, roles: Sequence[Role] = _ROLES) -> TypeConverter:
+        """Adds a conversion.
+
+        Args:
+            conversion: takes a type; gives another, the same one to keep it, or None to decline.
+            roles: what it is asked for: ``"argument"``, ``"result"``, ``"out"``.
+
+        Returns:
+            The converter.
+
+        Raises:
+            InvalidArgumentError: it cannot be called, or there is no such role.
+        """
+        if not callable(conversion):
+            raise InvalidArgumentError(f"expected a function from a type to a type, got {shown(conversion)}")
+        if isinstance(roles, str) or not roles or any(each not in _ROLES for each in roles):
+            raise InvalidArgumentError(f"expected roles among {', '.join(_ROLES)}, got {shown(roles)}")
+        self.conversions = (*self.conversions, (conversion, tuple(roles)))
+        return self
+
+    def register(self, name: str, *, argument: Abi | None = None, result: Abi | None = None) -> TypeConverter:
+        """Gives a user's type an argument ABI, a result ABI or both.
+
+        Args:
+            name: of the type, ``!my.array``; it stands for ``!my.array<…>``, too.
+            argument: how arguments of the type are passed, and storages of results.
+            result: how results of the type are passed.
+
+        Returns:
+            The converter.
+
+        Raises:
+            InvalidArgumentError: it is not the name of a user's type, it is registered already, or it has no ABI.
+        """
+        if not isinstance(name, str) or not _USER_TYPE.fullmatch(name) or name.startswith(_TAKEN):
+            raise InvalidArgumentError(f"expected the name of a type of your own, such as !my.array, got {shown(name)}")
+        if name in self.abis:
+            raise InvalidArgumentError(f"{name} is registered already; give its ABIs as argument and result at once")
+        if argument is None and result is None:
+            raise InvalidArgumentError(f"{name}: expected an argument ABI, a result ABI or both, got none")
+        for each in (argument, result):
+            if each is not None and not isinstance(each, Abi):
+                raise InvalidArgumentError(f"{name}: expected Abi.VIEW, Abi.BUFFER or Abi.VALUE, got {shown(each)}")
+        self.abis = {**self.abis, name: TypeAbi(argument, result)}
+        return self
+
+
+def parse_type(text: str) -> Type:
+    """A type of its text, such as ``tensor<?x4xf32>``, ``!my.array<4>`` or ``(f32) -> memref<4xf32>``.
+
+    Raises:
+        CompileError: it is none.
+    """
+    if not isinstance(text, str):
+        raise InvalidArgumentError(f"expected the text of a type, got {shown(text)}")
+    parser = TypeParser(SourceText(text, "<type>"))
+    found = parser.type()
+    if parser.here() < len(text):
+        parser.unexpected("the end of the type")
+    return found
+
+
+def abi_of(type: Type, users: Mapping[str, TypeAbi]) -> TypeAbi:
+    """ABIs of a type, the user's or one that every convention knows."""
+    name = str(type).partition("<")[0]
+    if isinstance(type, DialectType):
+        return users.get(name, _KNOWN.get(type, _NONE))
+    if isinstance(type, TensorType | MemRefType):
+        return _BOTH[Abi.VIEW]
+    is_number = isinstance(type, ScalarType) and type.kind in ("bool", "int", "uint", "float") and type.bits <= 64
+    return _BOTH[Abi.VALUE] if is_number else _NONE
+
+
+_BOTH: Final = {each: TypeAbi(each, each) for each in Abi}
+_NONE: Final = TypeAbi()
+_KNOWN: Final = {
+    DialectType("!hal.buffer_view"): _BOTH[Abi.VIEW],
+    DialectType("!hal.buffer"): _BOTH[Abi.BUFFER],
+}
+
+
+# -- conversions of the conventions that have a name -----------------------------------------------------
+
+
+def to_memref(type: Type) -> Type | None:
+    """The buffer that holds a tensor."""
+    return MemRefType(type.shape, type.element, type.encoding) if isinstance(type, TensorType) else None
+
+
+def to_memory(type: Type) -> Type | None:
+    """The buffer that holds a number: an out-parameter has to be written."""
+    return MemRefType((), type) if isinstance(type, ScalarType) else None
+
+
+def to_value(type: Type) -> Type | None:
+    """The number that a tensor without dimensions holds."""
+    if not isinstance(type, TensorType | MemRefType) or type.rank or abi_of(type.element, {}) is _NONE:
+        return None
+    return type.element
+
+
+def to_buffer(type: Type) -> Type | None:
+    """The bare buffer of a tensor whose lengths the caller knows."""
+    return DialectType("!hal.buffer") if isinstance(type, TensorType | MemRefType) and type.is_static else None

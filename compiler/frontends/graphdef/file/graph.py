@@ -1,0 +1,157 @@
+"""Nodes and the edges between them, of a graph or of a function of its library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ....ir.source import CompileError, SourceText
+from .document import FREEZE, Document
+from .messages import AttributeMessage, NodeMessage
+
+ARGUMENT: Final = "_Arg"
+"""What stands in a function's graph for an argument."""
+
+# Outputs of operations that have several with names, by which functions speak of them.
+_OUTPUTS: Final[Mapping[str, Sequence[str]]] = {
+    "Switch": ("output_false", "output_true"),
+    "Merge": ("output", "value_index"),
+    "TopKV2": ("values", "indices"),
+    "TensorArrayV3": ("handle", "flow"),
+    **dict.fromkeys(
+        ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
+        ("y", "batch_mean", "batch_variance", "reserve_space_1", "reserve_space_2", "reserve_space_3"),
+    ),
+}
+
+
+class Ref(NamedTuple):
+    """An output of a node.
+
+    Attributes:
+        node: its name.
+        port: number of the output.
+    """
+
+    node: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.node}:{self.port}" if self.port else self.node
+
+
+class GraphNode(NamedTuple):
+    """A node.
+
+    Attributes:
+        name: unique in its graph.
+        op: name of the operation.
+        inputs: what it takes.
+        controls: names of nodes that have to run before.
+        attributes: by name.
+        offset: in the document's text.
+    """
+
+    name: str
+    op: str
+    inputs: tuple[Ref, ...]
+    controls: tuple[str, ...]
+    attributes: Mapping[str, AttributeMessage]
+    offset: int
+
+
+class Graph:
+    """Nodes by name, whose edges lead to nodes that are there.
+
+    Attributes:
+        name: of the function; empty for the graph itself.
+        nodes: by name, in the document's order.
+        arguments: names of the arguments of a function.
+        results: what a function gives.
+        source: the document's text.
+    """
+
+    def __init__(self, source: SourceText, name: str = "") -> None:
+        self.name = name
+        self.nodes: dict[str, GraphNode] = {}
+        self.arguments: list[str] = []
+        self.results: list[Ref] = []
+        self.source = source
+
+    def error(self, node: GraphNode, message: str) -> CompileError:
+        """An error at a node."""
+        inside = f" of function '{self.name}'" if self.name else ""
+        return self.source.error(node.offset, f"node '{node.name}' ({node.op}){inside}: {message}")
+
+
+def graph_of(document: Document) -> Graph:
+    """The graph of a document.
+
+    Raises:
+        CompileError: it has no nodes, two of one name, or an edge from a node that is not there.
+    """
+    graph = Graph(document.source)
+    if not document.graph.node:
+        raise document.source.error(
+            0,
+            f"the graph has no nodes; a SavedModel is no GraphDef: freeze one of its functions with {FREEZE}",
+        )
+    _add_nodes(graph, document.graph.node, document.nodes)
+    return graph
+
+
+def functions_of(document: Document) -> Mapping[str, Graph]:
+    """The functions of a document's library, by name.
+
+    Raises:
+        CompileError: one has two nodes of one name, or an edge from a node that is not there.
+    """
+    found: dict[str, Graph] = {}
+    for index, function in enumerate(document.graph.library.function):
+        offset, offsets = document.functions[index] if index < len(document.functions) else (0, ())
+        name = function.signature.name
+        if name in found:
+            raise document.source.error(offset, f"the library has two functions '{name}'")
+        graph = found[name] = Graph(document.source, name)
+        for argument in function.signature.input_arg:
+            graph.arguments.append(argument.name)
+            graph.nodes[argument.name] = GraphNode(argument.name, ARGUMENT, (), (), {}, offset)
+        _add_nodes(graph, function.node_def, offsets)
+        given = {pair.key: pair.value for pair in function.ret}
+        for result in function.signature.output_arg:
+            if result.name not in given:
+                raise document.source.error(offset, f"function '{name}' does not say what its result {result.name} is")
+            ref = _ref(given[result.name], graph)
+            if ref.node not in graph.nodes:
+                raise document.source.error(offset, f"function '{name}' gives '{ref.node}', which is not in it")
+            graph.results.append(ref)
+    return found
+
+
+def _add_nodes(graph: Graph, messages: Sequence[NodeMessage], offsets: Sequence[int]) -> None:
+    for index, message in enumerate(messages):
+        offset = offsets[index] if index < len(offsets) else 0
+        if not message.name or not message.op:
+            raise graph.source.error(offset, "expected a node with a name and an op")
+        node = GraphNode(message.name, message.op, (), (), message.attr, offset)
+        if message.name in graph.nodes:
+            raise graph.error(node, "there is another node of that name")
+        graph.nodes[message.name] = node
+    for message in messages:
+        refs = tuple(_ref(item, graph) for item in message.input if not item.startswith("^"))
+        controls = tuple(item[1:] for item in message.input if item.startswith("^"))
+        node = graph.nodes[message.name]._replace(inputs=refs, controls=controls)
+        for name in (*(ref.node for ref in refs), *controls):
+            if name not in graph.nodes:
+                raise graph.error(node, f"it takes '{name}', and there is no node of that name")
+        graph.nodes[message.name] = node
+
+
+def _ref(text: str, graph: Graph) -> Ref:
+    """``node``, ``node:1``, or in a function ``node:output:1`` with the name of the output."""
+    name, *rest = text.split(":")
+    port = rest[-1] if rest and rest[-1].isdecimal() and len(rest[-1]) < 10 else "0"
+    node = graph.nodes.get(name)
+    if graph.name and rest and node is not None and rest[0] in _OUTPUTS.get(node.op, ()):
+        return Ref(name, _OUTPUTS[node.op].index(rest[0]))
+    return Ref(name, int(port))

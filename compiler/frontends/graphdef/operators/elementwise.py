@@ -1,0 +1,383 @@
+"""Element-wise operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ....ir.operation import Value, tensor_of
+from ....ir.types import I1, ScalarType
+from ....passes.formulas.expression import Expression
+from .broadcasting import broadcast_all, operands_of
+from .node import Node, Translate
+
+_SELU_SCALE: Final = 1.0507009873554804934193349852946
+_SELU_ALPHA: Final = 1.6732632423543772848170429916717
+
+
+def _unary(function: Callable[[Expression], Expression]) -> Translate:
+    def translate(node: Node) -> Sequence[Value]:
+        node.expect(1)
+        return [function(node.expression(0)).value]
+
+    return translate
+
+
+def _named(name: str) -> Translate:
+    return _unary(lambda x: x.call(name))
+
+
+def _chlo(name: str) -> Translate:
+    def translate(node: Node) -> Sequence[Value]:
+        (value,) = node.expect(1)
+        return [node.chlo(name, value)]
+
+    return translate
+
+
+def _binary(function: Callable[[Expression, Expression], Expression]) -> Translate:
+    def translate(node: Node) -> Sequence[Value]:
+        left, right = operands_of(node, 2)
+        if left.element is not right.element:
+            raise node.error(f"expected inputs of one element type, got {node.type(0)} and {node.type(1)}")
+        return [function(left, right).value]
+
+    return translate
+
+
+def _pair(name: str) -> Translate:
+    return _binary(lambda x, y: x.call(name, y))
+
+
+def _compared(direction: str) -> Translate:
+    def function(left: Expression, right: Expression) -> Expression:
+        return Expression(left.builder, left.builder.compare(direction, left.value, right.value))
+
+    return _binary(function)
+
+
+def _is_integer(x: Expression) -> bool:
+    return x.element.is_integer
+
+
+def _round(x: Expression) -> Expression:
+    return x if _is_integer(x) else x.call("round_nearest_even")
+
+
+def _floor(x: Expression) -> Expression:
+    return x if _is_integer(x) else x.call("floor")
+
+
+def _ceil(x: Expression) -> Expression:
+    return x if _is_integer(x) else x.call("ceil")
+
+
+def _floor_div(x: Expression, y: Expression) -> Expression:
+    if not _is_integer(x):
+        return (x / y).call("floor")
+    quotient = x / y
+    if x.element.kind == "uint":
+        return quotient
+    inexact = (quotient * y).differs(x) & (x < 0).call("xor", y < 0)
+    return inexact.then(quotient - 1, quotient)
+
+
+def _floor_mod(x: Expression, y: Expression) -> Expression:
+    rest = x.call("remainder", y)
+    if x.element.kind == "uint":
+        return rest
+    wrong = rest.differs(0) & (rest < 0).call("xor", y < 0)
+    return wrong.then(rest + y, rest)
+
+
+def _truncate_div(x: Expression, y: Expression) -> Expression:
+    if _is_integer(x):
+        return x / y
+    quotient = x / y
+    return (quotient < 0).then(quotient.call("ceil"), quotient.call("floor"))
+
+
+def _no_nan(combine: str) -> Translate:
+    def function(x: Expression, y: Expression) -> Expression:
+        return y.equals(0).then(0, x.call(combine, y))
+
+    return _binary(function)
+
+
+def _times_log(log: str) -> Translate:
+    def function(x: Expression, y: Expression) -> Expression:
+        return x.equals(0).then(0, x * y.call(log))
+
+    return _binary(function)
+
+
+def _squared_difference(x: Expression, y: Expression) -> Expression:
+    difference = x - y
+    if x.element.kind == "complex":
+        builder = x.builder
+        parts = (
+            builder.part("real", difference.value),
+            builder.elementwise("negate", builder.part("imag", difference.value)),
+        )
+        return Expression(builder, builder.complex(*parts)) * difference
+    return difference * difference
+
+
+def _relu6(x: Expression) -> Expression:
+    return x.call("maximum", 0).call("minimum", 6)
+
+
+def _elu(x: Expression) -> Expression:
+    return (x > 0).then(x, x.call("exponential_minus_one"))
+
+
+def _selu(x: Expression) -> Expression:
+    return (x > 0).then(x * _SELU_SCALE, x.call("exponential_minus_one") * (_SELU_SCALE * _SELU_ALPHA))
+
+
+def _softplus(x: Expression) -> Expression:
+    # log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|).
+    return x.call("maximum", 0) + (-abs(x)).call("exponential").call("log_plus_one")
+
+
+def _leaky_relu(node: Node) -> Sequence[Value]:
+    node.expect(1)
+    x = node.expression(0)
+    return [(x > 0).then(x, x * node.number("alpha", 0.2)).value]
+
+
+def _softsign(x: Expression) -> Expression:
+    return x / (abs(x) + 1)
+
+
+def _sign(x: Expression) -> Expression:
+    return x.call("sign") if x.element.kind != "uint" else x.call("minimum", 1)
+
+
+def _is_nan(x: Expression) -> Expression:
+    return x.differs(x)
+
+
+def _is_inf(x: Expression) -> Expression:
+    return abs(x).equals(float("inf"))
+
+
+def _is_finite(x: Expression) -> Expression:
+    return Expression(x.builder, x.builder.append("is_finite", [x.value], [tensor_of(x.value).of(I1)]).result)
+
+
+def _ndtri(node: Node) -> Sequence[Value]:
+    node.expect(1)
+    x = node.expression(0)
+    inverse = Expression(node.builder, node.chlo("erf_inv", (x * 2 - 1).value))
+    return [(inverse * 2.0**0.5).value]
+
+
+def _add_n(node: Node) -> Sequence[Value]:
+    if not node.operands:
+        raise node.error("expected at least one input")
+    total = node.expression(0)
+    for index in range(1, len(node.operands)):
+        total = total + node.expression(index)
+    return [total.value]
+
+
+def _select(node: Node) -> Sequence[Value]:
+    """Select's predicate may be a vector that chooses along the first dimension; SelectV2 broadcasts."""
+    predicate, chosen, other = node.expect(3)
+    builder = node.builder
+    if node.op == "Select":
+        rank, given = node.type(1).rank, node.type(0).rank
+        if given == 1 and rank > 1:
+            predicate = builder.broadcast(predicate, node.type(1).shape, [0])
+        elif given not in (0, rank):
+            raise node.error(
+                f"expected a predicate of the shape of {node.type(1)}, a vector or one boolean, got {node.type(0)}"
+            )
+        return [builder.select(predicate, chosen, other)]
+    predicate, chosen, other = broadcast_all(builder, [predicate, chosen, other])
+    return [builder.select(predicate, chosen, other)]
+
+
+def _cast(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    source, target = node.type(0).scalar, node.element("DstT")
+    builder = node.builder
+    if node.has("SrcT") and node.element("SrcT") is not source:
+        raise node.error(f"SrcT is {node.element('SrcT')}, the input is {node.type(0)}")
+    if source.kind == "complex" and target.kind not in ("complex", "bool"):
+        value = builder.part("real", value)
+    return [builder.convert(value, target)]
+
+
+def _bitcast(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    source, target = node.type(0), node.element("type")
+    shape = node.shape(0)
+    if source.scalar.bits > target.bits:
+        shape = (*shape, source.scalar.bits // target.bits)
+    elif source.scalar.bits < target.bits:
+        shape = shape[:-1]
+    return [node.builder.append("bitcast_convert", [value], [type(source)(shape, target)]).result]
+
+
+def _complex(node: Node) -> Sequence[Value]:
+    real, imaginary = operands_of(node, 2)
+    return [node.builder.complex(real.value, imaginary.value)]
+
+
+def _part(name: str) -> Translate:
+    def translate(node: Node) -> Sequence[Value]:
+        (value,) = node.expect(1)
+        return [node.builder.part(name, value)]
+
+    return translate
+
+
+def _complex_abs(node: Node) -> Sequence[Value]:
+    (value,) = node.expect(1)
+    type = node.type(0)
+    return [node.builder.append("abs", [value], [type.of(type.scalar.part)]).result]
+
+
+def _clip(node: Node) -> Sequence[Value]:
+    x, low, high = operands_of(node, 3)
+    return [x.call("minimum", high).call("maximum", low).value]
+
+
+def _fake_quantized(node: Node) -> Sequence[Value]:
+    """Numbers rounded to those that so many bits hold between bounds, which are moved so that 0 is one of them."""
+    bits = node.integer("num_bits", 8)
+    if not 2 <= bits <= 16:
+        raise node.error(f"expected 2 to 16 bits, got {bits}")
+    if node.op.endswith("Args"):
+        node.expect(1)
+        x = node.expression(0)
+        low, high = x.constant(node.number("min", -6.0)), x.constant(node.number("max", 6.0))
+    else:
+        x, low, high = operands_of(node, 3)
+    least, most = int(node.flag("narrow_range")), (1 << bits) - 1
+    scale = (high - low) / (most - least)
+    zero = (least - low / scale).call("maximum", least).call("minimum", most).call("round_nearest_afz")
+    start, end = (least - zero) * scale, (most - zero) * scale
+    inside = x.call("maximum", start).call("minimum", end) - start
+    return [((inside / scale + 0.5).call("floor") * scale + start).value]
+
+
+def _approximate_equal(node: Node) -> Sequence[Value]:
+    x, y = operands_of(node, 2)
+    return [(abs(x - y) < node.number("tolerance", 1e-5)).value]
+
+
+_UNARY: Final[Mapping[str, Translate]] = {
+    "Abs": _named("abs"),
+    "Acos": _chlo("acos"),
+    "Acosh": _chlo("acosh"),
+    "Asin": _chlo("asin"),
+    "Asinh": _chlo("asinh"),
+    "Atan": _chlo("atan"),
+    "Atanh": _chlo("atanh"),
+    "BesselI1e": _chlo("bessel_i1e"),
+    "Ceil": _unary(_ceil),
+    "ComplexAbs": _complex_abs,
+    "Conj": _chlo("conj"),
+    "Cos": _named("cosine"),
+    "Cosh": _chlo("cosh"),
+    "Digamma": _chlo("digamma"),
+    "Elu": _unary(_elu),
+    "Erf": _chlo("erf"),
+    "Erfc": _chlo("erfc"),
+    "Erfinv": _chlo("erf_inv"),
+    "Exp": _named("exponential"),
+    "Expm1": _named("exponential_minus_one"),
+    "Floor": _unary(_floor),
+    "Imag": _part("imag"),
+    "Inv": _unary(lambda x: 1 / x),
+    "Invert": _named("not"),
+    "IsFinite": _unary(_is_finite),
+    "IsInf": _unary(_is_inf),
+    "IsNan": _unary(_is_nan),
+    "LeakyRelu": _leaky_relu,
+    "Lgamma": _chlo("lgamma"),
+    "Log": _named("log"),
+    "Log1p": _named("log_plus_one"),
+    "LogicalNot": _named("not"),
+    "Ndtri": _ndtri,
+    "Neg": _named("negate"),
+    "PopulationCount": lambda node: [
+        node.builder.convert(node.builder.elementwise("popcnt", *node.expect(1)), ScalarType("ui8"))
+    ],
+    "Real": _part("real"),
+    "Reciprocal": _unary(lambda x: 1 / x),
+    "Relu": _unary(lambda x: x.call("maximum", 0)),
+    "Relu6": _unary(_relu6),
+    "Rint": _named("round_nearest_even"),
+    "Round": _unary(_round),
+    "Rsqrt": _named("rsqrt"),
+    "Selu": _unary(_selu),
+    "Sigmoid": _named("logistic"),
+    "Sign": _unary(_sign),
+    "Sin": _named("sine"),
+    "Sinh": _chlo("sinh"),
+    "Softplus": _unary(_softplus),
+    "Softsign": _unary(_softsign),
+    "Sqrt": _named("sqrt"),
+    "Square": _unary(lambda x: x * x),
+    "Tan": _named("tan"),
+    "Tanh": _named("tanh"),
+}
+_BINARY: Final[Mapping[str, Translate]] = {
+    "Add": _pair("add"),
+    "AddV2": _pair("add"),
+    "Atan2": _pair("atan2"),
+    "BitwiseAnd": _pair("and"),
+    "BitwiseOr": _pair("or"),
+    "BitwiseXor": _pair("xor"),
+    "Div": _pair("divide"),
+    "DivNoNan": _no_nan("divide"),
+    "Equal": _compared("EQ"),
+    "FloorDiv": _binary(_floor_div),
+    "FloorMod": _binary(_floor_mod),
+    "Greater": _compared("GT"),
+    "GreaterEqual": _compared("GE"),
+    "LeftShift": _pair("shift_left"),
+    "Less": _compared("LT"),
+    "LessEqual": _compared("LE"),
+    "LogicalAnd": _pair("and"),
+    "LogicalOr": _pair("or"),
+    "Maximum": _pair("maximum"),
+    "Minimum": _pair("minimum"),
+    "Mod": _pair("remainder"),
+    "Mul": _pair("multiply"),
+    "MulNoNan": _no_nan("multiply"),
+    "NextAfter": lambda node: [node.chlo("next_after", *(operand.value for operand in operands_of(node, 2)))],
+    "NotEqual": _compared("NE"),
+    "Pow": _pair("power"),
+    "RealDiv": _pair("divide"),
+    "RightShift": _binary(
+        lambda x, y: x.call("shift_right_logical" if x.element.kind == "uint" else "shift_right_arithmetic", y)
+    ),
+    "SquaredDifference": _binary(_squared_difference),
+    "Sub": _pair("subtract"),
+    "TruncateDiv": _binary(_truncate_div),
+    "TruncateMod": _pair("remainder"),
+    "Xdivy": _binary(lambda x, y: x.equals(0).then(0, x / y)),
+    "Xlog1py": _times_log("log_plus_one"),
+    "Xlogy": _times_log("log"),
+}
+
+ELEMENTWISE: Final[Mapping[str, Translate]] = {
+    **_UNARY,
+    **_BINARY,
+    "AddN": _add_n,
+    "ApproximateEqual": _approximate_equal,
+    "Bitcast": _bitcast,
+    "Cast": _cast,
+    "ClipByValue": _clip,
+    "FakeQuantWithMinMaxArgs": _fake_quantized,
+    "FakeQuantWithMinMaxVars": _fake_quantized,
+    "FakeQuantWithMinMaxVarsPerChannel": _fake_quantized,
+    "Complex": _complex,
+    "Select": _select,
+    "SelectV2": _select,
+}

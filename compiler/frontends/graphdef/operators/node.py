@@ -1,0 +1,343 @@
+"""A node while it is translated: its inputs as values, its attributes, and errors that name it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol, TypeAlias
+
+import numpy as np
+
+from .....hal_reference.operations import DEFINITIONS, evaluate
+from ....dialects.builder import Builder
+from ....ir.attributes import Array, Attribute, type_shape
+from ....ir.operation import Block, Operation, Value, tensor_of
+from ....ir.sizes import Dim
+from ....ir.source import CompileError
+from ....ir.types import ScalarType, TensorType, Type, types_text
+from ....passes.dynamic.known_sizes import Known, is_size
+from ....passes.formulas.expression import Expression
+from ....targets.reference import ProgramWriter
+from ..file.graph import Graph, GraphNode
+from ..file.messages import AttributeMessage
+from ..file.tensors import dims_of, element_of
+
+MAX_ELEMENTS: Final = 1 << 32
+"""A tensor has fewer."""
+
+MAX_COUNTED: Final = 1 << 24
+"""Of what is counted while a graph is read, such as the positions of a range, there may not be more."""
+
+_MAX_KNOWN: Final = 1 << 20
+"""Values of more elements are not computed while a graph is read."""
+
+_DIMENSION: Final = "stablehlo.get_dimension_size"
+_NOT_COMPUTED: Final = frozenset({"while", "rng", "rng_bit_generator"})
+
+
+class Caller(Protocol):
+    """Translates functions of the library where they are called."""
+
+    def call(self, name: str, arguments: Sequence[Value], node: Node, builder: Builder) -> Sequence[Value]:
+        """Appends what a function does; gives its results."""
+
+
+class Node:
+    """A node while it is translated.
+
+    Attributes:
+        op: name of the operation.
+        operands: values of the inputs.
+        builder: appends StableHLO operations.
+        caller: for functions.
+    """
+
+    def __init__(
+        self, graph: Graph, node: GraphNode, operands: Sequence[Value], builder: Builder, caller: Caller
+    ) -> None:
+        self._graph = graph
+        self._node = node
+        self.op = node.op
+        self.operands = operands
+        self.builder = builder
+        self.caller = caller
+
+    def error(self, message: str) -> CompileError:
+        """An error at this node."""
+        return self._graph.error(self._node, message)
+
+    # -- inputs
+
+    def expect(self, least: int, most: int | None = None) -> Sequence[Value]:
+        """The operands, whose number has to be from ``least`` to ``most`` (as many as ``least`` without it)."""
+        most = least if most is None else most
+        if not least <= len(self.operands) <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            raise self.error(f"expected {wanted} input{'s' * (wanted != '1')}, got {len(self.operands)}")
+        return self.operands
+
+    def expect_declared_type(self) -> None:
+        """Holds that some operand has the element type that the attribute T declares, if it is one of tensors."""
+        declared = self._node.attributes.get("T")
+        if declared is None or declared.WhichOneof("value") != "type" or not self.operands:
+            return
+        try:
+            element = element_of(declared.type)
+        except ValueError:
+            return
+        types = [value.type for value in self.operands]
+        if all(isinstance(type, TensorType) and type.element is not element for type in types):
+            raise self.error(f"its type T is {element}, its inputs are ({types_text(types)})")
+
+    def operand(self, index: int) -> Value:
+        """An operand, which has to be there."""
+        if not 0 <= index < len(self.operands):
+            raise self.error(f"expected at least {index + 1} inputs, got {len(self.operands)}")
+        return self.operands[index]
+
+    def type(self, index: int) -> TensorType:
+        """The type of an operand, which has to be a tensor."""
+        value = self.operand(index)
+        if not isinstance(value.type, TensorType):
+            raise self.error(f"expected a tensor as input {index}, got {value.type}")
+        return value.type
+
+    def shape(self, index: int) -> tuple[Dim, ...]:
+        """Lengths of an operand, of which some may depend on the call."""
+        return self.type(index).lengths
+
+    def fixed_shape(self, index: int) -> tuple[int, ...]:
+        """Lengths of an operand, all of which have to be numbers."""
+        return type_shape(self.type(index))
+
+    def expression(self, index: int) -> Expression:
+        """An operand in a formula."""
+        return Expression(self.builder, self.operand(index))
+
+    def known(self, index: int, what: str) -> Array:
+        """An operand's elements, which have to be known while the graph is read.
+
+        Args:
+            index: of the operand.
+            what: it is, for the error.
+        """
+        found = known_array(self.operand(index))
+        if found is None:
+            raise self.error(f"{what} (input {index}) has to be a constant, or to follow from shapes and constants")
+        return found
+
+    def known_integers(self, index: int, what: str) -> tuple[int, ...]:
+        """A known operand as integers, in order."""
+        found = self.known(index, what)
+        if found.dtype.kind not in "iu":
+            raise self.error(f"expected integers as {what} (input {index}), got {found.dtype}")
+        return tuple(int(item) for item in found.reshape(-1))
+
+    def known_integer(self, index: int, what: str) -> int:
+        """A known operand as one integer."""
+        found = self.known_integers(index, what)
+        if len(found) != 1:
+            raise self.error(f"expected one integer as {what} (input {index}), got {list(found)}")
+        return found[0]
+
+    def counted(self, count: int, what: str) -> int:
+        """A number of things that are written out one by one, which has to be within reason."""
+        if not 0 <= count <= MAX_COUNTED:
+            raise self.error(f"expected {what} to be from 0 to {MAX_COUNTED}, got {count}")
+        return count
+
+    def known_lengths(self, index: int, what: str) -> tuple[Dim, ...]:
+        """A known operand as lengths, of which some may depend on the call."""
+        found = known_lengths(self.operand(index))
+        return self.known_integers(index, what) if found is None else found
+
+    def axis(self, axis: int, rank: int) -> int:
+        """A dimension's number, which may count from the end, as one from 0."""
+        if not -rank <= axis < rank:
+            raise self.error(f"expected a dimension from {-rank} to {rank - 1}, got {axis}")
+        return axis % rank
+
+    # -- attributes
+
+    def has(self, name: str) -> bool:
+        """Whether there is an attribute."""
+        return name in self._node.attributes
+
+    def _attribute(self, name: str, kind: str) -> AttributeMessage | None:
+        found = self._node.attributes.get(name)
+        if found is not None and found.WhichOneof("value") != kind:
+            raise self.error(f"expected the attribute {name} to be of kind '{kind}', got '{found.WhichOneof('value')}'")
+        return found
+
+    def _required(self, name: str, kind: str) -> AttributeMessage:
+        found = self._attribute(name, kind)
+        if found is None:
+            raise self.error(f"expected the attribute {name}")
+        return found
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """A boolean attribute."""
+        found = self._attribute(name, "b")
+        return default if found is None else found.b
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An integer attribute, which has to be there unless there is a default."""
+        found = self._attribute(name, "i") if default is not None else self._required(name, "i")
+        return found.i if found is not None else default or 0
+
+    def number(self, name: str, default: float) -> float:
+        """A floating-point attribute."""
+        found = self._attribute(name, "f")
+        return default if found is None else found.f
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """A string attribute, which has to be there unless there is a default."""
+        found = self._attribute(name, "s") if default is not None else self._required(name, "s")
+        return found.s.decode(errors="replace") if found is not None else default or ""
+
+    def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
+        """A list of integers; an empty one counts as missing."""
+        found = self._attribute(name, "list")
+        return tuple(found.list.i) if found is not None and found.list.i else tuple(default)
+
+    def element(self, name: str) -> ScalarType:
+        """An element type."""
+        return self._element(self._required(name, "type").type)
+
+    def _element(self, number: int) -> ScalarType:
+        try:
+            return element_of(number)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    def dims(self, name: str) -> tuple[int | None, ...] | None:
+        """A shape, None for a rank that is not known or where there is no attribute."""
+        found = self._attribute(name, "shape")
+        if found is None:
+            return None
+        try:
+            return dims_of(found.shape)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+
+    def functions(self, name: str) -> tuple[str, ...]:
+        """Names of functions of the library."""
+        found = self._node.attributes.get(name)
+        if found is not None and found.WhichOneof("value") == "list":
+            return tuple(item.name for item in found.list.func)
+        return (self._required(name, "func").func.name,)
+
+    @property
+    def attributes(self) -> Mapping[str, AttributeMessage]:
+        """All attributes."""
+        return self._node.attributes
+
+    # -- building
+
+    def append(
+        self, name: str, operands: Sequence[Value], types: Sequence[Type], attributes: Mapping[str, Attribute]
+    ) -> Value:
+        """An operation of any dialect, named in full, with one result."""
+        made = Operation(name, list(operands), types, dict(attributes), location=self.builder.location)
+        return self.builder.block.append(made).result
+
+    def chlo(self, name: str, *operands: Value) -> Value:
+        """An element-wise function of CHLO."""
+        return self.append(f"chlo.{name}", operands, [operands[0].type], {})
+
+
+Translate: TypeAlias = Callable[[Node], Sequence[Value]]
+"""Appends what a node does and gives its outputs."""
+
+
+def lengths_of(value: Value) -> tuple[Dim, ...]:
+    """Lengths of a tensor, of which some may depend on the call."""
+    return tensor_of(value).lengths
+
+
+def known_array(value: Value) -> Array | None:
+    """The elements of a value that depends on constants only; None if it depends on others, or is large."""
+    operations = _definitions(value)
+    if operations is None:
+        return None
+    if any(operation.name == _DIMENSION for operation in operations):
+        lengths = _followed(operations, value)
+        numbers = [length for length in lengths or () if isinstance(length, int)]
+        if lengths is None or len(numbers) < len(lengths):
+            return None
+        type = tensor_of(value)
+        return np.array(numbers, type.scalar.dtype).reshape(type_shape(type))
+    block = Block()
+    block.operations = [*operations, Operation("func.return", [value])]
+    (found,) = evaluate(ProgramWriter({}).block(block), [])
+    return np.asarray(found)
+
+
+def known_lengths(value: Value) -> tuple[Dim, ...] | None:
+    """The elements of a vector of integers that depends on constants and lengths; None if it depends on others."""
+    operations = _definitions(value)
+    if operations is None or not tensor_of(value).scalar.is_integer:
+        return None
+    if any(operation.name == _DIMENSION for operation in operations):
+        return _followed(operations, value)
+    array = known_array(value)
+    return None if array is None else tuple(int(item) for item in array.reshape(-1))
+
+
+def _followed(operations: Sequence[Operation], value: Value) -> tuple[Dim, ...] | None:
+    """The elements of a value as sizes."""
+    known = Known()
+    for operation in operations:
+        if operation.name == _DIMENSION:
+            length = lengths_of(operation.operands[0])[operation.integer("dimension")]
+            known.sizes[operation.result] = known.scalar(length)
+        else:
+            known.note(operation)
+    found = known.elements(value)
+    items = [] if found is None else [item for item in found.reshape(-1) if is_size(item)]
+    return tuple(items) if found is not None and len(items) == found.size else None
+
+
+def _definitions(value: Value) -> list[Operation] | None:
+    """The operations that a value depends on, in order; lengths are not followed. None if one cannot be evaluated."""
+    operations: list[Operation] = []
+    seen: set[Value] = set()
+    stack = [(value, False)]
+    while stack:
+        current, is_done = stack.pop()
+        owner = current.owner
+        if isinstance(owner, Block):
+            return None
+        if is_done:
+            operations.append(owner)
+            continue
+        if current in seen:
+            continue
+        if owner.name == _DIMENSION:
+            seen.add(current)
+            operations.append(owner)
+            continue
+        name = owner.name.removeprefix("stablehlo.")
+        if name not in DEFINITIONS or name in _NOT_COMPUTED or (owner.regions and not _is_closed(owner)):
+            return None
+        for result in owner.results:
+            type = result.type
+            if not isinstance(type, TensorType) or not type.is_static or math.prod(type_shape(type)) > _MAX_KNOWN:
+                return None
+        seen.update(owner.results)
+        stack.append((current, True))
+        stack.extend((operand, False) for operand in owner.operands)
+    return operations
+
+
+def _is_closed(operation: Operation) -> bool:
+    """Whether the bodies use nothing from around them."""
+    defined: set[Value] = set()
+    for inner in operation.walk():
+        for region in inner.regions:
+            for block in region.blocks:
+                defined.update(block.arguments)
+        if inner is not operation and not defined.issuperset(inner.operands):
+            return False
+        defined.update(inner.results)
+    return True

@@ -1,0 +1,290 @@
+"""Translates what a graph's outputs need, node by node, into blocks of StableHLO operations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ...dialects.builder import Builder
+from ...dialects.rules.hlo import infer
+from ...dialects.rules.requirements import OperationError
+from ...ir.operation import Block, DebugLocation, Location, Operation, Region, Value
+from ...ir.parser import MAX_OPERATIONS
+from ...ir.source import CompileError
+from ...ir.types import I1, I32, TensorType, Type, types_text
+from .file.graph import ARGUMENT, Graph, GraphNode, Ref
+from .file.plan import Context, GraphLoop, GraphPlan
+from .operations import OPERATIONS, why_not
+from .operators.control import emit_while
+from .operators.node import MAX_ELEMENTS, Node, Translate, known_array
+
+_MAX_DEPTH: Final = 64
+"""Functions, conditionals and loops inside each other."""
+
+
+class Scope:
+    """Values that a block's operations may use: its own, and those of the blocks around it.
+
+    Args:
+        builder: appends to the block.
+        around: the scope of the block around.
+        values: that the block starts with.
+        context: under which its operations run.
+    """
+
+    def __init__(
+        self, builder: Builder, around: Scope | None, values: Mapping[Ref, Value], context: Context = frozenset()
+    ) -> None:
+        self.builder = builder
+        self.around = around
+        self.values = dict(values)
+        self.context = context
+
+    def find(self, ref: Ref) -> Value | None:
+        """The value of an output, if it has been translated."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.values.get(ref)
+            if found is not None:
+                return found
+            scope = scope.around
+        return None
+
+    def inner(self, block: Block, values: Mapping[Ref, Value], context: Context) -> Scope:
+        """A scope for a block inside this one's."""
+        return Scope(Builder(block, self.builder.location), self, values, context)
+
+
+class Translator:
+    """Translates graphs; one for a document.
+
+    Args:
+        functions: of the library, by name.
+        file_name: of the document.
+    """
+
+    def __init__(self, functions: Mapping[str, Graph], file_name: str) -> None:
+        self._functions = functions
+        self._file_name = file_name
+        self._plans: dict[Graph, GraphPlan] = {}
+        self._depth = 0
+        self._count = 0
+
+    def plan(self, graph: Graph) -> GraphPlan:
+        """The plan of a graph, made once."""
+        if graph not in self._plans:
+            self._plans[graph] = GraphPlan(graph)
+        return self._plans[graph]
+
+    def call(self, name: str, arguments: Sequence[Value], node: Node, builder: Builder) -> Sequence[Value]:
+        """Appends what a function does; gives its results."""
+        graph = self._functions.get(name)
+        if graph is None:
+            raise node.error(f"there is no function '{name}' in the library")
+        if len(arguments) != len(graph.arguments):
+            count = len(graph.arguments)
+            raise node.error(f"function '{name}' takes {count} argument{'s' * (count != 1)}, got {len(arguments)}")
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise node.error(f"function '{name}' calls itself, or functions are nested more than {_MAX_DEPTH} deep")
+        given = {Ref(argument, 0): value for argument, value in zip(graph.arguments, arguments, strict=True)}
+        location = builder.location
+        results = self.values(graph, graph.results, Scope(builder, None, given))
+        builder.location = location
+        self._depth -= 1
+        return results
+
+    def values(self, graph: Graph, wanted: Sequence[Ref], scope: Scope) -> list[Value]:
+        """The values of outputs, for which the scope's block gets the operations that are not there yet."""
+        plan = self.plan(graph)
+        needed = self.needed(graph, wanted, scope)
+        for name in sorted(needed, key=plan.rank.__getitem__):
+            node = graph.nodes[name]
+            if scope.find(Ref(name, 0)) is not None or not plan.contexts[name] <= scope.context:
+                continue
+            self._count += 1
+            if self._count > MAX_OPERATIONS:
+                raise graph.error(
+                    node, f"the graph has more than {MAX_OPERATIONS} nodes, calls of functions written out"
+                )
+            scope.builder.location = self._location(graph, node)
+            start = len(scope.builder.block.operations)
+            if name in plan.choices:
+                self._choose(graph, plan, node, needed, scope)
+            elif name in plan.loops:
+                self._loop(graph, plan.loops[name], node, scope)
+            else:
+                self._translate(graph, node, scope)
+            _check(graph, node, scope.builder.block.operations[start:])
+        return [self._value(graph, ref, scope) for ref in wanted]
+
+    def needed(self, graph: Graph, wanted: Iterable[Ref], scope: Scope) -> set[str]:
+        """Names of the nodes that outputs depend on, as far as the scope does not have them."""
+        plan = self.plan(graph)
+        found: set[str] = set()
+        stack = [ref for ref in wanted if scope.find(ref) is None]
+        while stack:
+            name = stack.pop().node
+            if name in found:
+                continue
+            found.add(name)
+            stack.extend(ref for ref in plan.sources(graph.nodes[name]) if scope.find(ref) is None)
+        return found
+
+    def _value(self, graph: Graph, ref: Ref, scope: Scope, user: GraphNode | None = None) -> Value:
+        found = scope.find(ref)
+        if found is not None:
+            return found
+        node = graph.nodes[ref.node]
+        if scope.find(Ref(ref.node, 0)) is not None:
+            raise graph.error(user or node, f"'{ref}' is wanted, which is not among the outputs of '{ref.node}'")
+        raise graph.error(user or node, f"'{ref}' has a value only on one side of a Switch, or inside a loop")
+
+    def _location(self, graph: Graph, node: GraphNode) -> Location:
+        line, column = graph.source.place(node.offset)
+        quoted = node.name.replace("\\", "\\\\").replace('"', '\\"')
+        file_name = self._file_name.replace("\\", "\\\\").replace('"', '\\"')
+        text = f'"{quoted}"("{file_name}":{line}:{column})'
+        return Location(node.offset, DebugLocation(text, node.name, self._file_name, line, column))
+
+    def _translate(self, graph: Graph, graph_node: GraphNode, scope: Scope) -> None:
+        translate = OPERATIONS.get(graph_node.op)
+        operands = [self._value(graph, ref, scope, graph_node) for ref in graph_node.inputs]
+        node = Node(graph, graph_node, operands, scope.builder, self)
+        if graph_node.op == "Switch":
+            # Both sides have the value; which of them runs is the matter of the Merge that ends it.
+            node.expect(2)
+            results: Sequence[Value] = [operands[0], operands[0]]
+        elif translate is not None:
+            node.expect_declared_type()
+            results = _guarded(node, translate)
+        elif graph_node.op in self._functions:
+            results = self.call(graph_node.op, operands, node, scope.builder)
+        elif graph_node.op == ARGUMENT:
+            raise node.error("it is an argument without a value")
+        else:
+            raise node.error(why_not(graph_node.op))
+        for port, value in enumerate(results):
+            scope.values[Ref(graph_node.name, port)] = value
+        if not results:
+            raise node.error("it has no outputs, and one is wanted")
+
+    def _choose(self, graph: Graph, plan: GraphPlan, node: GraphNode, needed: set[str], scope: Scope) -> None:
+        """A conditional for a Merge and for those that can go with it."""
+        choice, context = plan.choices[node.name], plan.contexts[node.name]
+        merges = [name for name in choice.together if name in needed]
+        predicate = self._value(graph, choice.predicate, scope, node)
+        if predicate.type is not TensorType((), I1):
+            raise graph.error(node, f"its predicate has to be one boolean, got {predicate.type}")
+
+        def branch(truth: int, inner: Scope) -> list[Value]:
+            inputs = [plan.choices[name].branches[truth] for name in merges]
+            refs = [graph.nodes[name].inputs[index] for name, index in zip(merges, inputs, strict=True)]
+            values = self.values(graph, refs, inner)
+            return [*values, *(inner.builder.constant(index, TensorType((), I32)) for index in inputs)]
+
+        known = known_array(predicate)
+        if known is not None:
+            active = context | {(choice.predicate, int(bool(known)))}
+            inner = Scope(scope.builder, scope, {}, active)
+            results: Sequence[Value] = branch(int(bool(known)), inner)
+        else:
+            self._enter(graph, node)
+            regions = []
+            for truth in (1, 0):
+                block = Block()
+                values = branch(truth, scope.inner(block, {}, context | {(choice.predicate, truth)}))
+                block.append(Operation("stablehlo.return", values, location=scope.builder.location))
+                regions.append(Region([block]))
+            self._depth -= 1
+            types = [[value.type for value in region.block.terminator.operands] for region in regions]
+            if types[0] != types[1]:
+                raise graph.error(
+                    node, f"its branches give ({types_text(types[0])}) if true and ({types_text(types[1])}) if false"
+                )
+            scope.builder.location = self._location(graph, node)
+            results = scope.builder.append("if", [predicate], types[0], regions=regions).results
+        for index, name in enumerate(merges):
+            scope.values[Ref(name, 0)] = results[index]
+            scope.values[Ref(name, 1)] = results[len(merges) + index]
+
+    def _loop(self, graph: Graph, loop: GraphLoop, node: GraphNode, scope: Scope) -> None:
+        """A loop, whose Exits all get their values."""
+        condition = loop.condition
+        if condition is None or not loop.variables:
+            raise graph.error(node, "its loop has no LoopCond")
+        self._enter(graph, node)
+        initial = [self._value(graph, variable.initial, scope, node) for variable in loop.variables]
+
+        def given(arguments: Sequence[Value]) -> dict[Ref, Value]:
+            values = {}
+            for variable, value in zip(loop.variables, arguments, strict=True):
+                values[Ref(variable.merge, 0)] = value
+                if variable.switch:
+                    values[Ref(variable.switch, 1)] = value
+            return values
+
+        def test(builder: Builder, arguments: Sequence[Value]) -> Sequence[Value]:
+            inner = scope.inner(builder.block, given(arguments), scope.context)
+            return self.values(graph, [condition], inner)
+
+        def body(builder: Builder, arguments: Sequence[Value]) -> Sequence[Value]:
+            inner = scope.inner(builder.block, given(arguments), scope.context)
+            return self.values(graph, [variable.following for variable in loop.variables], inner)
+
+        results = emit_while(
+            scope.builder, initial, test, body, Node(graph, node, (), scope.builder, self), self._location(graph, node)
+        )
+        for variable, value in zip(loop.variables, results, strict=True):
+            if variable.exit:
+                scope.values[Ref(variable.exit, 0)] = value
+        self._depth -= 1
+
+    def _enter(self, graph: Graph, node: GraphNode) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise graph.error(node, f"conditionals, loops and functions are nested more than {_MAX_DEPTH} deep")
+
+
+def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
+    """Errors of shapes and numbers that do not fit together become errors of the node."""
+    try:
+        return translate(node)
+    except CompileError:
+        raise
+    except (ArithmeticError, IndexError, TypeError, ValueError, np.exceptions.AxisError) as error:
+        types = [value.type for value in node.operands]
+        shown = f"; its inputs are ({types_text(types)})" if types else ""
+        if any(isinstance(type, TensorType) and not type.is_static for type in types):
+            shown += "; feeds with shapes such as x=8x4 make lengths fixed"
+        raise node.error(f"{error}{shown}") from None
+
+
+def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> None:
+    """Holds new operations against their rules, so that errors name the node."""
+    for operation in operations:
+        for value in operation.results:
+            _check_size(graph, node, value.type)
+        if not operation.name.startswith("stablehlo."):
+            continue
+        try:
+            inferred = infer(operation)
+        except OperationError as error:
+            raise graph.error(node, f"{operation.name} expects {error.expected}") from None
+        types = [value.type for value in operation.results]
+        if list(inferred) != types:
+            raise graph.error(
+                node, f"{operation.name} gives ({types_text(inferred)}) where ({types_text(types)}) is expected"
+            )
+
+
+def _check_size(graph: Graph, node: GraphNode, type: Type) -> None:
+    if isinstance(type, TensorType):
+        shape = [length for length in type.lengths if isinstance(length, int)]
+        if min(shape, default=0) < 0 or math.prod(shape) >= MAX_ELEMENTS:
+            raise graph.error(
+                node, f"it makes {type}; lengths are not negative, and there are less than {MAX_ELEMENTS} elements"
+            )

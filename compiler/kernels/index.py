@@ -1,0 +1,93 @@
+"""Where an element is: by its number in row-major order, by one number a dimension, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from ...spirv.binary.expression import Id
+from ..ir.sizes import Dim
+from .scalars.lengths import KernelBuilder
+
+
+class Index:
+    """A place in a tensor.
+
+    What is not given is computed when it is asked for, since it may be asked for in blocks that do not dominate each
+    other. The builder knows what it has.
+
+    Args:
+        builder: of the kernel.
+        shape: of the tensor.
+        parts: one number a dimension.
+        linear: number in row-major order.
+    """
+
+    __slots__ = ("_key", "_linear", "_parts", "builder", "shape")
+
+    def __init__(
+        self, builder: KernelBuilder, shape: Sequence[Dim], parts: Sequence[Id] | None = None, linear: Id | None = None
+    ) -> None:
+        self.builder = builder
+        self.shape = tuple(shape)
+        self._parts = builder_parts = None if parts is None else tuple(parts)
+        self._linear = linear if builder_parts != () else builder.word(0)
+        self._key: Hashable = None
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for what is known to be the same place."""
+        if self._key is None:
+            self._key = tuple([part.key for part in self.parts]) if self._linear is None else self._linear.key
+        return self._key
+
+    @property
+    def parts(self) -> tuple[Id, ...]:
+        """One number a dimension."""
+        if self._parts is not None:
+            return self._parts
+        assert self._linear is not None
+        rest, found = self._linear, []
+        remaining = [length for length in self.shape if length != 1]
+        for length in reversed(self.shape):
+            if length == 1:
+                found.append(self.builder.word(0))
+                continue
+            remaining.pop()
+            found.append(rest % self.builder.word(length) if remaining else rest)
+            rest = rest // self.builder.word(length) if remaining else rest
+        return tuple(reversed(found))
+
+    @property
+    def linear(self) -> Id:
+        """Number in row-major order."""
+        if self._linear is not None:
+            return self._linear
+        key = self.shape, self.key
+        found: Id | None = self.builder.known(key)
+        if found is None:
+            found = self.builder.word(0)
+            for part, length in zip(self.parts, self.shape, strict=True):
+                if length != 1:
+                    found = found * self.builder.word(length) + part
+            self.builder.keep(key, found)
+        return found
+
+    def reshaped(self, shape: Sequence[Dim]) -> Index:
+        """The place of the same number in another shape."""
+        shape = tuple(shape)
+        if shape == self.shape:
+            return self
+        if self._parts is not None and _kept(shape) == _kept(self.shape):
+            parts = iter([part for part, length in zip(self._parts, self.shape, strict=True) if length != 1])
+            parts_there = [self.builder.word(0) if length == 1 else next(parts) for length in shape]
+            return Index(self.builder, shape, parts_there, self._linear)
+        return Index(self.builder, shape, linear=self.linear)
+
+
+def _kept(shape: Sequence[Dim]) -> list[Dim]:
+    return [length for length in shape if length != 1]
+
+
+def split(builder: KernelBuilder, number: Id, lengths: Sequence[Dim]) -> tuple[Id, ...]:
+    """A number in row-major order as one number a dimension."""
+    return Index(builder, lengths, linear=number).parts

@@ -1,0 +1,100 @@
+"""How bodies of reductions join values, and how invocations give each other theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from ...spirv.binary.declarations import BOOL, U32, Kind
+from ...spirv.binary.expression import Id
+from ...spirv.binary.grammar import Op
+from ..analysis.identities import REPLACED, joined_by
+from ..ir.operation import Operation
+from .elements import Frame, scalar_of
+from .scalars import complex_math
+from .scalars.scalars import Complex, Scalar, Scalars, as_complex, as_id, parts_of, select, with_parts
+from .scalars.target import Target
+
+Values: TypeAlias = Sequence[Scalar]
+Join: TypeAlias = Callable[[Values, Values], Values]
+
+WHOLE_SUBGROUPS: Final = frozenset({"cpu", "nvidia", "amd"})
+"""Families whose subgroups are of one size, full, and in the order of invocations."""
+
+
+def subgroup_of(target: Target) -> int:
+    """Invocations that follow each other and may exchange values; 1 where there are none."""
+    can = "shuffle" in target.subgroup_operations and target.family in WHOLE_SUBGROUPS
+    return target.subgroup_size if can else 1
+
+
+def is_commutative(reduction: Operation) -> bool:
+    """Whether a body joins elements in any order."""
+    return joined_by(reduction.regions[0].block) not in ("", REPLACED)
+
+
+def join_of(frame: Frame, reduction: Operation) -> Join:
+    """What joins values of a reduction; sums of floats are not rounded to narrow types."""
+    body = reduction.regions[0].block
+    type = scalar_of(body.arguments[0])
+    if joined_by(body) != "add" or type.kind not in ("float", "complex"):
+        return lambda left, right: frame.call(body, [*left, *right])
+
+    def add(left: Values, right: Values) -> Values:
+        one, other = left[0], right[0]
+        if isinstance(one, Complex):
+            return [complex_math.add(one, as_complex(other))]
+        return [as_id(one) + as_id(other)]
+
+    return add
+
+
+def rounded(frame: Frame, reduction: Operation, values: Values) -> list[Scalar]:
+    """Results of a reduction, as their types hold them."""
+    types = [scalar_of(value) for value in reduction.results]
+    return [
+        frame.scalars.rounded(type, as_id(value)) if type.kind == "float" else value
+        for type, value in zip(types, values, strict=True)
+    ]
+
+
+def join_all(chains: Sequence[Values], join: Join) -> Values:
+    """Values joined pair by pair, in order."""
+    while len(chains) > 1:
+        pairs = [join(left, right) for left, right in zip(chains[::2], chains[1::2], strict=False)]
+        chains = [*pairs, *chains[2 * len(pairs) :]]
+    return chains[0]
+
+
+def chosen(condition: Id, then: Values, otherwise: Values) -> list[Scalar]:
+    """The one or the other values."""
+    return [select(condition, one, other) for one, other in zip(then, otherwise, strict=True)]
+
+
+def words_of(scalars: Scalars, values: Values) -> list[Id]:
+    """The bits of values as they are computed with, which may be wider than their types."""
+    found: list[Id] = []
+    for part in (each for value in values for each in parts_of(value)):
+        if part.kind == BOOL:
+            found.append(part.select(scalars.builder.word(1), 0))
+        elif part.kind.bits == 64:
+            found.extend(scalars.halves(part))
+        else:
+            found.append(part.bits(U32))
+    return found
+
+
+def of_words(scalars: Scalars, like: Values, words: Sequence[Id]) -> list[Scalar]:
+    """Values of the forms of others, from the words of ``words_of``."""
+    left = list(words)
+    parts: list[Id] = []
+    for part in (each for value in like for each in parts_of(value)):
+        word = left.pop(0)
+        if part.kind == BOOL:
+            parts.append(word.differs(0))
+        elif part.kind.bits == 64:
+            pair = scalars.builder.emit(Op.CompositeConstruct, Kind("u", 32, 2), word, left.pop(0))
+            parts.append(pair.bits(part.kind))
+        else:
+            parts.append(word.bits(part.kind))
+    return with_parts(like, parts)

@@ -1,0 +1,236 @@
+"""Reductions: loops over elements, with a body of any operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from ...spirv.binary.expression import Id
+from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim, Size, number_of, product
+from .contractions import MAX_IN_ORDER, undilated
+from .elements import Frame, Structure, shape_of
+from .index import Index, split
+from .scalars import complex_math
+from .scalars.scalars import Complex, Scalar, as_complex, as_id, select
+
+
+def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    (found,) = reduced_at(frame, operation, [index])
+    return found
+
+
+def reduced_at(frame: Frame, operation: Operation, indices: Sequence[Index]) -> list[Sequence[Scalar]]:
+    """What a reduction gives at some places, in one loop over what it reduces."""
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    axes = sorted(operation.integers("dimensions"))
+    shape = shape_of(values[0])
+    lengths = [shape[axis] for axis in axes]
+    (block,) = operation.regions[0].blocks
+
+    def given(number: Id) -> Sequence[Scalar]:
+        inner = split(frame.builder, number, lengths)
+        places = []
+        for index in indices:
+            parts = list(index.parts)
+            for axis, part in zip(axes, inner, strict=True):
+                parts.insert(axis, part)
+            places.append(frame.index(shape, parts))
+        return [frame.at(value, place) for place in places for value in values]
+
+    begun = [frame.scalar(start) for start in starts] * len(indices)
+    found = _accumulated(frame, operation, block, product(lengths), begun, given)
+    return [found[first : first + count] for first in range(0, len(found), count)]
+
+
+def _accumulated(
+    frame: Frame,
+    operation: Operation,
+    block: Block,
+    count: Dim,
+    starts: Sequence[Scalar],
+    given: Callable[[Id], Sequence[Scalar]],
+) -> Sequence[Scalar]:
+    """What a body makes of initial values and elements, in order; long sums of floats go by runs, in f32 or f64.
+
+    Initial values and elements may be those of several reductions, one after another.
+    """
+    type = block.arguments[0].tensor.scalar
+    is_long = isinstance(count, Size) or count > MAX_IN_ORDER
+    if not is_long or not _is_sum(block) or type.kind not in ("float", "complex"):
+        size = len(block.arguments) // 2
+
+        def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+            values = given(number)
+            firsts = range(0, len(found), size)
+            return [x for at in firsts for x in frame.call(block, [*found[at : at + size], *values[at : at + size]])]
+
+        return frame.fold(operation, count, starts, step)
+
+    def plus(left: Sequence[Scalar], right: Sequence[Scalar]) -> Sequence[Scalar]:
+        return [_plus(one, other) for one, other in zip(left, right, strict=True)]
+
+    def added(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        return plus(found, given(number))
+
+    zeros = [frame.scalars.constant(type, 0)] * len(starts)
+
+    def run(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        first = number * MAX_IN_ORDER
+        part = frame.fold(operation, MAX_IN_ORDER, zeros, lambda offset, part: added(first + offset, part))
+        return plus(found, part)
+
+    def run_or_next(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        """The same in one loop: the sums of runs, and those of the run that has begun."""
+        totals, parts = found[: len(zeros)], added(number, found[len(zeros) :])
+        ends = (number % MAX_IN_ORDER).equals(MAX_IN_ORDER - 1)
+        return frame.conditional(ends, lambda: [*plus(totals, parts), *zeros], lambda: [*totals, *parts])
+
+    if isinstance(count, Size):
+        found = frame.fold(operation, count, [*starts, *zeros], run_or_next)
+        found = list(plus(found[: len(zeros)], found[len(zeros) :]))
+    else:
+        runs, rest = divmod(count, MAX_IN_ORDER)
+        found = frame.fold(operation, runs, starts, run)
+        found = frame.fold(operation, rest, found, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
+    return found if type.kind == "complex" else [frame.scalars.rounded(type, as_id(each)) for each in found]
+
+
+def _plus(left: Scalar, right: Scalar) -> Scalar:
+    if isinstance(left, Complex):
+        return complex_math.add(left, as_complex(right))
+    return as_id(left) + as_id(right)
+
+
+def _is_sum(block: Block) -> bool:
+    """Whether a body adds its two arguments, and does nothing else."""
+    operation, *others = block.operations
+    return (
+        len(others) == 1
+        and operation.name == "stablehlo.add"
+        and set(operation.operands) == set(block.arguments)
+        and list(others[0].operands) == list(operation.results)
+    )
+
+
+class Window:
+    """The windows of an operation over its operand.
+
+    Args:
+        operation: with the attributes of windows.
+        value: the operand.
+    """
+
+    def __init__(self, operation: Operation, value: Value) -> None:
+        self.shape = shape_of(value)
+        rank = len(self.shape)
+        ones = [1] * rank
+        self.sizes = operation.sizes("window_dimensions", ones)
+        self.strides = operation.integers("window_strides", ones)
+        self.dilations = operation.integers("window_dilations", ones)
+        self.base = operation.integers("base_dilations", ones)
+        self.padding = operation.sizes("padding", [0] * (2 * rank))[::2]
+
+    @property
+    def count(self) -> Dim:
+        """Places of a window."""
+        return product(self.sizes)
+
+    def place(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
+        """Whether a place of a window is an element of the operand, and which."""
+        inside = frame.builder.boolean(True)
+        parts = []
+        offsets = split(frame.builder, number, self.sizes)
+        for axis, (at, offset) in enumerate(zip(window, offsets, strict=True)):
+            place = at * self.strides[axis] + offset * self.dilations[axis] - frame.word(self.padding[axis])
+            inside, place = undilated(frame, place, self.base[axis], self.shape[axis], inside)
+            parts.append(place)
+        return inside, frame.index(self.shape, parts)
+
+
+def _reduce_window(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    count = len(operation.results)
+    values, starts = operation.operands[:count], operation.operands[count:]
+    window = Window(operation, values[0])
+    (block,) = operation.regions[0].blocks
+    initial = [frame.scalar(start) for start in starts]
+
+    def given(number: Id) -> Sequence[Scalar]:
+        inside, place = window.place(frame, index.parts, number)
+        return frame.conditional(inside, lambda: [frame.at(value, place) for value in values], lambda: initial)
+
+    return _accumulated(frame, operation, block, window.count, initial, given)
+
+
+def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    """For each window that holds the element: if the window selects it, what is scattered from there is added."""
+    value, source, start = operation.operands
+    window = Window(operation, value)
+    counts = shape_of(source)
+    selection, scatter = (region.block for region in operation.regions)
+    # Windows that may hold an element: a run of them in each dimension, or all.
+    runs = [
+        _fewer(-(-number_of(size) // stride), count)
+        for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
+    ]
+    here = index.linear
+
+    def chosen(window_parts: Sequence[Id]) -> Id:
+        """The number of the element that a window selects."""
+
+        def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+            best, at, is_any = found[0], as_id(found[1]), as_id(found[2])
+            inside, place = window.place(frame, window_parts, number)
+
+            def compared() -> Sequence[Scalar]:
+                item = frame.at(value, place)
+                (keeps,) = frame.call(selection, [best, item])
+                moves = ~is_any | ~as_id(keeps)
+                one = frame.builder.boolean(True)
+                return [select(moves, item, best), moves.select(place.linear, at), one]
+
+            return frame.conditional(inside, compared, lambda: found)
+
+        first = [frame.scalar(start), frame.word(0), frame.builder.boolean(False)]
+        found = frame.fold(operation, window.count, first, step)
+        return as_id(found[2]).select(as_id(found[1]), 0xFFFFFFFF)
+
+    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        parts = []
+        holds = frame.builder.boolean(True)
+        for axis, offset in enumerate(split(frame.builder, number, runs)):
+            if runs[axis] == counts[axis]:
+                parts.append(offset)
+                continue
+            # The last window that may hold the element, and those before it.
+            last = (index.parts[axis] + frame.word(window.padding[axis])) // window.strides[axis]
+            part = last - frame.word(runs[axis] - 1) + offset
+            holds = holds & (part < frame.word(counts[axis]))
+            parts.append(part)
+
+        def added() -> Sequence[Scalar]:
+            given = frame.at(source, frame.index(counts, parts))
+            return frame.conditional(
+                chosen(parts).equals(here), lambda: frame.call(scatter, [found[0], given]), lambda: found
+            )
+
+        return frame.conditional(holds, added, lambda: found)
+
+    return frame.fold(operation, product(runs), [frame.scalar(start)], step)
+
+
+def _fewer(windows: int, count: Dim) -> Dim:
+    return min(windows, count) if isinstance(count, int) else windows
+
+
+def _map(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    return frame.call(operation.regions[0].block, [frame.at(value, index) for value in operation.operands])
+
+
+STRUCTURES: Final[Mapping[str, Structure]] = {
+    "map": _map,
+    "reduce": _reduce,
+    "reduce_window": _reduce_window,
+    "select_and_scatter": _select_and_scatter,
+}

@@ -1,0 +1,235 @@
+"""A region to be compiled, and the shader that is written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from ...spirv.binary.expression import Id
+from ...spirv.binary.offsets import quotient
+from ..ir.operation import Block, Operation, Value
+from ..ir.sizes import Dim, Size, is_at_least, upper_bound
+from ..ir.types import ScalarType, ShapedType
+from . import contractions, elementwise, movement, reductions, scatters
+from .elements import Definitions, Frame, Work, scalar_of
+from .index import Index
+from .kernel import MAX_BYTES, MAX_WORDS, Binding, Kernel, Limit, Workload, buffer_size, symbols_in
+from .scalars.lengths import KernelBuilder
+from .scalars.scalars import Scalar, Scalars, float_kind, storage_bits
+from .scalars.target import Target, compile_error
+
+DEFINITIONS: Final = Definitions(
+    movement.MAPS,
+    elementwise.ELEMENT_WISE,
+    {**movement.STRUCTURES, **contractions.STRUCTURES, **reductions.STRUCTURES, **scatters.STRUCTURES},
+)
+
+
+_LANE_BY_LANE: Final = frozenset({"cpu"})
+"""Families whose loads are a loop over the invocations of a subgroup: the fewer, the better."""
+
+
+@dataclass(frozen=True)
+class KernelRegion:
+    """A block to compile: its arguments are the input tensors, its last operation takes the result tensors.
+
+    Attributes:
+        block: the region.
+        name: of the entry point.
+        target: the device.
+        in_place: inputs whose buffer may be that of the result; each is read only where the same element is written.
+        is_update: whether the result's buffer holds the first input already, of which the last operation updates a
+            slice; only the slice is written.
+    """
+
+    block: Block
+    name: str
+    target: Target
+    in_place: Sequence[int] = ()
+    is_update: bool = False
+
+    @property
+    def results(self) -> list[Value]:
+        """What the region computes."""
+        found = list(self.block.terminator.operands)
+        return found[:-1] if self.scratch is not None else found
+
+    @property
+    def scratch(self) -> Value | None:
+        """The input, the last, that is given back as the last result: the kernel may write it in between."""
+        return self.block.scratch
+
+    def only(self, names: Collection[str]) -> Operation | None:
+        """The operation that has one of some names, without the dialect, if there is exactly one."""
+        found = [each for each in self.block.operations if each.name.removeprefix("stablehlo.") in names]
+        return found[0] if len(found) == 1 else None
+
+    def check(self) -> None:
+        """Raises ``CompileError`` for a type that no code is generated for, or that the target lacks."""
+        _ = self.words
+
+    @cached_property
+    def words(self) -> Dim:
+        """An upper bound of words and elements of tensors whose lengths depend on the call; else 0.
+
+        Raises:
+            CompileError: a type that no code is generated for, or that the target lacks.
+        """
+        return _check(self.block, self.target)
+
+
+class Shader:
+    """The shader of a region, while it is written.
+
+    Args:
+        region: what it computes.
+        builder: another than one for any kernel.
+
+    Attributes:
+        region: what it computes.
+        builder: of its instructions.
+        scalars: its scalars.
+        frame: values of the region.
+        outputs: buffers of the results.
+        scratch: buffer of the region's scratch memory, if it has some.
+    """
+
+    def __init__(self, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
+        self.region = region
+        self._words = region.words
+        self._symbols = symbols_in(region.block)
+        self.builder = builder = builder or KernelBuilder(self._symbols)
+        self.scalars = Scalars(builder, region.target)
+        count = len(region.block.arguments)
+        in_place = region.in_place
+        self._inputs = [builder.buffer(each, f"input{each}", False, each in in_place) for each in range(count)]
+        shared = bool(in_place)
+        self.outputs = [
+            builder.buffer(count + each, f"result{each}", True, shared) for each in range(len(region.results))
+        ]
+        self.scratch = -1
+        if region.scratch is not None:
+            self.scratch = builder.buffer(count + len(region.results), "scratch", True, True)
+        self.frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)
+
+    def group(self, count: tuple[int, int, int] | Workload) -> Id:
+        """The number of this workgroup."""
+        x, y, z = self.builder.built_in("WorkgroupId")
+        if isinstance(count, Workload):
+            return x + y * self.builder.built_in("NumWorkgroups")[0]
+        if count[1] > 1:
+            x = x + y * count[0]
+        return x + z * (count[0] * count[1]) if count[2] > 1 else x
+
+    def store(self, result: int, elements: Sequence[tuple[Index, Scalar]]) -> None:
+        """Writes neighbouring elements of a result, which fill whole words."""
+        type = scalar_of(self.region.results[result])
+        words: list[Id] = []
+        for lane, (_, scalar) in enumerate(elements):
+            append_bits(words, self.scalars.to_words(type, scalar), type, lane)
+        first, bits = elements[0][0].linear, storage_bits(type)
+        first = first * (bits // 32) if bits >= 32 else quotient(first, 32 // bits)
+        self.builder.store_words(self.outputs[result], first, words)
+
+    def with_multiple(self, length: Size, number: int, write: Callable[[], None]) -> None:
+        """Writes a branch that runs where the last length of tensors is a multiple of a number."""
+        builder = self.builder
+        before = set(builder.quads), set(builder.octets)
+        builder.multiples = {length: number}
+        for value, buffer in zip(self.region.block.arguments, self._inputs, strict=True):
+            bits = number * storage_bits(scalar_of(value))
+            if value.tensor.lengths[-1:] == (length,) and bits % 128 == 0:
+                builder.quads.add(buffer)
+            if value.tensor.lengths[-1:] == (length,) and bits % 256 == 0 and access_bits(self.region.target) == 256:
+                builder.octets.add(buffer)
+        write()
+        builder.multiples = {}
+        builder.quads, builder.octets = before
+
+    def load_runs(self) -> None:
+        """Has neighbours loaded together, four or eight words at a time, from buffers that are a multiple of that."""
+        values = self.region.block.arguments
+        for value, buffer in zip(values, self._inputs, strict=True):
+            size = buffer_size(value.tensor)
+            if size and size % 16 == 0:
+                self.builder.quads.add(buffer)
+            if size and size % 32 == 0 and access_bits(self.region.target) == 256:
+                self.builder.octets.add(buffer)
+
+    def finish(self, workgroup_size: tuple[int, int, int], workgroup_count: tuple[int, int, int] | Workload) -> Kernel:
+        """The kernel of what was written."""
+        region, builder = self.region, self.builder
+        limits = (
+            (self.scalars.iterations, region.target.max_loop_iterations, "iterations of loops"),
+            (self._words, MAX_WORDS, "elements or words of a tensor"),
+        )
+        inputs = [
+            Binding(buffer_size(value.tensor), buffer in builder.loaded, False)
+            for value, buffer in zip(region.block.arguments, self._inputs, strict=True)
+        ]
+        results = [Binding(buffer_size(value.tensor), False, value.tensor.count != 0) for value in region.results]
+        if region.scratch is not None:
+            results.append(Binding(buffer_size(region.scratch.tensor), True, True))
+        return Kernel(
+            builder.finish(region.name, workgroup_size),
+            region.name,
+            workgroup_size,
+            workgroup_count,
+            (*inputs, *results),
+            self._symbols,
+            tuple(Limit(size, most, what) for size, most, what in limits if isinstance(size, Size)),
+            builder.pushes_addresses,
+        )
+
+
+def access_bits(target: Target) -> int:
+    """Bits that an invocation loads at once."""
+    return 256 if target.family in _LANE_BY_LANE and target.int64 else 128
+
+
+def group_count(groups: int, target: Target) -> tuple[int, int, int]:
+    """So many workgroups, or a few more, as three numbers that a device takes."""
+    rows = -(-groups // target.max_groups)
+    layers = -(-rows // target.max_groups)
+    rows = -(-rows // layers) if layers else 0
+    return (-(-groups // (rows * layers)), rows, layers) if groups else (0, 1, 1)
+
+
+def append_bits(words: list[Id], bits: list[Id], type: ScalarType, lane: int) -> None:
+    """Adds the bits of an invocation's element to its words."""
+    size = storage_bits(type)
+    offset = lane * size % 32
+    if size < 32 and offset:
+        words[-1] = words[-1] | (bits[0] << offset)
+    else:
+        words.extend(bits)
+
+
+def _check(block: Block, target: Target) -> Dim:
+    """Holds the types of all values; gives an upper bound of words and elements of those that depend on the call."""
+    most: Dim = 0
+    for operation in (inner for outer in block.operations for inner in outer.walk()):
+        for value in (*operation.operands, *operation.results):
+            shaped = value.type
+            if not isinstance(shaped, ShapedType) or None in shaped.shape or not isinstance(shaped.element, ScalarType):
+                raise compile_error(operation, f"expected tensors of known shape and scalar elements, got {shaped}")
+            type = shaped.element
+            if type.part.kind == "float" and float_kind(type).bits == 64 and not target.float64:
+                raise compile_error(
+                    operation,
+                    f"{value.type} needs a device with shaderFloat64; compute in f32, or choose another device",
+                )
+            if type.kind == "none" or type.bits not in (1, 2, 4, 6, 8, 16, 32, 64, 128):
+                raise compile_error(operation, f"elements of {type} are not supported")
+            words = shaped.count * max(storage_bits(type) // 32, 1)
+            if is_at_least(words, MAX_WORDS + 1):
+                raise compile_error(operation, f"{value.type} has 2**31 elements or words or more; compute it in parts")
+            if isinstance(words, Size):
+                most = upper_bound(most, words)
+    for value in (*block.arguments, *block.terminator.operands):
+        if buffer_size(value.tensor) > MAX_BYTES:
+            message = f"{value.type} takes 2**32 bytes or more, which no device binds; compute it in parts"
+            raise compile_error(block.operations[0], message)
+    return most

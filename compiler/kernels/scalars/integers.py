@@ -1,0 +1,137 @@
+"""Operations of integers, of every width alike: those that are not one instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....spirv.binary.builder import Builder
+from ....spirv.binary.declarations import U32, U64
+from ....spirv.binary.expression import Id
+from ....spirv.binary.grammar import Op
+from ...ir.types import ScalarType
+from .scalars import Scalar, Scalars, as_id, is_signed
+from .wide_integers import Pair, choose, leading_zeros
+
+
+class Integers:
+    """Operations of the integers of one type, on values that the type has.
+
+    Args:
+        scalars: of the kernel.
+        type: an integer type.
+    """
+
+    def __init__(self, scalars: Scalars, type: ScalarType) -> None:
+        self._scalars = scalars
+        self._builder: Builder = scalars.builder
+        self._type = type
+        self._signed = is_signed(type)
+
+    def _constant(self, value: int) -> Id:
+        return self._scalars.integer(self._type, value)
+
+    def less(self, left: Id, right: Id) -> Id:
+        """Whether the left one is less."""
+        if self._signed:
+            return left.below(right)
+        return left < right
+
+    def minimum(self, left: Id, right: Id) -> Id:
+        """The lesser one."""
+        return choose(self.less(right, left), right, left)
+
+    def maximum(self, left: Id, right: Id) -> Id:
+        """The greater one."""
+        return choose(self.less(left, right), right, left)
+
+    def absolute(self, value: Id) -> Id:
+        """Its size; that of the least integer is itself."""
+        return choose(value.below(0), -value, value) if self._signed else value
+
+    def sign(self, value: Id) -> Id:
+        """-1, 0 or 1."""
+        one = choose(value.equals(0), self._constant(0), self._constant(1))
+        return choose(value.below(0), self._constant(-1), one) if self._signed else one
+
+    def divide(self, left: Id, right: Id) -> Id:
+        """The quotient towards zero; -1 where the divisor is zero."""
+        is_zero = right.equals(0)
+        divisor = choose(is_zero, self._constant(1), right)
+        if not self._signed:
+            return choose(is_zero, self._constant(-1), left // divisor)
+        found = self.absolute(left) // self.absolute(divisor)
+        found = choose(left.below(0).differs(right.below(0)), -found, found)
+        return choose(is_zero, self._constant(-1), found)
+
+    def remainder(self, left: Id, right: Id) -> Id:
+        """What division leaves, with the dividend's sign; the dividend where the divisor is zero."""
+        is_zero = right.equals(0)
+        divisor = choose(is_zero, self._constant(1), right)
+        if not self._signed:
+            return choose(is_zero, left, left % divisor)
+        found = self.absolute(left) % self.absolute(divisor)
+        found = choose(left.below(0), -found, found)
+        return choose(is_zero, left, found)
+
+    def power(self, base: Id, exponent: Id) -> Id:
+        """By repeated squares; of negative exponents what division would give."""
+        zero, one = self._constant(0), self._constant(1)
+        start = choose(exponent.below(0), zero, exponent) if self._signed else exponent
+
+        def step(values: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
+            found, square, left = map(as_id, values)
+            rest = left >> 1
+            return (choose((left & 1).differs(0), found * square, found), square * square, rest), rest.differs(0)
+
+        values = self._scalars.loop([one, base, start], step, self._type.bits)
+        found = self._scalars.wrapped(self._type, as_id(values[0]))
+        if not self._signed:
+            return found
+        of_minus_one = choose((exponent & 1).differs(0), self._constant(-1), one)
+        negative = choose(base.equals(1), one, zero)
+        negative = choose(base.equals(self._constant(-1)), of_minus_one, negative)
+        negative = choose(base.equals(0), self._constant(-1), negative)
+        return choose(exponent.below(0), negative, found)
+
+    def shift(self, name: str, value: Id, amount: Id) -> Id:
+        """``left``, ``right_logical`` or ``right_arithmetic``; by as many bits as there are or more, all go out."""
+        bits = self._type.bits
+        outside = ~(amount < bits)
+        by = choose(outside, self._constant(0), amount)
+        if name == "right_arithmetic":
+            # An unsigned value's sign is its highest bit.
+            signed = value if self._signed else self._scalars.wrapped(ScalarType(f"i{bits}"), value)
+            found = choose(outside, signed.shifted_signed(bits - 1), signed.shifted_signed(by))
+            return self._scalars.wrapped(self._type, found)
+        if name == "left":
+            found = choose(outside, self._constant(0), value << by)
+        else:
+            found = choose(outside, self._constant(0), (value & ((1 << bits) - 1)) >> by)
+        return self._scalars.wrapped(self._type, found)
+
+    def count_leading_zeros(self, value: Id) -> Id:
+        """Zeros before the first bit."""
+        if self._type.bits <= 32:
+            return leading_zeros(value & ((1 << self._type.bits) - 1)) - (32 - self._type.bits)
+        low, high = self._scalars.halves(value)
+        count = high.equals(0).select(leading_zeros(low) + 32, leading_zeros(high))
+        return self._scalars.wide(count, self._builder.word(0))
+
+    def population(self, value: Id) -> Id:
+        """Bits that are set."""
+        if self._type.bits <= 32:
+            return self._builder.emit(Op.BitCount, U32, value & ((1 << self._type.bits) - 1))
+        low, high = (self._builder.emit(Op.BitCount, U32, half) for half in self._scalars.halves(value))
+        return self._scalars.wide(low + high, self._builder.word(0))
+
+
+def extended(scalars: Scalars, value: Id, is_signed_word: bool) -> Id:
+    """A word as a 64-bit integer."""
+    if scalars.target.int64:
+        return value.convert(Op.SConvert if is_signed_word else Op.UConvert, U64)
+    return Pair(value, value.shifted_signed(31) if is_signed_word else value.builder.word(0))
+
+
+def low_word(scalars: Scalars, value: Id) -> Id:
+    """The low 32 bits of an integer."""
+    return value.low if isinstance(value, Pair) else value.convert(Op.UConvert, U32)

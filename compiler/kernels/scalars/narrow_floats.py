@@ -1,0 +1,149 @@
+"""Floats of less than 32 bits: their values as f32, and f32 rounded to them.
+
+Formats are those of IEEE 754 (f16), of the Open Compute Project's *OFP8* and *MX* specifications, and of StableHLO's
+types. Rounding is to nearest, ties to even. No step depends on how the device treats subnormal f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ....spirv.binary.declarations import F16, F32, U32, Kind
+from ....spirv.binary.expression import Id
+from ....spirv.binary.grammar import Op
+
+_HALVES: Final = Kind("f", 16, 2)
+_INFINITY: Final = 0x7F800000
+_NAN: Final = 0x7FC00000
+
+
+@dataclass(frozen=True, slots=True)
+class FloatFormat:
+    """A binary format.
+
+    Attributes:
+        exponent: bits of the exponent.
+        mantissa: bits of the mantissa.
+        bias: of the exponent.
+        nan: bits of the NaN that results are; where there is none, of what ml_dtypes has in its place, -0.
+        overflow: bits of the positive value that stands for what is too large.
+        largest: bits of the largest finite value.
+        is_unsigned: without a sign; zero is then the NaN.
+        has_negative_zero: whether -0 is a zero.
+    """
+
+    exponent: int
+    mantissa: int
+    bias: int
+    nan: int
+    overflow: int
+    largest: int
+    is_unsigned: bool = False
+    has_negative_zero: bool = True
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether there is an infinity."""
+        return self.overflow > self.largest and self.overflow != self.nan
+
+    @property
+    def sign(self) -> int:
+        """The sign's bit."""
+        return 0 if self.is_unsigned else 1 << (self.exponent + self.mantissa)
+
+
+def _ieee(exponent: int, mantissa: int, bias: int | None = None) -> FloatFormat:
+    infinity = ((1 << exponent) - 1) << mantissa
+    quiet = infinity | 1 << (mantissa - 1)
+    return FloatFormat(exponent, mantissa, bias or (1 << (exponent - 1)) - 1, quiet, infinity, infinity - 1)
+
+
+def _unsigned_zero(exponent: int, mantissa: int, bias: int) -> FloatFormat:
+    nan = 1 << (exponent + mantissa)
+    return FloatFormat(exponent, mantissa, bias, nan, nan, nan - 1, has_negative_zero=False)
+
+
+def _finite(exponent: int, mantissa: int, bias: int) -> FloatFormat:
+    largest = (1 << (exponent + mantissa)) - 1
+    return FloatFormat(exponent, mantissa, bias, largest + 1, largest, largest)
+
+
+FORMATS: Final[Mapping[str, FloatFormat]] = {
+    "f16": _ieee(5, 10),
+    "bf16": _ieee(8, 7),
+    "f8E5M2": _ieee(5, 2),
+    "f8E4M3": _ieee(4, 3),
+    "f8E3M4": _ieee(3, 4),
+    "f8E4M3FN": FloatFormat(4, 3, 7, 0x7F, 0x7F, 0x7E),
+    "f8E4M3FNUZ": _unsigned_zero(4, 3, 8),
+    "f8E5M2FNUZ": _unsigned_zero(5, 2, 16),
+    "f8E4M3B11FNUZ": _unsigned_zero(4, 3, 11),
+    "f8E8M0FNU": FloatFormat(8, 0, 127, 0xFF, 0xFF, 0xFE, is_unsigned=True),
+    "f6E2M3FN": _finite(2, 3, 1),
+    "f6E3M2FN": _finite(3, 2, 3),
+    "f4E2M1FN": _finite(2, 1, 1),
+}
+
+
+def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
+    """The f32 of a narrow float's bits, which are the word's low ones, the others zero."""
+    builder = bits.builder
+    shift = 23 - format.mantissa
+    if is_native:
+        half = builder.emit(Op.CompositeExtract, F16, bits.bits(_HALVES), 0)
+        return half.convert(Op.FConvert, F32)
+    if format.is_unsigned:
+        # The smallest exponent is that of f32's subnormals.
+        found = bits.equals(0).select(builder.word(0x00400000), bits << 23)
+        return bits.equals(format.nan).select(_NAN, found).bits(F32)
+    if format.exponent == 8:
+        return (bits << shift).bits(F32)
+    magnitude = bits & (format.sign - 1)
+    normal = (magnitude << shift) + ((127 - format.bias) << 23)
+    subnormal = magnitude.convert(Op.ConvertUToF, F32) * 2.0 ** (1 - format.bias - format.mantissa)
+    found = (magnitude < (1 << format.mantissa)).select(subnormal.bits(U32), normal)
+    if format.has_infinity:
+        found = (magnitude > format.largest).select((magnitude << shift) | _INFINITY, found)
+    elif format.nan == format.largest + 1 < format.sign:
+        found = magnitude.equals(format.nan).select(_NAN, found)
+    found = found | ((bits & format.sign) << (31 - format.exponent - format.mantissa))
+    if not format.has_negative_zero:
+        found = bits.equals(format.sign).select(_NAN, found)
+    return found.bits(F32)
+
+
+def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
+    """The bits of the narrow float that an f32 is rounded to."""
+    builder = value.builder
+    if is_native:
+        half = value.convert(Op.FConvert, F16)
+        return builder.emit(Op.CompositeConstruct, _HALVES, half, builder.constant(F16, 0)).bits(U32)
+    raw = value.bits(U32)
+    magnitude = raw & 0x7FFFFFFF
+    shift = 23 - format.mantissa
+    if format.is_unsigned:
+        # Ties go up. The smallest value is a subnormal f32, whose exponent is not in its bits.
+        rounded = (magnitude + 0x00400000) >> 23
+        small = (magnitude >= 0x00600000).select(builder.word(1), 0)
+        found = (magnitude < 0x00800000).select(small, rounded)
+        return (found.equals(255) | (raw > 0x7F800000) | raw.equals(0)).select(format.nan, found)
+    found = (magnitude + ((magnitude >> shift) & 1) + ((1 << (shift - 1)) - 1)) >> shift
+    if format.exponent < 8:
+        # Adding a power of two whose last place is the smallest subnormal rounds to a multiple of that.
+        anchor = builder.constant(F32, 2.0 ** (24 - format.bias - format.mantissa))
+        subnormal = (magnitude.bits(F32) + anchor).bits(U32) - anchor.bits(U32)
+        normal = found - ((127 - format.bias) << format.mantissa)
+        found = (magnitude < ((128 - format.bias) << 23)).select(subnormal, normal)
+    found = (found > format.largest).select(format.overflow, found)
+    if format.has_infinity:
+        # NaNs keep their leading bits, so that what is only moved does not change.
+        payload = ((magnitude >> shift) & ((1 << format.mantissa) - 1)) | format.overflow
+        found = (magnitude > _INFINITY).select(payload.equals(format.overflow).select(format.nan, payload), found)
+    elif format.nan != format.overflow:
+        found = (magnitude > _INFINITY).select(format.nan, found)
+    sign = (raw >> 31) << (format.exponent + format.mantissa)
+    if not format.has_negative_zero:
+        return (found.equals(0) | found.equals(format.sign)).select(found, found | sign)
+    return found ^ sign

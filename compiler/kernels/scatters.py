@@ -1,0 +1,139 @@
+"""Scatters: each element of the result looks for the updates that hit it, or each update goes to its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...spirv.binary.expression import Id
+from ...spirv.binary.grammar import Op
+from ..ir.attributes import StructAttr
+from ..ir.operation import Operation
+from ..ir.sizes import product
+from .elements import Frame, Structure, scalar_of, shape_of
+from .index import Index, split
+from .movement import saturated, vector_index
+from .scalars.scalars import Scalar, is_signed
+
+
+class ScatterAxes:
+    """Which dimensions of a scatter's inputs, indices and updates go together.
+
+    Attributes:
+        shape: of the updates.
+        target: shape of the inputs.
+        scatter: dimensions of the updates that say which index vector; the others are windows.
+        window: dimensions of the updates, each of which is along one of ``kept``.
+        kept: dimensions of the inputs that windows have.
+        mapped: dimensions of the inputs that components of index vectors are for.
+        batches: dimensions of the updates by those of the inputs that go with them.
+        vector: dimension of the indices along which the components lie.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        numbers = operation.attributes["scatter_dimension_numbers"]
+        assert isinstance(numbers, StructAttr)
+        self.shape, self.target = shape_of(operation.operands[-1]), shape_of(operation.operands[0])
+        self.window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")
+        self.mapped = numbers.ints("scatter_dims_to_operand_dims")
+        self.vector = numbers.int("index_vector_dim")
+        self.scatter = [axis for axis in range(len(self.shape)) if axis not in self.window]
+        inputs, indices = numbers.ints("input_batching_dims"), numbers.ints("scatter_indices_batching_dims")
+        self.batches = {
+            axis: self.scatter[source - (source > self.vector)] for axis, source in zip(inputs, indices, strict=True)
+        }
+        self.kept = [axis for axis in range(len(self.target)) if axis not in inserted and axis not in inputs]
+
+
+def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
+    count = len(operation.results)
+    inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
+    axes = ScatterAxes(operation)
+    shape, target, scatter, mapped, kept = axes.shape, axes.target, axes.scatter, axes.mapped, axes.kept
+    # Batches go together: only the other places are tried.
+    fixed = {source: index.parts[axis] for axis, source in axes.batches.items()}
+    tried = [axis for axis in scatter if axis not in fixed]
+    lengths = [shape[axis] for axis in tried]
+    block = operation.regions[0].block
+
+    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+        places = {**fixed, **dict(zip(tried, split(frame.builder, number, lengths), strict=True))}
+        batch = [places[axis] for axis in scatter]
+        offsets = list(index.parts)
+        for component, axis in enumerate(mapped):
+            start = saturated(frame, indices, vector_index(frame, indices, batch, axes.vector, component))
+            offsets[axis] = offsets[axis] - start
+        inside = frame.builder.boolean(True)
+        for axis in range(len(target)):
+            if axis in kept:
+                update_axis = axes.window[kept.index(axis)]
+                places[update_axis] = offsets[axis]
+                if axis in mapped or shape[update_axis] != target[axis]:
+                    inside = inside & (offsets[axis] < frame.word(shape[update_axis]))
+            elif axis not in axes.batches:
+                inside = inside & offsets[axis].equals(0)
+
+        def updated() -> Sequence[Scalar]:
+            place = frame.index(shape, [places[axis] for axis in range(len(shape))])
+            return frame.call(block, [*found, *(frame.at(update, place) for update in updates)])
+
+        return frame.conditional(inside, updated, lambda: found)
+
+    return frame.fold(operation, product(lengths), [frame.at(value, index) for value in inputs], step)
+
+
+def place_of(frame: Frame, operation: Operation, index: Index) -> tuple[Index, Id]:
+    """Where an element of a scatter's updates goes in the operand, and whether that is inside."""
+    axes, builder, indices = ScatterAxes(operation), frame.builder, operation.operands[len(operation.results)]
+    batch = [index.parts[axis] for axis in axes.scatter]
+    parts = [builder.word(0)] * len(axes.target)
+    for component, axis in enumerate(axes.mapped):
+        parts[axis] = saturated(frame, indices, vector_index(frame, indices, batch, axes.vector, component))
+    for axis, source in (*axes.batches.items(), *zip(axes.kept, axes.window, strict=True)):
+        parts[axis] = parts[axis] + index.parts[source]
+    inside = builder.boolean(True)
+    for axis, (part, length) in enumerate(zip(parts, axes.target, strict=True)):
+        if axis in axes.mapped:
+            inside = inside & (part < builder.word(length))
+    return frame.index(axes.target, parts), inside
+
+
+def write_update(frame: Frame, operation: Operation, index: Index, buffer: int) -> None:
+    """Takes an element of a scatter's updates to its place in the result, which holds the operand.
+
+    Args:
+        frame: of the region.
+        operation: the scatter.
+        index: of the element.
+        buffer: of the result.
+    """
+    value, _, updates = operation.operands
+    builder, body, type = frame.builder, operation.regions[0].block, scalar_of(value)
+    place, inside = place_of(frame, operation, index)
+
+    def write() -> None:
+        if operation.flag("unique_indices"):
+            new = body.terminator.operands[0]
+            given = frame.at(updates, index)
+            if new is not body.arguments[1]:
+                (given,) = frame.call(body, [frame.at(value, place), given])
+            words = frame.scalars.to_words(type, given)
+            for position, word in enumerate(words):
+                builder.store(buffer, place.linear * len(words) + position, word)
+            return
+        name = body.operations[0].name.removeprefix("stablehlo.")
+        opcode = (_SIGNED if is_signed(type) else _UNSIGNED).get(name) or _ATOMICS[name]
+        low, *high = frame.scalars.to_words(type, frame.at(updates, index))
+        before = builder.atomic(opcode, buffer, place.linear * (1 + len(high)), low)
+        for word in high:
+            carry = (before + low < low).select(builder.word(1), 0) if name == "add" else builder.word(0)
+            builder.atomic(opcode, buffer, place.linear * 2 + 1, word + carry)
+
+    builder.when(inside, write)
+
+
+_ATOMICS: Final = {"add": Op.AtomicIAdd, "and": Op.AtomicAnd, "or": Op.AtomicOr, "xor": Op.AtomicXor}
+_SIGNED: Final = {"maximum": Op.AtomicSMax, "minimum": Op.AtomicSMin}
+_UNSIGNED: Final = {"maximum": Op.AtomicUMax, "minimum": Op.AtomicUMin}
+
+STRUCTURES: Final[Mapping[str, Structure]] = {"scatter": _scatter}

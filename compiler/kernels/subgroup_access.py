@@ -1,0 +1,216 @@
+"""Loads and stores of the eight invocations of a subgroup at once, on devices that run them as one vector.
+
+A driver on a CPU loads for one invocation after the other, unless it sees that the address is the same for all of them.
+It sees that of what is computed from push constants alone, and not of a workgroup's number. So numbers of workgroups
+and subgroups are looked up in push constants, four bits at a time, among the words 0 to 15. What lies at such an
+address is loaded by its device address, without a check of bounds; eight neighbouring words, of which each invocation
+takes its own, become one load of a vector. Stores go through descriptors: each pair of words, which shuffles give to
+all invocations, at a place that is the same for them.
+
+Vulkan has push constants indexed by numbers that are the same for a whole workgroup; a subgroup's number is the same
+for the subgroup only. So this goes past the letter of it, and holds for the devices that ``Target.whole_vectors`` names
+alone: there a subgroup is one vector of a CPU, and an index is looked up for that vector.
+
+All of this is for code outside of branches and loops, where all invocations are there; elsewhere words are loaded and
+stored one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ...spirv.binary.declarations import U32, U64, Kind
+from ...spirv.binary.expression import Id
+from ...spirv.binary.grammar import BuiltIn, Op, StorageClass
+from ...spirv.binary.offsets import quotient
+from .scalars.lengths import KernelBuilder
+
+WIDTH: Final = 8
+"""Invocations of a subgroup."""
+
+PUSHED_NUMBERS: Final = 16
+"""Words behind the addresses in the push constants: 0 to 15."""
+
+MAX_BINDINGS: Final = 8
+"""Of a kernel: push constants have 128 bytes on every device."""
+
+LOAD_WORDS: Final = 32
+"""Words of the code of a vector's load, about."""
+
+_QUAD: Final = Kind("u", 32, 4)
+_PAIR: Final = Kind("u", 32, 2)
+_UMIN: Final = 38
+
+
+class Spread(Id):
+    """An index that is one more for each invocation of a subgroup, written only where an instruction takes it.
+
+    Attributes:
+        first: the first invocation's, which is the same for all.
+    """
+
+    __slots__ = ("first",)
+
+    def __init__(self, first: Id) -> None:
+        self.builder = first.builder
+        self.kind = U32
+        self.value = None
+        self.first = first
+
+    def __getattr__(self, name: str) -> Any:
+        # The slot of the number stays empty: instructions may stand in a block that does not dominate the next use.
+        if name not in ("number", "start", "distance", "multiple", "run"):
+            raise AttributeError(name)
+        return getattr(self.here, name)
+
+    @property
+    def here(self) -> Id:
+        """The result of an instruction in this block, or in one that dominates it."""
+        assert isinstance(self.builder, SubgroupBuilder)
+        return self.builder.written_out(self)
+
+    @property
+    def key(self) -> object:
+        """Equal for equal places."""
+        return "spread", self.first.key
+
+
+class SubgroupBuilder(KernelBuilder):
+    """A builder for kernels of known lengths, whose subgroups load and store vectors.
+
+    Args:
+        bindings: of the kernel.
+    """
+
+    pushes_addresses = True
+
+    def __init__(self, bindings: int) -> None:
+        super().__init__()
+        self._address_words = 2 * bindings
+        self._bindings: dict[int, int] = {}
+        self._same: set[int] = set()
+
+    def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
+        """A storage buffer, whose address is known, too."""
+        found = super().buffer(binding, name, is_written, is_shared)
+        self._bindings[found] = binding
+        return found
+
+    # -- what is the same for a subgroup ---------------------------------------------------------------
+
+    def same(self, number: Id, count: int) -> Id:
+        """A number below a count that is the same for the invocations of a subgroup, so that the driver sees it."""
+        found = self.word(0)
+        for shift in range(0, max(count - 1, 1).bit_length(), 4):
+            digit = self._pushed((number >> shift) % PUSHED_NUMBERS + self._address_words)
+            self._same.add(digit.number)
+            found = found + digit * (1 << shift)
+        return found
+
+    def least(self, left: Id, right: int, multiple: int) -> Id:
+        """The smaller of two numbers, which is a multiple of a power of two."""
+        found = self.extended(_UMIN, U32, left, self.word(right))
+        found.multiple = multiple
+        if self._is_same(left):
+            self._same.add(found.number)
+        return found
+
+    def spread(self, first: Id) -> Id:
+        """The index that is ``first`` for the first invocation of a subgroup, one more for the next, and so on."""
+        assert self._is_same(first)
+        return Spread(first)
+
+    def written_out(self, index: Spread) -> Id:
+        """The index as an instruction."""
+        return self.plain(Op.IAdd, U32, index.first, self._lane())
+
+    def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """An instruction of two operands; what is known of indices is kept."""
+        if kind == U32 and (isinstance(left, Spread) or isinstance(right, Spread)):
+            found = self._of_spread(opcode, left, right)
+            if found is not None:
+                return found
+        return super().binary(opcode, kind, left, right)
+
+    def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
+        """An instruction of two operands; what is computed of numbers that are the same is the same."""
+        found = super().plain(opcode, kind, left, right)
+        if found.value is None and self._is_same(left) and self._is_same(right):
+            self._same.add(found.number)
+        return found
+
+    def _of_spread(self, opcode: int, left: Id, right: Id) -> Id | None:
+        if opcode == Op.IAdd:
+            index, other = (left, right) if isinstance(left, Spread) else (right, left)
+            if isinstance(index, Spread) and not isinstance(other, Spread) and self._is_same(other):
+                return Spread(index.first + other)
+        if opcode == Op.IMul and (left.value == 1 or right.value == 1):
+            return left if isinstance(left, Spread) else right
+        divisor = right.value or 0
+        if isinstance(left, Spread) and divisor and divisor % WIDTH == 0 and left.first.multiple % WIDTH == 0:
+            if opcode == Op.UMod:
+                return Spread(left.first % divisor)
+            if opcode == Op.UDiv:
+                return left.first // divisor
+        return None
+
+    def _is_same(self, index: Id) -> bool:
+        return not isinstance(index, Spread) and (index.value is not None or index.start.number in self._same)
+
+    def _lane(self) -> Id:
+        self.declarations.require("GroupNonUniform")
+        return self.emit(Op.Load, U32, self.declarations.input(U32, BuiltIn.SubgroupLocalInvocationId))
+
+    def _pushed(self, place: Id) -> Id:
+        variable = self.declarations.push_array(self._address_words + PUSHED_NUMBERS)
+        return self.emit(Op.Load, U32, self.place(StorageClass.PushConstant, U32, variable, self.word(0), place))
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def load(self, buffer: int, index: Id) -> Id:
+        """A word of a buffer that is read; neighbouring ones are taken from the vectors of them."""
+        self.loaded.add(buffer)
+        if len(self._scopes) == 1:
+            if isinstance(index, Spread):
+                return self._load_spread(buffer, index)
+            if self._is_same(index):
+                return self.load_at(U32, self._address(buffer, index))
+        return super().load(buffer, index)
+
+    def _load_spread(self, buffer: int, index: Spread) -> Id:
+        key = ("spread", buffer, index.first.number)
+        found = self.known(key)
+        if found is None:
+            lane = self._lane()
+            for half in range(0, WIDTH, 4):
+                quad = self.load_at(_QUAD, self._address(buffer, index.first + half))
+                for part in range(4):
+                    word = self.emit(Op.CompositeExtract, U32, quad, part)
+                    found = word if found is None else lane.equals(half + part).select(word, found)
+            self.keep(key, found)
+        assert isinstance(found, Id)
+        return found
+
+    def _address(self, buffer: int, index: Id) -> Id:
+        """Of a word. What indices have in common is added first."""
+        first = 2 * self._bindings[buffer]
+        words = [self._pushed(self.word(first + part)) for part in range(2)]
+        address = self.emit(Op.CompositeConstruct, _PAIR, *words).bits(U64)
+        start, distance = (index.start, index.distance) if index.value is None else (self.word(0), index.value)
+        if start.value is None:
+            wide = self.emit(Op.UConvert, U64, start)
+            address = self.emit(Op.IAdd, U64, address, self.emit(Op.IMul, U64, wide, self.constant_bits(U64, 4)))
+        return self.emit(Op.IAdd, U64, address, self.constant_bits(U64, 4 * distance)) if distance else address
+
+    def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:
+        """Writes neighbouring words of a buffer; for a whole subgroup by pairs."""
+        if len(self._scopes) > 1 or not isinstance(first, Spread) or len(words) != 1 or first.first.multiple % 2:
+            super().store_words(buffer, first, words)
+            return
+        for lane in range(0, WIDTH, 2):
+            both = [self.shuffled(words[0], self.word(lane + part)) for part in range(2)]
+            pair = self.emit(Op.CompositeConstruct, _PAIR, *both).bits(U64)
+            place = quotient(first.first + lane, 2)
+            view = self.declarations.view(buffer, U64)
+            self.write(Op.Store, self.place(StorageClass.StorageBuffer, U64, view, self.word(0), place), pair)

@@ -1,0 +1,222 @@
+"""Factors of a contraction on their way from buffers through shared memory, part by part, in two buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ....spirv.binary.expression import Id
+from ....spirv.binary.offsets import quotient
+from ....spirv.binary.shared_memory import SharedMemory
+from ...ir.operation import Operation
+from ...ir.sizes import Size
+from ...ir.sizes import product as product_of
+from ...ir.types import ScalarType
+from ...kernels.contractions import MAX_IN_ORDER, Products, depth_of, summed
+from ...kernels.elements import scalar_of, shape_of
+from ...kernels.index import Index, split
+from ...kernels.region import Shader, append_bits
+from ...kernels.scalars.conversions import convert
+from ...kernels.scalars.scalars import Scalar, as_id, storage_bits
+from .contraction_grid import ContractionGrid, Sides, TilePlace
+
+_QUAD: Final = 4
+"""Words that are written together, and between the rows of shared memory, whose columns then lie in different banks."""
+
+
+class SharedFactors:
+    """The factors of one operand that the invocations of a workgroup load for each other, each its share.
+
+    Args:
+        shader: of the region.
+        products: of the contraction.
+        grid: of the result.
+        place: of the invocation.
+        shape: products for which the factors are there at a time, and rows or columns of the workgroup.
+        is_rows: whether they are those of rows.
+        element: their type in shared memory, or that of the words of those that are multiplied together.
+        is_kept: whether factors of successive products that lie side by side do so in shared memory, too; else those of
+            neighbouring rows or columns always do.
+        invocation: its number in the workgroup, and how many there are.
+
+    Attributes:
+        operand: 0 or 1.
+        memory: that they are in.
+        pitch: words from one row of it to the next.
+        is_along_depth: whether successive products lie side by side there.
+        size: words of one buffer.
+    """
+
+    def __init__(
+        self,
+        shader: Shader,
+        products: Products,
+        grid: ContractionGrid,
+        place: TilePlace,
+        shape: tuple[int, int],
+        is_rows: bool,
+        element: ScalarType,
+        is_kept: bool,
+        invocation: tuple[Id, int],
+    ) -> None:
+        (self.operand,) = grid.operands[0 if is_rows else 1]
+        self._products, self._frame, self._builder = products, shader.frame, shader.builder
+        self._grid, self._place, self._is_rows = grid, place, is_rows
+        self._pack = products.pack
+        self._depth, self._side = shape[0] // self._pack, shape[1]
+        self._element, self._invocation = element, invocation
+        self._is_read_along_depth = self._are_neighbours()
+        self.is_along_depth = is_kept and self._is_read_along_depth
+        rows, row = (self._side, self._depth) if self.is_along_depth else (self._depth, self._side)
+        self.pitch = pitch_of(row, element)
+        self.size = rows * self.pitch
+        self.memory = SharedMemory(shader.builder, 2 * self.size, _QUAD)
+
+    def _are_neighbours(self) -> bool:
+        """Whether factors of successive products lie side by side in the operand."""
+        zero = self._builder.word(0)
+        numbers = [[*[zero] * (len(self._products.depth) - 1), self._builder.word(each)] for each in range(2)]
+        parts = [zero] * len(self._place.parts)
+        first, second = (self._products.place(self.operand, parts, each)[1] for each in numbers)
+        shape = shape_of(self._products.operands[self.operand])
+        differing = [axis for axis, (a, b) in enumerate(zip(first.parts, second.parts, strict=True)) if a is not b]
+        return bool(differing) and all(length == 1 for length in shape[differing[-1] + 1 :])
+
+    def load(self, first: Id, count: int | Id) -> list[tuple[Id, Id, list[Id]]]:
+        """This invocation's share of the factors of so many products: numbers in both directions, and words.
+
+        Factors beyond a count, which may be more than there is place for where it is computed, are zeros.
+        """
+        number, invocations = self._invocation
+        neighbours = 32 * _QUAD // storage_bits(self._element)
+        along = (self._depth if self._is_read_along_depth else self._side) // neighbours
+        found = []
+        for turn in range(self._depth * self._side // neighbours // invocations):
+            group = number + turn * invocations
+            product, place = (group % along) * neighbours, group // along
+            if not self._is_read_along_depth:
+                product, place = place, product
+            found.append((product, place, self._neighbours(first, count, product, place, neighbours)))
+        return found
+
+    def _neighbours(self, first: Id, count: int | Id, number: Id, place: Id, neighbours: int) -> list[Id]:
+        builder, products = self._builder, self._products
+        operand = products.operands[self.operand]
+        places: list[tuple[Id, Index]] = []
+        for each in range(neighbours):
+            product = number + each if self._is_read_along_depth else number
+            offset = place if self._is_read_along_depth else place + each
+            row = self._place.row + offset if self._is_rows else builder.word(0)
+            column = builder.word(0) if self._is_rows else self._place.column + offset
+            parts = self._grid.index(builder, self._place.parts, row, column).parts
+            for byte in range(self._pack):
+                at = product * self._pack + byte
+                inside = builder.boolean(True)
+                if isinstance(count, Id) or count < self._depth * self._pack:
+                    inside = at < count
+                    at = inside.select(at, 0)
+                here, index = products.place(self.operand, parts, split(builder, first + at, products.depth))
+                places.append((here & inside, index))
+        self._frame.load_ahead(operand, [index for _, index in places])
+        if self._pack > 1:
+            runs = (places[at : at + self._pack] for at in range(0, len(places), self._pack))
+            return [as_id(products.factors(self.operand, run)) for run in runs]
+        words: list[Id] = []
+        for lane, (there, index) in enumerate(places):
+            scalars = self._frame.scalars
+            factor = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self._element)
+            bits = [there.select(word, 0) for word in scalars.to_words(self._element, factor)]
+            append_bits(words, bits, self._element, lane)
+        return words
+
+    def write(self, buffer: Id, loaded: Sequence[tuple[Id, Id, list[Id]]]) -> None:
+        """Writes what was loaded to one of the buffers."""
+        for product, place, words in loaded:
+            if self._is_read_along_depth and not self.is_along_depth:
+                for each, word in enumerate(words):
+                    at = self.size * buffer + (product + each) * self.pitch + place
+                    self.memory.store(at, [word])
+                continue
+            row, inner = (place, product) if self.is_along_depth else (product, place)
+            at = self.size * buffer + row * self.pitch + quotient(inner, 32 // storage_bits(self._element))
+            self.memory.store(at, words)
+
+
+def pitch_of(length: int, element: ScalarType) -> int:
+    """Words from one row of shared memory to the next."""
+    return -(-length * storage_bits(element) // (32 * _QUAD)) * _QUAD + _QUAD
+
+
+def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
+    """Bytes of the two buffers of factors, at most."""
+    depth, side = shape
+    return 2 * 4 * max(depth * pitch_of(side, element), side * pitch_of(depth, element))
+
+
+def is_shareable(
+    grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int, pack: int = 1
+) -> bool:
+    """Whether rows and columns have an operand each, and all invocations load as many whole quads of its factors.
+
+    Runs of products that are summed in order are of whole parts, so that only the last part of all may be shorter.
+    """
+    neighbours = 32 * _QUAD // storage_bits(element)
+    rows, columns = grid.operands
+    return (
+        len(rows) == len(columns) == 1
+        and rows != columns
+        and depth % (neighbours * pack) == 0
+        and MAX_IN_ORDER % depth == 0
+        and all(side % neighbours == 0 and side * depth % (neighbours * pack * invocations) == 0 for side in sides)
+    )
+
+
+def pipelined(
+    shader: Shader,
+    hero: Operation,
+    factors: Sequence[SharedFactors],
+    part: int,
+    zeros: Sequence[Scalar],
+    multiplied: Callable[[Id, int, Sequence[Scalar]], Sequence[Scalar]],
+) -> Sequence[Scalar]:
+    """Sums of all products of a contraction.
+
+    Args:
+        shader: of the region.
+        hero: the contraction.
+        factors: of its operands.
+        part: products for which the factors are in shared memory at a time.
+        zeros: the sums of no products.
+        multiplied: from a buffer's number, how many products are there, and sums, to the sums with these products.
+    """
+    builder = shader.builder
+    depth = product_of(depth_of(hero))
+    limit = builder.word(depth)
+    last = (limit - 1) // part * part if isinstance(depth, Size) else builder.word((depth // part - 1) * part)
+
+    def load(first: Id) -> list[list[tuple[Id, Id, list[Id]]]]:
+        return [each.load(first, limit - first if isinstance(depth, Size) else part) for each in factors]
+
+    def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        (first,) = number
+        buffer = quotient(first, part) % 2
+        if count < part:
+            for each in factors:
+                each.write(buffer, each.load(first, count))
+            builder.barrier()
+            return multiplied(buffer, count, sums)
+        loaded = load((first < last).select(first + part, last))
+        found = multiplied(buffer, part, sums)
+        for each, words in zip(factors, loaded, strict=True):
+            each.write(buffer ^ 1, words)
+        builder.barrier()
+        return found
+
+    def all_parts() -> Sequence[Scalar]:
+        if isinstance(depth, Size) or depth >= part:
+            for each, words in zip(factors, load(builder.word(0)), strict=True):
+                each.write(builder.word(0), words)
+            builder.barrier()
+        return summed(shader.frame, hero, [depth], zeros, step, part, is_padded=True)
+
+    return shader.frame.conditional(limit.equals(0), lambda: zeros, all_parts)

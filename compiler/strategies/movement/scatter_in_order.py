@@ -1,0 +1,92 @@
+"""Scatters of long rows: an invocation takes an element of each update to its place, one update after another.
+
+Neither atomic instructions nor another order are needed, and any body will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ....spirv.binary.expression import Id
+from ...analysis.direct_scatters import IN_ORDER
+from ...ir.operation import Operation
+from ...ir.sizes import number_of, product
+from ...kernels.elements import scalar_of
+from ...kernels.index import split
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.scalars.scalars import Scalar, storage_bits
+from ...kernels.scatters import ScatterAxes, place_of
+from ...kernels.strategy import Strategy
+
+WORKGROUPS: Final = {"cpu": 8, "default": 64}
+"""Invocations of a workgroup, by the family of devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScatterInOrder(Strategy):
+    """An element of each update for each invocation.
+
+    Attributes:
+        workgroup: its invocations.
+    """
+
+    workgroup: int
+    NAME: ClassVar[str] = "scatter_in_order"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ScatterInOrder]]:
+        """Nothing else computes such a scatter."""
+        if _hero(region) is not None:
+            yield 0.0, cls(WORKGROUPS.get(region.target.family, WORKGROUPS["default"]))
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region is such a scatter, in the memory of its operand."""
+        return _hero(region) is not None and 1 <= self.workgroup <= region.target.max_workgroup_invocations
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a scatter."""
+        hero = _hero(region)
+        assert hero is not None
+        shader, axes = Shader(region), ScatterAxes(hero)
+        builder, frame = shader.builder, shader.frame
+        value, _, updates = hero.operands
+        type, body = scalar_of(value), hero.regions[0].block
+        words = storage_bits(type) // 32
+        tried = [axis for axis in axes.scatter if axis not in axes.batches.values()]
+        others = [axis for axis in range(len(axes.shape)) if axis not in tried]
+        count = number_of(product(axes.shape[axis] for axis in others))
+        groups = group_count(-(-count // self.workgroup), region.target)
+        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
+
+        def write() -> None:
+            fixed = dict(zip(others, split(builder, invocation, [axes.shape[axis] for axis in others]), strict=True))
+
+            def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+                places = {**fixed, **dict(zip(tried, split(builder, number, lengths), strict=True))}
+                index = frame.index(axes.shape, [places[axis] for axis in range(len(axes.shape))])
+                place, inside = place_of(frame, hero, index)
+
+                def update() -> None:
+                    first = place.linear * words
+                    old = [builder.load_again(shader.outputs[0], first + word) for word in range(words)]
+                    given = [shader.scalars.from_words(type, old), frame.at(updates, index)]
+                    for position, word in enumerate(shader.scalars.to_words(type, frame.call(body, given)[0])):
+                        builder.store(shader.outputs[0], first + position, word)
+
+                builder.when(inside, update)
+                return found
+
+            lengths = [axes.shape[axis] for axis in tried]
+            frame.fold(hero, product(lengths), [], step)
+
+        builder.when(invocation < count, write)
+        return shader.finish((self.workgroup, 1, 1), groups)
+
+
+def _hero(region: KernelRegion) -> Operation | None:
+    hero = region.only(("scatter",))
+    is_alone = hero is not None and region.results == [hero.results[0]]
+    return hero if region.is_update and hero is not None and is_alone and hero.flag(IN_ORDER) else None

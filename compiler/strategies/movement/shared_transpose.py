@@ -1,0 +1,171 @@
+"""Transposes through shared memory: a workgroup reads a tile along its rows and writes it along its columns.
+
+Neighbouring invocations read neighbours and write neighbours. What is in between is exchanged through shared memory,
+whose rows are one word longer than the tile's: elements of a column then lie in different banks. What is fused before
+the transpose is computed where it is read, what is fused after it where it is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ....spirv.binary.expression import Id
+from ....spirv.binary.shared_memory import SharedMemory
+from ...kernels.elements import scalar_of
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader
+from ...kernels.scalars.scalars import storage_bits
+from ...kernels.strategy import Strategy
+from ..contraction.contraction_grid import Sides
+from .transposition import (
+    MAX_WORDS,
+    MIN_ELEMENTS,
+    TransposedTile,
+    Transposition,
+    cost_of,
+    fills_words,
+    narrowest,
+    transposition_in,
+)
+
+_SLOW: Final[dict[str, int]] = {"cpu": 16, "arm": 16}
+"""How many times more it costs on families whose shared memory is memory like any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTranspose(Strategy):
+    """A tile of the result for each workgroup.
+
+    Attributes:
+        rows: of a tile, which are read along.
+        columns: of a tile, which are written along.
+        invocations: of a workgroup.
+        width: neighbours that an invocation reads and writes at a time.
+    """
+
+    rows: int
+    columns: int
+    invocations: int
+    width: int
+    NAME: ClassVar[str] = "shared_transpose"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SharedTranspose]]:
+        """Tiles of the family's table, the first that takes the region being the best."""
+        found, family = transposition_in(region), region.target.family
+        if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
+            return
+        cost = cost_of(region, found) * _SLOW.get(family, 1)
+        lanes = max(32 // narrowest(region, found), 1)
+        for number, (rows, columns, invocations, words) in enumerate(TILES.get(family, TILES["default"])):
+            tile = cls(rows, columns, invocations, words * lanes)
+            if tile.words(region) <= MAX_WORDS:
+                yield cost * (1 + number / 100), tile
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region is a transpose, of which the tile is a part that fits into shared memory."""
+        found = transposition_in(region)
+        return (
+            found is not None
+            and 1 <= self.rows <= found.rows
+            and 1 <= self.columns <= found.columns
+            and 1 <= self.invocations <= region.target.max_workgroup_invocations
+            and self.width >= 1
+            and self.rows % self.width == self.columns % self.width == found.columns % self.width == 0
+            and self.rows * self.columns % (self.width * self.invocations) == 0
+            and fills_words(region, found, self.width)
+            and 4 * sum(self._shared_words(each) for each in _bits(found)) <= region.target.shared_memory
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation."""
+        return self.rows * self.columns // max(self.invocations, 1)
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        found = transposition_in(region)
+        assert found is not None
+        shader = Shader(region)
+        return found.emit(
+            shader,
+            Sides(self.rows, self.columns),
+            Sides(1, 1),
+            self.invocations,
+            lambda tile: self._write(shader, found, tile),
+        )
+
+    def _shared_words(self, bits: int) -> int:
+        """Words of shared memory for the elements of a tile."""
+        return self.columns * (self.rows + 1) * max(bits // 32, 1)
+
+    def _units(self, local: Id, side: int) -> list[tuple[Id, Id]]:
+        """Places of an invocation across tiles of which neighbours lie along a side: along it, and the other way."""
+        across = side // self.width
+        turns = self.rows * self.columns // self.width // self.invocations
+        numbers = [local + turn * self.invocations for turn in range(turns)]
+        return [((number % across) * self.width, number // across) for number in numbers]
+
+    def _write(self, shader: Shader, found: Transposition, tile: TransposedTile) -> None:
+        builder, frame, scalars, (result,) = shader.builder, shader.frame, shader.scalars, shader.region.results
+        memories = [SharedMemory(builder, self._shared_words(bits)) for bits in _bits(found)]
+        first_row, first_column = tile.starts
+        read = self._units(tile.local, self.rows)
+        for (hero, _), memory in zip(found.heroes, memories, strict=True):
+            (operand,) = hero.operands
+            type, loaded = scalar_of(operand), []
+            for row, column in read:
+                places = [
+                    found.place(tile.parts, first_row + (row + each), first_column + column)
+                    for each in range(self.width)
+                ]
+                indices = [found.operand_index(builder, hero, place) for place in places]
+                frame.load_ahead(operand, indices)
+                loaded += [scalars.to_words(type, frame.at(operand, index)) for index in indices]
+            for number, words in enumerate(loaded):
+                (row, column), lane = read[number // self.width], number % self.width
+                for plane, word in enumerate(words):
+                    memory.store(self._place(row + lane, column, plane), [word])
+        builder.barrier()
+        for column, row in self._units(tile.local, self.columns):
+            at_row = first_row + row
+
+            def store(row: Id = row, column: Id = column, at_row: Id = at_row) -> None:
+                columns = [column + each for each in range(self.width)]
+                indices = [
+                    found.index(builder, result, found.place(tile.parts, at_row, first_column + each))
+                    for each in columns
+                ]
+                for (hero, path), memory in zip(found.heroes, memories, strict=True):
+                    type = scalar_of(hero.result)
+                    for index, each in zip(indices, columns, strict=True):
+                        planes = range(max(storage_bits(type) // 32, 1))
+                        words = [memory.load(self._place(row, each, plane))[0] for plane in planes]
+                        frame.keep(hero.result, found.hero_index(index, path), [scalars.from_words(type, words)])
+                frame.load_ahead(result, indices)
+                shader.store(0, [(index, frame.at(result, index)) for index in indices])
+
+            tile.when_wanted(builder, at_row, first_column + column, store)
+
+    def _place(self, row: Id, column: Id, plane: int) -> Id:
+        """The word of shared memory of an element; words of longer elements lie apart."""
+        pitch = self.rows + 1
+        return column * pitch + (row + plane * self.columns * pitch)
+
+
+def _bits(found: Transposition) -> list[int]:
+    return [storage_bits(scalar_of(hero.result)) for hero, _ in found.heroes]
+
+
+TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {
+    "cpu": ((32, 32, 64, 1),),
+    "nvidia": ((32, 32, 256, 1), (64, 64, 256, 1), (64, 64, 256, 4), (16, 16, 64, 1)),
+    "amd": ((64, 64, 256, 1), (32, 32, 256, 1), (64, 64, 256, 4), (16, 16, 64, 1)),
+    "default": ((32, 32, 128, 1), (16, 16, 64, 1)),
+}
+"""Rows, columns, invocations and words of neighbours to choose among, by the family of devices.
+
+With one word, the invocations of a subgroup read and write whole cache lines together.
+"""

@@ -1,0 +1,121 @@
+"""Transposes by tiles in registers: an invocation reads along one side of a tile and writes along the other.
+
+Both are by 128 bits or more, through whatever is fused before and after. Families whose caches make up for invocations
+that are far from each other do so; the others exchange elements through shared memory (``shared_transpose.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ...kernels.index import Index
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader, access_bits
+from ...kernels.strategy import Strategy
+from ..contraction.contraction_grid import Sides
+from .transposition import (
+    MAX_WORDS,
+    MIN_ELEMENTS,
+    TransposedTile,
+    Transposition,
+    cost_of,
+    fills_words,
+    narrowest,
+    transposition_in,
+)
+
+TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {
+    "cpu": ((4, 16, 8, 16), (4, 8, 8, 32), (4, 4, 8, 32)),
+    "arm": ((4, 4, 8, 8),),
+}
+"""Words of rows, columns, and invocations of a workgroup in both directions to choose among, by the family of devices.
+
+On lavapipe, workgroups of many columns and few rows leave a page of memory the least often.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeTile(Strategy):
+    """A tile of the result for each invocation.
+
+    Attributes:
+        rows: of a tile, which are read along.
+        columns: of a tile, which are written along.
+        down: invocations of a workgroup along the rows.
+        across: invocations of a workgroup along the columns.
+    """
+
+    rows: int
+    columns: int
+    down: int
+    across: int
+    NAME: ClassVar[str] = "transpose_tile"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, TransposeTile]]:
+        """Tiles of the family's table, the larger the better."""
+        found = transposition_in(region)
+        if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
+            return
+        bits = narrowest(region, found)
+        for words, columns, down, across in TILES.get(region.target.family, ()):
+            # Short sides have smaller tiles, and workgroups then extend the other way.
+            sides = Sides(min(max(words * 32 // bits, 1), found.rows), min(columns, found.columns))
+            tiles = Sides(-(-found.rows // sides.rows), -(-found.columns // sides.columns))
+            invocations, across = down * across, min(across, tiles.columns)
+            down = min(invocations // across, tiles.rows)
+            tile = cls(*sides, down, min(invocations // down, tiles.columns))
+            if tile.words(region) <= MAX_WORDS:
+                # Larger tiles leave a cache line less often.
+                yield cost_of(region, found) * (1 + 1 / columns), tile
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region is a transpose, of which the tile is a part."""
+        found = transposition_in(region)
+        return (
+            found is not None
+            and 1 <= self.rows <= found.rows
+            and 1 <= self.columns <= found.columns
+            and 1 <= self.down * self.across <= region.target.max_workgroup_invocations
+            and fills_words(region, found, self.columns)
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of a tile."""
+        return self.rows * self.columns
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        found = transposition_in(region)
+        assert found is not None
+        shader = Shader(region)
+        tile, group = Sides(self.rows, self.columns), Sides(self.down, self.across)
+        return found.emit(shader, tile, group, self.down * self.across, lambda place: self._write(shader, found, place))
+
+    def _write(self, shader: Shader, found: Transposition, tile: TransposedTile) -> None:
+        builder, frame, (result,) = shader.builder, shader.frame, shader.region.results
+        rows = [tile.starts[0] + each for each in range(self.rows)]
+        columns = [tile.starts[1] + each for each in range(self.columns)]
+        places = [found.place(tile.parts, row, column) for row in rows for column in columns]
+        targets = [found.index(builder, result, place) for place in places]
+        widest = access_bits(shader.region.target) // 32
+        for hero, path in found.heroes:
+            (operand,) = hero.operands
+            sources = [found.operand_index(builder, hero, place) for place in places]
+            frame.load_ahead(operand, sources, widest)
+            for source, target in zip(sources, targets, strict=True):
+                frame.keep(hero.result, found.hero_index(target, path), [frame.at(operand, source)])
+        # Runs of columns are whole, or another tile's.
+        run = math.gcd(self.columns, found.columns)
+        for number in range(0, len(places), run):
+            there = targets[number : number + run]
+
+            def store(there: Sequence[Index] = there) -> None:
+                frame.load_ahead(result, there, widest)
+                shader.store(0, [(index, frame.at(result, index)) for index in there])
+
+            row, column = rows[number // self.columns], columns[number % self.columns]
+            tile.when_wanted(builder, row, column, store)

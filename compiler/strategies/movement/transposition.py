@@ -1,0 +1,240 @@
+"""Transposes that move the innermost dimension: what a region reads along one dimension and writes along another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from ....spirv.binary.expression import Id
+from ...analysis.weights import HEAVY, MOVES, name_of
+from ...ir.operation import Operation, Value
+from ...ir.sizes import Dim, Size, number_of
+from ...kernels.elements import scalar_of, shape_of
+from ...kernels.index import Index, split
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader, access_bits, group_count
+from ...kernels.scalars.lengths import KernelBuilder
+from ...kernels.scalars.scalars import storage_bits
+from ...kernels.strategy import elements_cost
+from ..contraction.contraction_grid import Sides
+
+_Path: TypeAlias = tuple[tuple[Dim, ...], ...]
+_Groups: TypeAlias = tuple[tuple[int, ...], ...]
+
+MIN_ELEMENTS: Final = 1 << 14
+"""Below, all that is read stays in caches, and a tile's code takes longer to compile than it saves."""
+
+MAX_WORDS: Final = 1 << 16
+"""Words of an invocation's code, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transposition:
+    """Transposes of one kind, each element of which goes to one element of the result.
+
+    Dimensions that stay together are one, and those of length 1 do not count. *Columns* are the innermost dimension of
+    the result; *rows* are the one that is innermost in the operands, whose elements lie side by side there.
+
+    Attributes:
+        heroes: the transposes, with the shapes of the reshapes from the result back to each.
+        groups: dimensions of the operands that stay together, in the order of the result.
+        lengths: of the groups.
+        row: which group rows are.
+    """
+
+    heroes: tuple[tuple[Operation, _Path], ...]
+    groups: _Groups
+    lengths: tuple[int, ...]
+    row: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.lengths[self.row]
+
+    @property
+    def columns(self) -> int:
+        """How many columns there are."""
+        return self.lengths[-1]
+
+    def place(self, parts: Sequence[Id], row: Id, column: Id) -> tuple[Id, ...]:
+        """A number for each group."""
+        found = list(parts)
+        found[self.row], found[-1] = row, column
+        return tuple(found)
+
+    def index(self, builder: KernelBuilder, result: Value, place: Sequence[Id]) -> Index:
+        """Where the region's result has an element."""
+        _, path = self.heroes[0]
+        shape = shape_of(result)
+        if not path and self._is_apart:
+            axes = [axis for axis, length in enumerate(shape) if length != 1]
+            return Index(builder, shape, self._parts(builder, shape, axes, place))
+        return Index(builder, shape, linear=Index(builder, self.lengths, place).linear)
+
+    def operand_index(self, builder: KernelBuilder, hero: Operation, place: Sequence[Id]) -> Index:
+        """Where a transpose reads it."""
+        shape = shape_of(hero.operands[0])
+        order = sorted(range(len(self.groups)), key=lambda number: self.groups[number])
+        parts = [place[number] for number in order]
+        if self._is_apart:
+            return Index(builder, shape, self._parts(builder, shape, [self.groups[each][0] for each in order], parts))
+        return Index(builder, shape, linear=Index(builder, [self.lengths[each] for each in order], parts).linear)
+
+    @property
+    def _is_apart(self) -> bool:
+        return all(len(group) == 1 for group in self.groups)
+
+    @staticmethod
+    def _parts(builder: KernelBuilder, shape: Sequence[object], axes: Sequence[int], parts: Sequence[Id]) -> list[Id]:
+        found = [builder.word(0)] * len(shape)
+        for axis, part in zip(axes, parts, strict=True):
+            found[axis] = part
+        return found
+
+    @staticmethod
+    def hero_index(index: Index, path: _Path) -> Index:
+        """Where a transpose has the element of an index of the result."""
+        for shape in path:
+            index = index.reshaped(shape)
+        return index
+
+    def emit(
+        self, shader: Shader, tile: Sides, group: Sides, workgroup: int, write: Callable[[TransposedTile], None]
+    ) -> Kernel:
+        """The kernel, of what computes a tile.
+
+        Args:
+            shader: of the region.
+            tile: its rows and columns, not more than there are.
+            group: tiles of a workgroup along rows and columns.
+            workgroup: its invocations: one for each tile, or more for the only one.
+            write: computes a tile.
+        """
+        builder, lengths = shader.builder, Sides(self.rows, self.columns)
+        units = [side * tiles for side, tiles in zip(tile, group, strict=True)]
+        counts = list(self.lengths)
+        counts[self.row], counts[-1] = (-(-length // unit) for length, unit in zip(lengths, units, strict=True))
+        count = math.prod(counts)
+        groups = group_count(count, shader.region.target)
+        number = shader.group(groups)
+        local = builder.built_in("LocalInvocationId")[0]
+        places = (local // group.columns, local % group.columns) if workgroup == math.prod(group) else ()
+
+        def run() -> None:
+            parts = split(builder, number, counts)
+            wanted, starts = [], []
+            for side, part in enumerate((parts[self.row], parts[-1])):
+                want = part * units[side] + (places[side] * tile[side] if places else 0)
+                # A tile at the end begins early enough to end with the result, and leaves out what others write.
+                last = lengths[side] - tile[side]
+                wanted.append(want)
+                starts.append((want < last).select(want, last) if lengths[side] % units[side] else want)
+            is_edge = [length % unit > 0 for length, unit in zip(lengths, units, strict=True)]
+            write(TransposedTile(parts, starts, wanted, is_edge, local))
+
+        if math.prod(groups) == count:
+            run()
+        else:
+            builder.when(number < count, run)
+        return shader.finish((workgroup, 1, 1), groups)
+
+
+@dataclass(frozen=True, slots=True)
+class TransposedTile:
+    """Where a tile is.
+
+    Attributes:
+        parts: its number in each group; those of rows and columns do not count.
+        starts: its first row and column.
+        wanted: the first row and column that are not another's.
+        is_edge: whether there may be such rows, and such columns.
+        local: the invocation's number in its workgroup.
+    """
+
+    parts: Sequence[Id]
+    starts: Sequence[Id]
+    wanted: Sequence[Id]
+    is_edge: Sequence[bool]
+    local: Id
+
+    def when_wanted(self, builder: KernelBuilder, row: Id, column: Id, run: Callable[[], None]) -> None:
+        """Runs what writes elements of a row from a column on, unless another tile writes them."""
+        condition = builder.boolean(True)
+        for number, want, is_edge in zip((row, column), self.wanted, self.is_edge, strict=True):
+            if is_edge:
+                condition = condition & (number >= want)
+        builder.when(condition, run)
+
+
+def transposition_in(region: KernelRegion) -> Transposition | None:
+    """The transposes of a region without loops that go to its only result element by element, if there are some."""
+    operations, results = region.block.operations[:-1], region.results
+    if region.is_update or len(results) != 1 or any(name_of(each) in HEAVY or each.regions for each in operations):
+        return None
+    paths: dict[Value, _Path] = {results[0]: ()}
+    found: dict[tuple[_Groups, tuple[Dim, ...]], list[tuple[Operation, _Path]]] = {}
+    for operation in reversed(operations):
+        if len(operation.results) != 1 or operation.result not in paths:
+            continue
+        path, shape = paths[operation.result], shape_of(operation.result)
+        if any(
+            isinstance(length, Size)
+            for value in (*operation.operands, operation.result)
+            for length in value.tensor.lengths
+        ):
+            return None
+        name = name_of(operation)
+        if name == "transpose":
+            groups = _groups(operation)
+            if groups is not None:
+                found.setdefault((groups, tuple(shape)), []).append((operation, path))
+        elif name == "reshape":
+            (operand,) = operation.operands
+            paths.setdefault(operand, (*path, shape_of(operand)))
+        elif name not in MOVES:
+            for operand in operation.operands:
+                if shape_of(operand) == shape:
+                    paths.setdefault(operand, path)
+    if not found:
+        return None
+    ((groups, _), heroes) = max(found.items(), key=lambda each: len(each[1]))
+    shape = shape_of(heroes[0][0].operands[0])
+    lengths = tuple(math.prod(number_of(shape[axis]) for axis in group) for group in groups)
+    last = max(groups)
+    return Transposition(tuple(heroes), groups, lengths, groups.index(last))
+
+
+def _groups(operation: Operation) -> _Groups | None:
+    """Dimensions of the operand that stay together, in the result's order; None if the innermost stays so."""
+    shape = shape_of(operation.operands[0])
+    axes = [axis for axis in operation.integers("permutation") if shape[axis] != 1]
+    long = [axis for axis, length in enumerate(shape) if length != 1]
+    if not long or axes[-1] == long[-1] or 0 in shape:
+        return None
+    groups: list[list[int]] = []
+    for axis in axes:
+        if groups and long.index(axis) == long.index(groups[-1][-1]) + 1:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    return tuple(map(tuple, groups))
+
+
+def narrowest(region: KernelRegion, transposition: Transposition) -> int:
+    """Bits of the narrowest elements among those that are moved and the result's."""
+    values = [region.results[0], *(hero.operands[0] for hero, _ in transposition.heroes)]
+    return min(storage_bits(scalar_of(value)) for value in values)
+
+
+def cost_of(region: KernelRegion, transposition: Transposition) -> float:
+    """Half of what neighbours are estimated to cost, who read or write elements far from each other."""
+    return elements_cost(region) * narrowest(region, transposition) / (8 * access_bits(region.target))
+
+
+def fills_words(region: KernelRegion, transposition: Transposition, columns: int) -> bool:
+    """Whether so many columns of a tile, and the columns of the result, are whole words."""
+    lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
+    return columns % lanes == 0 and transposition.columns % lanes == 0

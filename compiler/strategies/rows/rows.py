@@ -1,0 +1,148 @@
+"""Rows: reductions of the innermost dimensions with what is computed of the same rows, by workgroups that share a row.
+
+Each invocation has some of a row's elements, the next ones for neighbouring invocations. It joins its own, then
+invocations join theirs: those of a subgroup by exchanging values, subgroups through the workgroup's memory. Where an
+invocation has few elements, its code is written out for each, so that what several reductions and the result need is
+loaded and computed once, and stays in registers; else each of them goes over the row again.
+
+A body that is one associative and commutative operation joins elements in any order, any other in theirs: then an
+invocation has elements that follow each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ...analysis.weights import words_of
+from ...ir.sizes import Dim, Size, is_multiple
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion
+from ...kernels.strategy import MAX_WORDS as STRATEGY_WORDS
+from ...kernels.strategy import Strategy, elements_cost
+from .rows_region import is_small, joins_in_order, most_width_of, spaces_in, stored_bits, width_of
+from .rows_writer import STEPS, RowsWriter
+
+SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
+"""Elements of an invocation, and invocations of a workgroup, that are aimed at, by the family of devices."""
+
+UNKNOWN: Final = {"default": 64, "cpu": 8}
+"""Invocations that share a row whose length depends on the call, by the family of devices.
+
+A CPU keeps all that lives across a barrier in memory, and runs branches that no invocation takes: there a row is of one
+subgroup, which needs neither.
+"""
+
+MAX_WORDS: Final = 1 << 14
+"""Words of code that is written out for each element, about: it is compiled within half a second."""
+
+
+_WORKGROUP: Final = 64
+"""Invocations of a workgroup of several rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows(Strategy):
+    """Rows of a workgroup.
+
+    Attributes:
+        invocations: that share a row, a power of two.
+        rows: of a workgroup.
+        width: neighbouring elements that an invocation has at a time; where the row's length depends on the call, if it
+            is a multiple in the call.
+        unrolled: 1 where the code is written out for each element, 0 where it loops; where the row's length depends on
+            the call, 1 where each iteration has ``STEPS``.
+    """
+
+    invocations: int
+    rows: int
+    width: int
+    unrolled: int
+    NAME: ClassVar[str] = "rows"
+    SWITCHES: ClassVar[frozenset[str]] = frozenset({"unrolled"})
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Rows]]:
+        """One: by the family's table, as far as the row's length allows."""
+        found = spaces_in(region)
+        if found is None or region.is_update:
+            return
+        shape, spaces = found
+        share, workgroup = SHARES.get(region.target.family, SHARES["default"])
+        workgroup = min(workgroup, region.target.max_workgroup_invocations)
+        width = most_width_of(region, shape, spaces)
+        if is_small(shape):
+            # One element at a time, or those of a word, in loops.
+            width = max([32 // bits for bits in stored_bits(region, spaces) if bits < 32], default=1)
+        words = sum(words_of(each) for each in region.block.operations)
+        share = max(min(share, MAX_WORDS // words), width)
+        invocations, length = 1, shape.length
+        if isinstance(length, Size):
+            invocations = min(UNKNOWN.get(region.target.family, UNKNOWN["default"]), workgroup)
+            unrolled = 0
+        else:
+            while invocations < workgroup and length > invocations * share and _has(length, width, 2 * invocations):
+                invocations *= 2
+            if joins_in_order(region):
+                while length // width % invocations:
+                    invocations //= 2
+            unrolled = int(not is_small(shape) and length // invocations * words <= 2 * MAX_WORDS)
+        yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), width, unrolled)
+
+    @classmethod
+    def of_long(cls, region: KernelRegion) -> Rows | None:
+        """For rows whose length depends on the call, and is too much for the candidate's loops; None of other regions.
+
+        A workgroup has a row, and each iteration many of its elements.
+        """
+        found = spaces_in(region)
+        if found is None or not isinstance(found[0].length, Size):
+            return None
+        _, workgroup = SHARES.get(region.target.family, SHARES["default"])
+        invocations = min(workgroup, region.target.max_workgroup_invocations)
+        made = cls(invocations, 1, width_of(region, *found), 1)
+        return made if made.takes(region) and made.words(region) <= STRATEGY_WORDS else None
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region is over rows, of which each invocation has an element at least."""
+        found = spaces_in(region)
+        if found is None or region.is_update or self.invocations & (self.invocations - 1) or not self.invocations:
+            return False
+        shape, spaces = found
+        length, is_ordered = shape.length, joins_in_order(region)
+        return (
+            1 <= self.width <= most_width_of(region, shape, spaces)
+            and (is_multiple(length, self.width) or (isinstance(length, Size) and self.width & (self.width - 1) == 0))
+            and all(self.width * bits % 32 == 0 for bits in stored_bits(region, spaces))
+            and _is_countable(shape.row_count)
+            and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
+            and (
+                not is_ordered
+                if isinstance(length, Size)
+                else _has(length, self.width, self.invocations)
+                and not (is_ordered and length // self.width % self.invocations)
+            )
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation that is no iteration of a loop."""
+        found = spaces_in(region)
+        length = found[0].length if found is not None and self.unrolled else 0
+        if isinstance(length, Size):
+            return self.width * STEPS
+        return max(-(-length // self.invocations), self.width)
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        return RowsWriter(self, region).kernel()
+
+
+def _is_countable(rows: Dim) -> bool:
+    """Whether the words of narrow results of rows can be counted: quotients cannot be divided again."""
+    return isinstance(rows, int) or rows.symbols == rows.plain_symbols
+
+
+def _has(length: int, width: int, invocations: int) -> bool:
+    """Whether each of so many invocations has elements of a row."""
+    return length // width >= invocations

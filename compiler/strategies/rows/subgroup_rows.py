@@ -1,0 +1,137 @@
+"""Rows by vectors of subgroups, on devices that load and store for a subgroup at once (``subgroup_vectors.py``).
+
+A workgroup has a row; each of its subgroups has runs of a few vectors, one after another. The code is written out for
+each vector, since there are vectors outside of loops alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ....spirv.binary.expression import Id
+from ...analysis.weights import words_of
+from ...kernels.elements import scalar_of
+from ...kernels.index import Index
+from ...kernels.joining import Values
+from ...kernels.kernel import Kernel, Workload
+from ...kernels.region import KernelRegion, group_count
+from ...kernels.scalars.scalars import Scalar, storage_bits
+from ...kernels.strategy import Strategy, elements_cost
+from ...kernels.subgroup_access import MAX_BINDINGS, WIDTH, SubgroupBuilder
+from .rows import Rows
+from .rows_region import joins_in_order, spaces_in
+from .rows_writer import RowsWriter
+from .subgroup_vectors import MIN_ELEMENTS, keeps_places
+
+MAX_WORDS: Final = 1 << 9
+"""Words of an element's code: longer ones are not held up by loads, and many of them do not stay in registers."""
+
+VECTORS: Final = 32
+"""Of a subgroup, at most."""
+
+RUN: Final = 4
+"""Vectors that lie side by side, at most: as many sums go on at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupRows(Strategy):
+    """A row of a workgroup.
+
+    Attributes:
+        subgroups: of a workgroup, a power of two.
+        run: vectors of a subgroup that lie side by side.
+    """
+
+    subgroups: int
+    run: int
+    NAME: ClassVar[str] = "subgroup_rows"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupRows]]:
+        """As few subgroups as the length allows, where elements take little to compute."""
+        found = spaces_in(region)
+        if found is None or not region.target.whole_vectors:
+            return
+        count, length = found[0].row_count, found[0].length
+        if not isinstance(count, int) or not isinstance(length, int) or count * length < MIN_ELEMENTS:
+            return
+        if sum(map(words_of, region.block.operations)) > MAX_WORDS:
+            return
+        subgroups = 1
+        while length > subgroups * WIDTH * VECTORS:
+            subgroups *= 2
+        run = next((each for each in (RUN, 2, 1) if length % (each * WIDTH * subgroups) == 0), 0)
+        yield elements_cost(region) / 128, cls(subgroups, run)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether all is of words, over rows that are a number of runs."""
+        found, values = spaces_in(region), [*region.block.arguments, *region.results]
+        if (
+            found is None
+            or region.is_update
+            or not region.target.whole_vectors
+            or joins_in_order(region)
+            or not self.run
+            or not self.subgroups
+            or self.subgroups & (self.subgroups - 1)
+            or self.subgroups * WIDTH > region.target.max_workgroup_invocations
+            or len(values) > MAX_BINDINGS
+            or any(storage_bits(scalar_of(value)) != 32 for value in values)
+            or not all(
+                each.name == "stablehlo.reduce" or keeps_places(each, found[0].columns)
+                for each in region.block.operations[:-1]
+            )
+        ):
+            return False
+        count, length, columns = found[0].row_count, found[0].length, found[0].columns
+        if not isinstance(count, int) or not isinstance(length, int) or length % (self.subgroups * self.run * WIDTH):
+            return False
+        return math.prod(group_count(count, region.target)) == count and not (
+            len(columns) > 1 and any(not isinstance(each, int) or each % WIDTH for each in columns[-1:])
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each vector of a subgroup."""
+        found = spaces_in(region)
+        length = found[0].length if found is not None else 0
+        return length // (self.subgroups * WIDTH) if isinstance(length, int) else 1
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        return _Writer(self, region).kernel()
+
+
+class _Writer(RowsWriter):
+    def __init__(self, parameters: SubgroupRows, region: KernelRegion) -> None:
+        self._vectors = SubgroupBuilder(len(region.block.arguments) + len(region.results))
+        super().__init__(Rows(parameters.subgroups * WIDTH, 1, parameters.run, 1), region, self._vectors)
+        self._subgroups = parameters.subgroups
+
+    def _unit(self, groups: tuple[int, int, int] | Workload) -> Id:
+        assert not isinstance(groups, Workload)
+        return self._vectors.same(super()._unit(groups), math.prod(groups))
+
+    def _base(self, number: Id) -> Id:
+        return number * self._subgroups + self._vectors.same(self._vectors.subgroup(), self._subgroups)
+
+    def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
+        found = []
+        for vector in range(self._share.width):
+            column = self._vectors.spread(base * (WIDTH * self._share.width) + vector * WIDTH)
+            inner = Index(self._vectors, self._shape.columns, linear=column).parts
+            found.append(Index(self._vectors, self._shape.shape, [*parts, *inner]))
+        return found
+
+    def _store_elements(self, results: Sequence[int], parts: Sequence[Id]) -> None:
+        frame, (root, *_) = self._shader.frame, self._region.block.operations[::-1][1:]
+
+        def step(base: Id, _: Values) -> list[Scalar]:
+            for index in self._indices(base, parts):
+                for each in results:
+                    self._shader.store(each, [(index, frame.at(self._region.results[each], index))])
+            return []
+
+        self._over_row(root, [], step, 0)

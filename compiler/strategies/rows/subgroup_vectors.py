@@ -1,0 +1,126 @@
+"""Element-wise chains on devices that load and store for a subgroup at once: eight neighbours are a vector.
+
+A subgroup computes some vectors that follow each other. The last one begins earlier where the result is no multiple of
+what a workgroup computes: there are no bounds to check, which would be a branch; some elements are written twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ...analysis.weights import HEAVY, MOVES, words_of
+from ...ir.operation import Operation
+from ...ir.sizes import Dim
+from ...kernels.elements import scalar_of, shape_of
+from ...kernels.index import Index
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.scalars.scalars import storage_bits
+from ...kernels.strategy import Strategy, elements_cost
+from ...kernels.subgroup_access import LOAD_WORDS, MAX_BINDINGS, PUSHED_NUMBERS, WIDTH, SubgroupBuilder
+
+MIN_ELEMENTS: Final = 1 << 18
+"""Below, results are computed in less time than it takes to give a recording other addresses."""
+
+MAX_WORDS: Final = 3 << 10
+"""Words of an invocation's code, about."""
+
+VECTORS: Final = 16
+"""That a subgroup computes, at most."""
+
+SUBGROUPS: Final = 8
+"""Of a workgroup."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubgroupVectors(Strategy):
+    """Vectors of subgroups.
+
+    Attributes:
+        vectors: of a subgroup, each of an element an invocation.
+        subgroups: of a workgroup.
+    """
+
+    vectors: int
+    subgroups: int
+    NAME: ClassVar[str] = "subgroup_vectors"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupVectors]]:
+        """As many vectors as the code allows."""
+        count = region.results[0].tensor.count
+        if not region.target.whole_vectors or not isinstance(count, int) or count < MIN_ELEMENTS:
+            return
+        words = sum(map(words_of, region.block.operations)) + LOAD_WORDS * len(region.block.arguments)
+        vectors = VECTORS
+        while vectors > 1 and vectors * words > MAX_WORDS:
+            vectors //= 2
+        yield elements_cost(region) / 64, cls(vectors, SUBGROUPS)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether all is element-wise, of words, in results of one shape whose length is a number of vectors."""
+        results, values = region.results, [*region.block.arguments, *region.results]
+        if (
+            region.is_update
+            or not region.target.whole_vectors
+            or not 1 <= self.subgroups <= PUSHED_NUMBERS
+            or self.subgroups * WIDTH > region.target.max_workgroup_invocations
+            or not self.vectors
+            or len(values) > MAX_BINDINGS
+            or len({shape_of(value) for value in results}) != 1
+            or any(storage_bits(scalar_of(value)) != 32 for value in values)
+            or not all(map(keeps_places, region.block.operations[:-1]))
+        ):
+            return False
+        count = results[0].tensor.count
+        if not isinstance(count, int) or count < self._part or count % WIDTH:
+            return False
+        return not region.in_place or math.prod(self._groups(region, count)) * self._part == count
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each vector of a subgroup."""
+        return self.vectors
+
+    @property
+    def _part(self) -> int:
+        """Elements of a workgroup."""
+        return self.vectors * self.subgroups * WIDTH
+
+    def _groups(self, region: KernelRegion, count: int) -> tuple[int, int, int]:
+        return group_count(-(-count // self._part), region.target)
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        builder = SubgroupBuilder(len(region.block.arguments) + len(region.results))
+        shader, results = Shader(region, builder), region.results
+        shape, count = shape_of(results[0]), results[0].tensor.count
+        assert isinstance(count, int)
+        groups = self._groups(region, count)
+        group = builder.same(shader.group(groups), math.prod(groups))
+        first = group * self._part + builder.same(builder.subgroup(), self.subgroups) * (self.vectors * WIDTH)
+        if math.prod(groups) * self._part != count:
+            first = builder.least(first, count - self.vectors * WIDTH, WIDTH)
+        indices = [
+            Index(builder, shape, linear=builder.spread(first + vector * WIDTH)) for vector in range(self.vectors)
+        ]
+        for index in indices:
+            for number, scalar in enumerate([shader.frame.at(value, index) for value in results]):
+                shader.store(number, [(index, scalar)])
+        return shader.finish((self.subgroups * WIDTH, 1, 1), groups)
+
+
+def keeps_places(operation: Operation, lengths: Sequence[Dim] = ()) -> bool:
+    """Whether elements are computed of those at the same places, or of what is the same for a whole vector.
+
+    Args:
+        operation: of a region.
+        lengths: of the dimensions that vectors are of; all of them where none are given.
+    """
+    name = operation.name.removeprefix("stablehlo.")
+    if name == "broadcast_in_dim" and operation.integers("broadcast_dimensions"):
+        (*_, last) = [length for length in lengths or shape_of(operation.result) if length != 1] or [WIDTH]
+        return isinstance(last, int) and last % WIDTH == 0
+    return not operation.regions and name not in HEAVY and name not in MOVES - {"broadcast_in_dim", "reshape"}

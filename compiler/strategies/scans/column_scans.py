@@ -1,0 +1,125 @@
+"""Scans along an outer dimension: an invocation goes over the elements of some neighbouring columns, one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ....spirv.binary.expression import Id
+from ....spirv.binary.offsets import neighbours
+from ...analysis.rows import MAX_LENGTH
+from ...analysis.weights import words_of
+from ...kernels.elements import scalar_of
+from ...kernels.index import split
+from ...kernels.joining import Values, rounded
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader, access_bits, group_count
+from ...kernels.scalars.scalars import Scalar, storage_bits
+from ...kernels.strategy import Strategy, elements_cost
+from .row_scans import MAX_WORDS
+from .scan_tiles import join_towards_end, narrowest, place_of, scan_in, store_results
+
+COLUMNS: Final = {"cpu": 32}
+"""Columns of an invocation that are aimed at, by the family of devices, where an access has fewer."""
+
+WORKGROUP: Final = 32
+"""Invocations of a workgroup: they share nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnScans(Strategy):
+    """Columns of an invocation.
+
+    Attributes:
+        columns: neighbours that an invocation scans together.
+        workgroup: its invocations.
+    """
+
+    columns: int
+    workgroup: int
+    NAME: ClassVar[str] = "column_scans"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ColumnScans]]:
+        """One: as many columns as an access takes, as far as the code stays short."""
+        found = scan_in(region)
+        if found is None or found[1].is_of_rows:
+            return
+        inner = math.prod(found[1].inner)
+        words = sum(words_of(each) for each in region.block.operations)
+        target = region.target
+        # Neighbours of a row lie on fewer pages than rows do, as long as there are invocations for the whole device.
+        width = access_bits(target) // narrowest(region)
+        invocations = target.compute_units * max(target.subgroup_size, 8) * 2
+        many = min(inner * math.prod(found[1].outer) // invocations, COLUMNS.get(target.family, 0))
+        most = min(max(width, many), max(MAX_WORDS // words, 4))
+        divisors = [each for each in range(1, most + 1) if _divides(region, inner, each)]
+        columns = max(divisors, key=lambda each: (math.gcd(each, width), each), default=0)
+        if columns:
+            yield elements_cost(region) / 64, cls(columns, WORKGROUP)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region scans columns that these divide."""
+        found = scan_in(region)
+        return (
+            found is not None
+            and not found[1].is_of_rows
+            and self.columns >= 1
+            and 1 <= self.workgroup <= region.target.max_workgroup_invocations
+            and found[1].length <= MAX_LENGTH // 2
+            and _divides(region, math.prod(found[1].inner), self.columns)
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation."""
+        return self.columns
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        found = scan_in(region)
+        assert found is not None
+        operation, scan = found
+        shader = Shader(region)
+        shader.load_runs()
+        builder, frame = shader.builder, shader.frame
+        join = join_towards_end(shader, operation, scan)
+        units = math.prod(scan.inner) // self.columns
+        invocations = math.prod(scan.outer) * units
+        groups = group_count(-(-invocations // self.workgroup), region.target)
+        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
+        results = len(operation.results)
+        starts = operation.operands[results:]
+
+        def scanned() -> None:
+            outer = split(builder, invocation // units, scan.outer)
+            unit = invocation % units
+
+            def step(number: Id, before: Values) -> list[Scalar]:
+                place = (scan.length - 1) - number if scan.is_reverse else number
+                indices, after = [], list[Scalar]()
+                for lane, column in enumerate(neighbours(unit, self.columns)):
+                    inner = split(builder, column, scan.inner)
+                    index = place_of(shader, scan.shape, [*outer, place, *inner])
+                    own = before[lane * results : (lane + 1) * results]
+                    joined = join(own, [frame.at(each, index) for each in operation.operands[:results]])
+                    given = own if scan.is_exclusive else joined
+                    frame.keep(operation.results[0], index, rounded(frame, operation, given))
+                    indices.append(index)
+                    after.extend(joined)
+                store_results(shader, indices)
+                return after
+
+            frame.fold(operation, scan.length, [frame.scalar(each) for each in starts] * self.columns, step)
+
+        if invocations == math.prod(groups) * self.workgroup:
+            scanned()
+        else:
+            builder.when(invocation < invocations, scanned)
+        return shader.finish((self.workgroup, 1, 1), groups)
+
+
+def _divides(region: KernelRegion, inner: int, columns: int) -> bool:
+    stored = [storage_bits(scalar_of(value)) for value in region.results]
+    return inner % columns == 0 and all(columns * bits % 32 == 0 for bits in stored)

@@ -1,0 +1,126 @@
+"""Scans along the innermost dimension: some invocations go over a row together, a tile of elements at a time.
+
+Each invocation has a run of neighbours of a tile, which it joins one after another. Invocations then give each other
+what their runs come to: those of a subgroup by exchanging values, others through the workgroup's memory. What is
+before a tile goes with the loop. The order in which elements are joined depends on the parameters alone.
+
+No workgroup waits for another: a row too long for some invocations is made of shorter ones beforehand
+(``passes/decomposition/scans.py``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from ....spirv.binary.expression import Id
+from ...analysis.rows import MAX_LENGTH
+from ...analysis.weights import words_of
+from ...kernels.index import split
+from ...kernels.joining import Values, subgroup_of
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, access_bits, group_count
+from ...kernels.scalars.scalars import Scalar
+from ...kernels.strategy import Strategy, elements_cost
+from .scan_tiles import ScanTile, narrowest, scan_in, stores_words
+
+RUNS: Final = {"default": 8, "cpu": 32}
+"""Elements of a run that are aimed at, by the family of devices: GPUs load what several invocations have together."""
+
+MAX_WORDS: Final = 1 << 14
+"""Words of code that is written out for each element of a run, about."""
+
+_WITHOUT_SUBGROUPS: Final = 32
+"""Invocations of a row where they exchange values through memory."""
+
+_WORKGROUP: Final = 64
+"""Invocations of a workgroup of several rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowScans(Strategy):
+    """Rows of a workgroup.
+
+    Attributes:
+        invocations: that share a row, a power of two.
+        rows: of a workgroup.
+        run: elements that an invocation has of a tile.
+    """
+
+    invocations: int
+    rows: int
+    run: int
+    NAME: ClassVar[str] = "row_scans"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, RowScans]]:
+        """One: by the family's table, as far as the row's length allows."""
+        found = scan_in(region)
+        if found is None or not found[1].is_of_rows:
+            return
+        length, target = found[1].length, region.target
+        words = sum(words_of(each) for each in region.block.operations)
+        most = min(RUNS.get(target.family, RUNS["default"]), max(MAX_WORDS // words, 4))
+        width = access_bits(target) // narrowest(region)
+        runs = [each for each in range(1, most + 1) if length % each == 0 and stores_words(region, each)]
+        if not runs:
+            return
+        run = max(runs, key=lambda each: (math.gcd(each, width), each))
+        subgroup = subgroup_of(target)
+        invocations = subgroup if subgroup > 1 else _WITHOUT_SUBGROUPS
+        while invocations > length // run:
+            invocations //= 2
+        yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), run)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region scans rows, of which each invocation has a run at least."""
+        found = scan_in(region)
+        return (
+            found is not None
+            and found[1].is_of_rows
+            and self.run >= 1
+            and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
+            and self.invocations & (self.invocations - 1) == 0
+            and found[1].length % self.run == 0
+            and found[1].length <= MAX_LENGTH
+            and found[1].length // self.run >= self.invocations
+            and stores_words(region, self.run)
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element of an invocation."""
+        return self.run
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a region that these parameters take."""
+        tile = ScanTile(region, self.invocations, self.run, self.rows)
+        shader, builder, scan = tile.shader, tile.builder, tile.scan
+        count = math.prod(scan.outer)
+        groups = group_count(-(-count // self.rows), region.target)
+        row = shader.group(groups) * self.rows + tile.local // self.invocations
+        covered = math.prod(groups) * self.rows
+        is_there = row < count if covered > count else builder.boolean(True)
+        row = is_there.select(row, builder.word(count - 1))
+        parts = split(builder, row, scan.outer)
+        units = scan.length // self.run
+        tiles = -(-units // self.invocations)
+
+        def step(number: Id, before: Values) -> list[Scalar]:
+            if tiles > 1 and self.invocations > tile.subgroup:
+                # What was shared of the tile before may still be read.
+                builder.barrier()
+            place = number * self.invocations + tile.place
+            is_inside = is_there
+            if units % self.invocations:
+                is_inside = is_there & (place < units)
+                place = (place < units).select(place, builder.word(units - 1))
+            indices, joined = tile.joined((units - 1) - place if scan.is_reverse else place, parts)
+            ahead, total = tile.across(joined[-1])
+            tile.write(indices, joined, tile.before(before, ahead), is_inside)
+            return list(tile.join(before, total))
+
+        starts = [shader.frame.scalar(start) for start in tile.operation.operands[len(tile.operation.results) :]]
+        shader.frame.fold(tile.operation, tiles, starts, step)
+        return shader.finish((self.invocations * self.rows, 1, 1), groups)

@@ -1,0 +1,172 @@
+"""A tile of a scan along the innermost dimension: invocations that follow each other have a run of neighbours each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from ....spirv.binary.expression import Id
+from ....spirv.binary.offsets import neighbours
+from ....spirv.binary.shared_memory import SharedMemory
+from ...analysis.scans import Scan, fills_words, scan_of
+from ...analysis.weights import HEAVY, MOVES
+from ...ir.operation import Operation, Value
+from ...ir.sizes import Dim
+from ...kernels.elements import scalar_of, shape_of
+from ...kernels.index import Index
+from ...kernels.joining import Join, Values, chosen, join_of, of_words, rounded, subgroup_of, words_of
+from ...kernels.region import KernelRegion, Shader
+from ...kernels.scalars.scalars import storage_bits
+
+_ALL: Final = 0xFFFFFFFF
+
+
+class ScanTile:
+    """Writes the code of a region's scan, a tile at a time.
+
+    Args:
+        region: whose ``scan_in`` is some.
+        invocations: that share a tile, a power of two.
+        run: elements that an invocation has of it.
+        rows: of a workgroup, each of which has a tile.
+    """
+
+    def __init__(self, region: KernelRegion, invocations: int, run: int, rows: int = 1) -> None:
+        found = scan_in(region)
+        assert found is not None
+        self.operation, self.scan = found
+        self.invocations, self.run = invocations, run
+        self.shader = Shader(region)
+        self.shader.load_runs()
+        self.builder = self.shader.builder
+        self.subgroup = subgroup_of(region.target)
+        self.local = self.builder.built_in("LocalInvocationId")[0]
+        self.place = self.local % invocations
+        self.join = join_towards_end(self.shader, self.operation, self.scan)
+        self._size = invocations * rows
+        self._memory: SharedMemory | None = None
+        self._exchanges = 0
+
+    def joined(self, unit: Id, parts: Sequence[Id]) -> tuple[list[Index], list[Values]]:
+        """The places of a run by its number in a row, and what the elements up to each of them come to, in order."""
+        frame, scan = self.shader.frame, self.scan
+        count = len(self.operation.results)
+        indices = []
+        for column in neighbours(unit, self.run):
+            inner = [column, *[self.builder.word(0)] * len(scan.inner)]
+            indices.append(place_of(self.shader, scan.shape, [*parts, *inner]))
+        found: list[Values] = []
+        for index in indices[::-1] if scan.is_reverse else indices:
+            value = [frame.at(each, index) for each in self.operation.operands[:count]]
+            found.append(self.join(found[-1], value) if found else value)
+        return indices, found
+
+    def write(self, indices: Sequence[Index], joined: Sequence[Values], first: Values, is_inside: Id) -> None:
+        """Writes the elements of a run, if it is inside of the row; ``first`` is what is before it."""
+        wholes = [self.join(first, each) for each in joined]
+        found = [first, *wholes[:-1]] if self.scan.is_exclusive else wholes
+        frame = self.shader.frame
+        for index, values in zip(indices[::-1] if self.scan.is_reverse else indices, found, strict=True):
+            frame.keep(self.operation.results[0], index, rounded(frame, self.operation, values))
+        self.builder.when(is_inside, partial(store_results, self.shader, indices))
+
+    def before(self, tile: Values, ahead: Values) -> Values:
+        """What is before a run, of what is before its tile, and what the runs of the tile before it have."""
+        first = self.join(tile, ahead)
+        return chosen(self.place.equals(0), tile, first) if self.invocations > 1 else tile
+
+    def across(self, own: Values) -> tuple[Values, Values]:
+        """What the invocations before this one have together, none for the first, and what all of a tile have."""
+        count, local = self.invocations, self.local
+        if count == 1:
+            return own, own
+        found = own
+        distance = 1
+        while distance < count:
+            # The last of the lower half of each block of twice the distance has what comes before the upper half.
+            last = (local & (_ALL - (2 * distance - 1))) | (distance - 1)
+            (other,) = self.of_others(found, [last], 2 * distance <= self.subgroup)
+            is_upper = (local & distance).differs(0)
+            found = chosen(is_upper, self.join(other, found), found)
+            distance *= 2
+        previous = self.place.equals(0).select(local, local - 1)
+        ahead, total = self.of_others(found, [previous, local | (count - 1)], count <= self.subgroup)
+        return ahead, total
+
+    def of_others(self, values: Values, places: Sequence[Id], is_near: bool) -> list[Values]:
+        """What other invocations have for values."""
+        builder, scalars = self.builder, self.shader.scalars
+        words = words_of(scalars, values)
+        if is_near:
+            lanes = [place & (self.subgroup - 1) for place in places]
+            given = [[builder.shuffled(word, lane) for word in words] for lane in lanes]
+            return [of_words(scalars, values, each) for each in given]
+        size = self._size
+        memory = self._memory = self._memory or SharedMemory(builder, 2 * size * len(words))
+        # One half of the memory after the other: what was shared before the last barrier may still be read.
+        self._exchanges += 1
+        first = size * len(words) * (self._exchanges % 2)
+        for position, word in enumerate(words):
+            memory.store(self.local * len(words) + (first + position), [word])
+        builder.barrier()
+
+        def shared(place: Id) -> list[Id]:
+            positions = range(first, first + len(words))
+            return [memory.load(place * len(words) + position)[0] for position in positions]
+
+        return [of_words(scalars, values, shared(place)) for place in places]
+
+
+def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
+    """The scan of a region that computes one, and else only what needs its elements one by one, in their order."""
+    operations = region.block.operations[:-1]
+    heavy = [each for each in operations if each.name.removeprefix("stablehlo.") in HEAVY]
+    scan = scan_of(heavy[0]) if len(heavy) == 1 else None
+    if scan is None or region.is_update:
+        return None
+    count = math.prod(scan.shape)
+    if any(value.tensor.count != count or not fills_words(scan, value) for value in region.results):
+        return None
+    in_order, elsewhere = set(region.results), set[Value]()
+    for operation in reversed(operations):
+        name = operation.name.removeprefix("stablehlo.")
+        is_of_each = name == "reshape" or (name not in MOVES and operation not in heavy)
+        is_in_order = is_of_each and in_order.issuperset(operation.results) and not operation.regions
+        for value in operation.operands:
+            (in_order if is_in_order and value.tensor.count == count else elsewhere).add(value)
+    results = set(heavy[0].results)
+    return (heavy[0], scan) if results <= in_order and not results & elsewhere else None
+
+
+def join_towards_end(shader: Shader, operation: Operation, scan: Scan) -> Join:
+    """What joins elements in the order of a scan; the body takes them in that of memory."""
+    join = join_of(shader.frame, operation)
+    return (lambda before, after: join(after, before)) if scan.is_reverse else join
+
+
+def store_results(shader: Shader, indices: Sequence[Index]) -> None:
+    """Writes neighbouring elements of all results."""
+    for number, value in enumerate(shader.region.results):
+        shape = shape_of(value)
+        there = [
+            index if index.shape == shape else Index(shader.builder, shape, linear=index.linear) for index in indices
+        ]
+        shader.store(number, [(index, shader.frame.at(value, index)) for index in there])
+
+
+def place_of(shader: Shader, shape: Sequence[Dim], parts: Sequence[Id]) -> Index:
+    """A place by its number and its parts, found again where it has come through another shape."""
+    return Index(shader.builder, shape, parts, Index(shader.builder, shape, parts).linear)
+
+
+def narrowest(region: KernelRegion) -> int:
+    """Bits of the narrowest elements that a scan reads or writes."""
+    count = region.results[0].tensor.count
+    given = [value for value in region.block.arguments if value.tensor.count == count]
+    return min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
+
+
+def stores_words(region: KernelRegion, run: int) -> bool:
+    return all(run * storage_bits(scalar_of(value)) % 32 == 0 for value in region.results)

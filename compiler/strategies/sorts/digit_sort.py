@@ -1,0 +1,122 @@
+"""A pass of a sort by digits: an invocation goes over a chunk, and takes each element to where its digit is next.
+
+Where elements of a digit begin lies in the workgroup's memory, of which each invocation has words of its own: there is
+nothing to wait for, and elements of one digit stay in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, Final
+
+from ....spirv.binary.expression import Id
+from ....spirv.binary.offsets import neighbours
+from ....spirv.binary.shared_memory import SharedMemory
+from ...analysis.digit_passes import GIVEN, RUN, chunk_of
+from ...ir.operation import Operation
+from ...ir.sizes import number_of
+from ...kernels.elements import scalar_of, shape_of
+from ...kernels.index import Index
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.scalars.scalars import Scalar, as_id, storage_bits
+from ...kernels.strategy import Strategy
+
+WORKGROUP: Final = 16
+"""Invocations of a workgroup."""
+
+
+@dataclass(frozen=True, slots=True)
+class DigitSort(Strategy):
+    """A chunk for each invocation.
+
+    Attributes:
+        workgroup: its invocations.
+    """
+
+    workgroup: int
+    NAME: ClassVar[str] = "digit_sort"
+
+    @classmethod
+    def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, DigitSort]]:
+        """Nothing else computes a pass."""
+        if _hero(region) is not None:
+            yield 0.0, cls(WORKGROUP)
+
+    def takes(self, region: KernelRegion) -> bool:
+        """Whether the region is a pass over whole words, for whose places a workgroup has memory."""
+        hero = _hero(region)
+        if hero is None or not 1 <= self.workgroup <= region.target.max_workgroup_invocations:
+            return False
+        length, digits, starts = (shape_of(hero.operands[each]) for each in (0, -2, -1))
+        words = all(storage_bits(scalar_of(each)) >= 32 for each in (*hero.results, *hero.operands[-2:]))
+        is_row = len(length) == 1 and digits == length and len(starts) == 2 and hero.operands[-1].tensor.is_static
+        if not is_row or not words or not hero.operands[0].tensor.is_static:
+            return False
+        places, chunks = (number_of(each) for each in starts)
+        chunk = chunk_of(number_of(length[0]), chunks)
+        return (
+            4 * places * self.workgroup <= region.target.shared_memory
+            and places + chunk // RUN <= region.target.max_loop_iterations
+            and all(scalar_of(each).is_integer and scalar_of(each).bits == 32 for each in hero.operands[-2:])
+        )
+
+    def copies(self, region: KernelRegion) -> int:
+        """One for each element that is loaded at once."""
+        return RUN
+
+    def emit(self, region: KernelRegion) -> Kernel:
+        """The kernel of a pass."""
+        hero = _hero(region)
+        assert hero is not None
+        shader = Shader(region)
+        shader.load_runs()
+        builder, frame = shader.builder, shader.frame
+        *values, digits, starts = hero.operands
+        (shape, (places, chunks)) = shape_of(digits), (number_of(each) for each in shape_of(starts))
+        length = number_of(shape[0])
+        chunk = chunk_of(length, chunks)
+        memory = SharedMemory(builder, places * self.workgroup)
+        local = builder.built_in("LocalInvocationId")[0]
+        groups = group_count(-(-chunks // self.workgroup), region.target)
+        invocation = shader.group(groups) * self.workgroup + local
+
+        def begin(number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
+            start = as_id(frame.at(starts, frame.index(shape_of(starts), [number, invocation])))
+            memory.store(number * self.workgroup + local, [start])
+            return []
+
+        def move(number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
+            places = neighbours(invocation * (chunk // RUN) + number, RUN)
+            inside = [place < length if chunk * chunks > length else builder.boolean(True) for place in places]
+            if chunk * chunks > length:
+                places = [
+                    there.select(place, builder.word(length - 1)) for there, place in zip(inside, places, strict=True)
+                ]
+            indices = [Index(builder, shape, [place]) for place in places]
+            given = [[frame.at(value, index) for value in (digits, *values)] for index in indices]
+            for there, (digit, *scalars) in zip(inside, given, strict=True):
+                builder.when(there, partial(take, as_id(digit), scalars))
+            return []
+
+        def take(digit: Id, scalars: Sequence[Scalar]) -> None:
+            word = digit * self.workgroup + local
+            (place,) = memory.load(word)
+            memory.store(word, [place + 1])
+            for number, scalar in enumerate(scalars):
+                shader.store(number, [(Index(builder, shape, [place]), scalar)])
+
+        def run() -> None:
+            frame.fold(hero, places, [], begin)
+            frame.fold(hero, chunk // RUN, [], move, 1)
+
+        builder.when(invocation < chunks, run)
+        return shader.finish((self.workgroup, 1, 1), groups)
+
+
+def _hero(region: KernelRegion) -> Operation | None:
+    hero = region.only(("sort",))
+    is_pass = hero is not None and hero.integer(GIVEN, 0) == 2 and len(hero.operands) == len(hero.results) + 2
+    return hero if is_pass and hero is not None and region.results == hero.results and not region.is_update else None

@@ -1,0 +1,188 @@
+"""SPIR-V as a driver gets it, and what is known of it.
+
+A module is reflected and checked, freed of what the driver does not know, dies on or gets wrong, and instrumented. What
+comes out is kept on disk, by all that it is made from: the next process that loads the module neither checks nor reads
+it, and imports nothing that does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import pickle
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ...base.cache import CachedFile, digest, folder_stamp
+from ...spirv.instrument.reports import Instrumented
+from ...spirv.reflection.reflection_types import ShaderModuleReflection
+from ..instance.logical_device import LogicalDevice
+from .pipeline_interface import NO_SIZES, check_capabilities
+
+if TYPE_CHECKING:
+    from ...spirv.instrument import SanitizeOptions
+
+# What a verdict depends on beside the module and the device.
+_VALIDATOR: Final = ("PUMICE_SPIRV_TOOLS", "PUMICE_REQUIRE_SPIRV_VAL")
+
+
+class PreparedShader(NamedTuple):
+    """A module that is ready for a driver.
+
+    Attributes:
+        code: the module as it was given; of a program, repaired.
+        native: what the driver gets.
+        reflection: of ``code``.
+        instrumented: where ``native`` reports, if it does.
+        subgroup_sizes: of a program, the least size by entry point; see `least_subgroup_size`.
+        misread: of a program, the types that kernels misread, by kernel; see `misread_type`.
+        checked: whether the device can run it, as `check_capabilities` says.
+    """
+
+    code: bytes
+    native: bytes
+    reflection: ShaderModuleReflection
+    instrumented: Instrumented | None
+    subgroup_sizes: Mapping[str, int]
+    misread: Mapping[str, str]
+    checked: bool
+
+
+def prepare_shader(
+    device: LogicalDevice,
+    code: bytes | memoryview,
+    *,
+    validate: bool = True,
+    watch: bool = True,
+    sanitize: bool = False,
+    array_sizes: Mapping[tuple[int, int], int] = NO_SIZES,
+    reserved: Sequence[tuple[int, int]] = (),
+    kernels: Sequence[str] | None = None,
+) -> PreparedShader:
+    """Prepares a module for a device, or finds it prepared.
+
+    Args:
+        validate: check it with ``spirv-val``.
+        watch: instrument it, where the device asks for it.
+        sanitize: report accesses that go wrong; the code then has the values of its specialization constants.
+        array_sizes: descriptors of run-time sized arrays by (set, binding).
+        reserved: (set, binding) that the layouts of its pipelines have.
+        kernels: names of the pipelines of a program that a compiler made; ``None`` for other modules.
+
+    Raises:
+        InvalidArgumentError: the module is damaged or breaks a rule.
+        UnimplementedError: it needs what the device lacks.
+    """
+    guard = watch and device.plan.loop_guard
+    file = None
+    # Modules that are not checked were made here, from some that were.
+    if validate and not sanitize:
+        options = (guard, device.plan.mend_rounding, tuple(reserved), None if kernels is None else tuple(kernels))
+        file = CachedFile("shaders", (digest(code), options, _device_key(device), _validator(), _version()))
+        kept = file.load()
+        if kept is not None:
+            prepared: PreparedShader = pickle.loads(kept)
+            return prepared
+    prepared, is_judged = _prepare(device, code, validate, guard, sanitize, array_sizes, reserved, kernels)
+    if file is not None and is_judged:
+        file.store(pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL))
+    return prepared
+
+
+def _prepare(
+    device: LogicalDevice,
+    given: bytes | memoryview,
+    validate: bool,
+    guard: bool,
+    sanitize: bool,
+    array_sizes: Mapping[tuple[int, int], int],
+    reserved: Sequence[tuple[int, int]],
+    kernels: Sequence[str] | None,
+) -> tuple[PreparedShader, bool]:
+    """A prepared module, and whether the validator has judged it."""
+    # Here: what was prepared before needs none of these.
+    from ...spirv.binary.subgroups import least_subgroup_size
+    from ...spirv.checks.capabilities import lacking_hints
+    from ...spirv.checks.validation import ensure_valid
+    from ...spirv.checks.vocabulary import without_new_languages
+    from ...spirv.instrument import instrument
+    from ...spirv.reflection.reflect import reflect
+    from ...spirv.repair.double_rounding import with_exact_rounding
+    from ...spirv.repair.exponents import with_plain_exponents
+    from ...spirv.repair.hints import without_hints
+    from ...spirv.repair.narrow_types import misread_type
+    from ...spirv.repair.repair import repair
+
+    code = bytes(given if kernels is None else repair(given))
+    reflection = reflect(code)
+    is_judged = True
+    if validate:
+        check_capabilities(device, reflection)  # first: what the device lacks may be new to validators too
+        is_judged = ensure_valid(code, f"vulkan1.{min(device.profile.api_version[1], 4)}", device.plan.features)
+    native = without_hints(
+        without_new_languages(code),
+        frozenset(lacking_hints(reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))),
+    )
+    native = with_plain_exponents(native, reflection)
+    if device.plan.mend_rounding:
+        native = with_exact_rounding(native, reflection)
+    instrumented = None
+    if guard or sanitize:
+        options = _sanitize_options(device, array_sizes) if sanitize else None
+        instrumented = instrument(native, guard=guard, sanitize=options, reserved=reserved)
+    found: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    if kernels is not None:
+        found = {name: kind for name in kernels if (kind := misread_type(name, bytes(given))) is not None}
+        sizes = {
+            entry.name: least_subgroup_size(code, math.prod(entry.local_size))
+            for entry in reflection.entry_points
+            if entry.execution_model == "GLCompute"
+        }
+    if instrumented is not None:
+        native = instrumented.code
+    return PreparedShader(code, native, reflection, instrumented, sizes, found, validate), is_judged
+
+
+def _sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:
+    """What the pass is told of a device."""
+    from ...spirv.instrument import NARROW_CAPABILITIES, SanitizeOptions
+
+    features = device.plan.features
+    return SanitizeOptions(
+        workgroup_bytes=device.profile.limits.max_compute_shared_memory_size,
+        zero_workgroup="shaderZeroInitializeWorkgroupMemory" in features,
+        capabilities=frozenset(
+            capability for feature, capability in NARROW_CAPABILITIES.items() if feature in features
+        ),
+        descriptors=dict(array_sizes),
+    )
+
+
+# -- keys ----------------------------------------------------------------------------------------------
+
+_keys: weakref.WeakKeyDictionary[LogicalDevice, bytes] = weakref.WeakKeyDictionary()
+
+
+def _device_key(device: LogicalDevice) -> bytes:
+    """All of a device that what is made for it depends on."""
+    key = _keys.get(device)
+    if key is None:
+        profile, plan = device.profile, device.plan
+        sets = plan.features, profile.properties, profile.features, profile.extensions, plan.extensions
+        facts = (profile.api_version, *map(sorted, sets), sorted(profile.subgroup.supported_operations))
+        key = _keys[device] = digest(repr(facts).encode())
+    return key
+
+
+def _validator() -> tuple[str | None, ...]:
+    return tuple(map(os.environ.get, _VALIDATOR))
+
+
+@cache
+def _version() -> bytes:
+    """What makes them: the code that reads, checks and writes SPIR-V."""
+    return folder_stamp(Path(__file__).parents[2] / "spirv", Path(__file__).parent)

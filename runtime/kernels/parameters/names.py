@@ -1,0 +1,202 @@
+"""Which argument of a call is for which binding: by position, by name, and by ``out=``.
+
+The rules are those of any Python function whose parameters are the bindings that ``out=`` does not fill: positional
+arguments are for the first ones, names for any of the others. ``out=`` fills the last written bindings without a name
+in the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ....spirv.reflection.reflection_types import BufferBlock
+from ....status import InvalidArgumentError, NotFoundError, close_to, shown
+from ...arrays.array import DeviceArray
+from ...images.image import DeviceImage
+from .arguments import Out, declared, listed
+from .parameter import KernelArgument, Parameter
+from .push import PushValue
+
+Named: TypeAlias = "dict[str, KernelArgument | PushValue]"
+
+_SEQUENCES: Final = (list, tuple)
+
+
+class Names:
+    """The names that a kernel's bindings and push constants go by in a call."""
+
+    def __init__(self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str) -> None:
+        """``push`` are the names of the push constants; ``kernel`` the kernel's, for messages."""
+        self._parameters = parameters
+        self._push = tuple(push)
+        self._kernel = kernel
+        # For calls without names, by the numbers of arguments: which is for each parameter.
+        self._plans: dict[tuple[int, int], list[int]] = {}
+        found: dict[str, dict[tuple[int, int], list[int]]] = {}
+        for parameter in parameters:
+            binding = parameter.binding
+            for name in dict.fromkeys(n for block in binding.blocks for n in (block.name, block.structure) if n):
+                found.setdefault(name, {}).setdefault((binding.set, binding.binding), []).append(parameter.index)
+        self._shared = {name: [p[0] for p in places.values()] for name, places in found.items() if len(places) > 1}
+        self._indices = {
+            name: indices for name, places in found.items() if len(places) == 1 for indices in places.values()
+        }
+
+    def place(
+        self, arrays: Sequence[KernelArgument], out: Out, named: Named
+    ) -> tuple[tuple[KernelArgument, ...], Named]:
+        """One argument a binding, and what is left for the push constants."""
+        parameters, kernel = self._parameters, self._kernel
+        outs = listed(out)
+        if not named:
+            known = self._plans.get((len(arrays), len(outs)))
+            if known is not None:
+                given = [*arrays, *outs]
+                return tuple([given[index] for index in known]), named
+        placed, push = self._by_name(named)
+        if out is not None:
+            free = [p.index for p in parameters if p.written and p.index not in placed]
+            if len(outs) > len(free):
+                raise InvalidArgumentError(
+                    f"{kernel}: {len(outs)} array(s) in out= for {len(free)} written binding(s) without a name: "
+                    f"{declared(parameters)}"
+                )
+            filled = dict(zip(free[len(free) - len(outs) :], outs, strict=True))
+        else:
+            filled = {}
+        rest = [p for p in parameters if p.index not in filled]
+        if not named and len(arrays) == len(rest):
+            order = {index: at for at, index in enumerate([*(p.index for p in rest), *filled])}
+            self._plans[len(arrays), len(outs)] = [order[p.index] for p in parameters]
+        if len(arrays) < len(rest):
+            arrays = _spread(rest, arrays)
+        if len(arrays) > len(rest):
+            also = f", {len(filled)} of them by out=" if filled else ""
+            raise InvalidArgumentError(
+                f"{kernel} takes {len(parameters)} array(s){also}, got {len(arrays)}; "
+                f"it declares {declared(parameters)}"
+            )
+        for parameter, array in zip(rest, arrays, strict=False):
+            if parameter.index in placed:
+                raise InvalidArgumentError(
+                    f"{kernel}: {parameter.label} got an array by position and another by name; positional arrays are "
+                    f"for the first bindings: {declared(rest)}"
+                )
+            placed[parameter.index] = array
+        placed.update(filled)
+        missing = [p.label for p in parameters if p.index not in placed]
+        if missing:
+            lists = next((text for text in map(_wrong_list, rest, arrays) if text), "")
+            what = lists or f"{', '.join(dict.fromkeys(missing))} missing"
+            raise InvalidArgumentError(f"{kernel}: {what}; the shader declares {declared(parameters)}")
+        return tuple(placed[p.index] for p in parameters), push
+
+    def blocks(self, name: str) -> tuple[BufferBlock, ...]:
+        """The blocks of the binding of that name; none if there is no such binding."""
+        if name in self._shared:
+            self._check(name)
+        return self._parameters[self._indices[name][0]].binding.blocks if name in self._indices else ()
+
+    def check_push(self, fields: Iterable[str]) -> None:
+        """Raises for a name in a call with one array a binding that is no push constant's alone."""
+        for name in fields:
+            self._check(name)
+            if name in self._indices:
+                label = self._parameters[self._indices[name][0]].label
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {label} got an array by position and another by name; give one of them"
+                )
+
+    def _by_name(self, named: Named) -> tuple[dict[int, KernelArgument], Named]:
+        placed: dict[int, KernelArgument] = {}
+        push: Named = {}
+        for name, value in named.items():
+            self._check(name)
+            indices = self._indices.get(name)
+            if indices is None:
+                push[name] = value
+                continue
+            parameter = self._parameters[indices[0]]
+            if indices[0] in placed:
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {parameter.label} got two arrays, by its variable's and by its block's name"
+                )
+            count = parameter.binding.count
+            if count <= 1:  # a run-time sized array takes its list itself
+                placed[indices[0]] = value
+            elif isinstance(value, _SEQUENCES) and len(value) == count:
+                placed.update(zip(indices, value, strict=True))
+            else:
+                got = f"{len(value)}" if isinstance(value, _SEQUENCES) else _type_name(value)
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {parameter.label} is an array of {count} bindings; {name}= takes a list of "
+                    f"{count} arrays, got {got}"
+                )
+        return placed, push
+
+    def _check(self, name: str) -> None:
+        """Raises for a name that stands for nothing or for two things."""
+        if name in self._shared:
+            labels = [self._parameters[index].label for index in self._shared[name]]
+            others = [n for index in self._shared[name] for n in self._names_of(index) if n not in self._shared]
+            what = f"write {' and '.join(f'{n}=' for n in others)}, or give" if others else "give"
+            raise InvalidArgumentError(
+                f"{self._kernel}: {shown(name)} names {' and '.join(labels)}; {what} the arrays by position"
+            )
+        if name in self._indices:
+            if name in self._push:
+                raise InvalidArgumentError(
+                    f"{self._kernel}: {shown(name)} names {self._parameters[self._indices[name][0]].label} and a push "
+                    f"constant; give the array by position and the push constant as push={{{name!r}: …}}"
+                )
+        elif name not in self._push and (self._push or self._indices):
+            known = [*self._indices, *self._push]
+            close = close_to(name, known, 1)
+            guess = f"; did you mean {close[0]}?" if close else ""
+            raise NotFoundError(
+                f"{self._kernel} has no push constant {shown(name)}; it has: {', '.join(self._push) or 'none'}; and no "
+                f"binding of that name: {', '.join(self._indices) or 'its bindings have none'}{guess}"
+            )
+
+    def __str__(self) -> str:
+        return ", ".join(self._indices) or "no bindings with names"
+
+    def _names_of(self, index: int) -> list[str]:
+        blocks = self._parameters[index].binding.blocks
+        return [name for block in blocks for name in (block.name, block.structure) if name in self._indices]
+
+
+def _type_name(value: object) -> str:
+    return (
+        f"one array of shape {value.shape}"
+        if isinstance(value, (np.ndarray, DeviceArray, DeviceImage))
+        else type(value).__name__
+    )
+
+
+def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -> list[KernelArgument]:
+    """Positional arguments with a list for a whole array of bindings replaced by its items."""
+    spread: list[KernelArgument] = []
+    for array in arrays:
+        at = len(spread)
+        parameter = parameters[at] if at < len(parameters) else None
+        count = parameter.binding.count if parameter is not None else 0
+        first = at == 0 or parameter is None or parameters[at - 1].binding != parameter.binding
+        numbers = isinstance(array, _SEQUENCES) and any(isinstance(item, (int, float)) for item in array)
+        if count > 1 and first and isinstance(array, _SEQUENCES) and len(array) == count and not numbers:
+            spread += array
+        else:
+            spread.append(array)
+    return spread
+
+
+def _wrong_list(parameter: Parameter, value: KernelArgument) -> str:
+    """What is wrong with an argument at the place of an array of bindings, in words, if anything is."""
+    count = parameter.binding.count
+    if count <= 1:
+        return ""
+    got = f"one of {len(value)}" if isinstance(value, _SEQUENCES) else _type_name(value)
+    return f"{parameter.label} is an array of {count} bindings and takes a list of {count}, got {got}"

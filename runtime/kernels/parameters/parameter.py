@@ -1,0 +1,308 @@
+"""The parameters of a kernel: what each binding takes, and whether a value fits it.
+
+Each kind of descriptor has a class, named in ``KINDS``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ....hal_vulkan import Binding, DeviceLimits
+from ....spirv.reflection.block_dtype import (
+    block_dtype,
+    difference,
+    element_dtype,
+    fits,
+    member_names,
+    only_array,
+    scalars_of,
+    tail,
+)
+from ....spirv.reflection.reflection_types import BufferBlock, ElementLayout
+from ....status import InvalidArgumentError, OutOfRangeError
+from ...arrays.array import DeviceArray
+from ...arrays.array_device import ArrayDevice
+from ...arrays.spec import ArraySpec, check_dtype
+from ...arrays.transfer import Placed, Transfer
+from ...images.bound import Absent, Bound
+from ...images.host_image import HostImage
+from ...images.image import DeviceImage
+from ...images.sampler import Sampler
+from ...images.texel_array import TexelArray
+from .block import describe, is_block_value, pack_argument, type_name
+
+ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
+"""What a kernel can write: arrays of the host or of the device, images, and texel buffers."""
+KernelArgument: TypeAlias = (
+    ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
+)
+"""What a binding takes. ``pumice.empty`` gives arrays that are only written; sequences and mappings are for blocks of
+several types and for arrays of bindings; ``None`` leaves an array of bindings out."""
+Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
+
+_UNIFORM_BUFFER: Final = 6  # VkDescriptorType
+_STORAGE_BUFFER: Final = 7
+
+
+class Parameter(ABC):
+    """One binding, or one element of an array of bindings.
+
+    A call takes its argument through ``prepare`` → ``check`` → ``bring``; arrays of the device whose dtype and
+    size are in ``accepted`` are bound without either.
+
+    Attributes:
+        index: position in a call.
+        label: for messages, ``binding 1 (Velocity)``.
+        written: the kernel may write it.
+        dtype: of an element; ``None`` where NumPy has none.
+        accepted: (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
+        device_types: the classes of arguments that are on the device already.
+        stride, head: bytes of one element, and before the first, where the size of an argument tells their number;
+            else 0.
+    """
+
+    __slots__ = ("accepted", "binding", "dtype", "head", "index", "label", "stride", "written")
+
+    device_types: tuple[type, ...] = (DeviceArray,)
+
+    def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
+        self.index = index
+        self.binding = binding
+        self.written = binding.writable
+        self.dtype: np.dtype[np.generic] | None = None
+        self.accepted: set[tuple[np.dtype[np.generic], int]] = set()
+        self.stride = self.head = 0
+        name = f" ({binding.name})" if binding.name else ""
+        self.label = f"binding {binding.binding}{name}"
+        if binding.set:
+            self.label = f"set {binding.set} " + self.label
+
+    @abstractmethod
+    def declared(self) -> str:
+        """The shader's declaration, for messages."""
+
+    @abstractmethod
+    def prepare(self, value: KernelArgument, kernel: str) -> Prepared:
+        """An argument as what ``check`` and ``bring`` take; raises for what no shader could take."""
+
+    @abstractmethod
+    def check(self, value: Prepared, kernel: str) -> None:
+        """Raises if the binding cannot take a prepared value; remembers in ``accepted`` those it can."""
+
+    def element_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The axes of an argument's elements, which a grid of several dimensions has one invocation each for."""
+        return shape
+
+    def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
+        """Adds a prepared value to a call's moves; ``into`` is the NumPy array that takes its result, if any."""
+        transfer.bring(value, written=self.written, into=into)  # type: ignore[arg-type]  # arrays, or it is overridden
+
+    def bind(self, placed: Placed, value: Prepared, device: ArrayDevice, kernel: str) -> DeviceArray | Bound:
+        """What the pipeline binds for an argument on the device; ``value`` is what it was prepared as."""
+        assert isinstance(placed, DeviceArray)
+        return placed
+
+
+class BufferParameter(Parameter):
+    """A storage or uniform buffer, which takes arrays, and blocks as mappings of their members.
+
+    Attributes:
+        max_bytes: that the device binds at once.
+    """
+
+    __slots__ = ("_blocks", "max_bytes")
+
+    def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
+        super().__init__(index, binding, limits)
+        uniform = binding.descriptor_type == _UNIFORM_BUFFER
+        self.max_bytes = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
+        self._blocks = binding.blocks
+        dtypes = {_only_dtype(block) for block in self._blocks}
+        self.dtype = dtypes.pop() if len(dtypes) == 1 else None
+        strides = {(_stride(block), _head(block)) for block in self._blocks}
+        if len(strides) == 1:
+            self.stride, self.head = strides.pop()
+
+    def declared(self) -> str:
+        return ", or ".join(_declared(block) for block in self._blocks)
+
+    def check(self, value: Prepared, kernel: str) -> None:
+        dtype, shape, nbytes = value.dtype, value.shape, value.nbytes
+        if nbytes > self.max_bytes:
+            raise OutOfRangeError(
+                f"{kernel}: {self.label} got {nbytes:,} bytes; this device binds at most {self.max_bytes:,} at once "
+                "(maxStorageBufferRange, maxUniformBufferRange): pass parts of the array"
+            )
+        if not nbytes:
+            raise InvalidArgumentError(
+                f"{kernel}: {self.label} got an empty array; Vulkan cannot bind an empty range. Shader declares: "
+                f"{self.declared()}"
+            )
+        misfits = [misfit(block, dtype, shape, nbytes) for block in self._blocks]
+        if all(misfits):
+            raise InvalidArgumentError(f"{kernel}: {self.label} got {'; or '.join(dict.fromkeys(misfits))}")
+        # Whether padded elements fit depends on the shape, too.
+        padded = any(block.element is not None and _is_padded(block.element) for block in self._blocks)
+        if len(self.accepted) < 256 and (dtype.names is not None or not padded):
+            self.accepted.add((dtype, nbytes))
+
+    def element_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        element = self.binding.element
+        if element is not None and element.components > 1 and shape and shape[-1] == element.components:
+            return shape[:-1]
+        return shape
+
+    def prepare(self, value: KernelArgument, kernel: str) -> Prepared:
+        if isinstance(value, DeviceArray):
+            value._check_open()
+            return value
+        if isinstance(value, ArraySpec):
+            if not self.written:
+                raise InvalidArgumentError(
+                    f"{kernel}: {self.label} got {value}, but the kernel only reads it; give it an array"
+                )
+            return value
+        if isinstance(value, (np.ndarray, np.generic)):
+            array = np.asarray(value)
+        elif is_block_value(value):
+            array = self._packed(value, kernel)
+        else:
+            if isinstance(value, (DeviceImage, Sampler, TexelArray)):
+                hint = {DeviceImage: "; give x.numpy()", TexelArray: "; give x.array"}.get(type(value), "")
+                raise InvalidArgumentError(
+                    f"{kernel}: {self.label} got {type(value).__name__}; it takes {self.declared()} as an array{hint}"
+                )
+            if value is None or isinstance(value, (str, bytes)):
+                raise InvalidArgumentError(
+                    f"{kernel}: {self.label} got {type(value).__name__}; it takes {self.declared()} as an array"
+                )
+            try:
+                array = np.asarray(value, self.dtype)
+            except (TypeError, ValueError, OverflowError) as error:
+                raise InvalidArgumentError(
+                    f"{kernel}: {self.label} takes {self.declared()}; {type(value).__name__} cannot become that: "
+                    f"{error}"
+                ) from None
+        check_dtype(array.dtype)
+        # ascontiguousarray makes 0-dimensional arrays 1-dimensional.
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
+
+    def _packed(self, value: object, kernel: str) -> np.ndarray:
+        """A mapping of members in the first of the binding's blocks that has them all."""
+        names = set(value) if isinstance(value, Mapping) else set()
+        fitting = (block for block in self._blocks if names <= member_names(block.members).keys())
+        return pack_argument(next(fitting, self._blocks[0]), value, f"{kernel}: {self.label}")
+
+
+def _stride(block: BufferBlock) -> int:
+    """Bytes from one element of a block's array to the next, or of the only member; else 0."""
+    if block.element is not None:
+        return block.element.stride
+    last = block.members[-1] if block.members else None
+    return (
+        (last.array_stride or 0) if last is not None and last in (tail(block.members), only_array(block.members)) else 0
+    )
+
+
+def _head(block: BufferBlock) -> int:
+    """Bytes before a run-time sized array."""
+    return block.fixed_size if tail(block.members) is not None else 0
+
+
+def _only_dtype(block: BufferBlock) -> np.dtype[np.generic] | None:
+    """The dtype of all scalars of a block; ``None`` where they differ, or NumPy has none."""
+    scalars = scalars_of(block.members)
+    return scalars.pop().dtype if len(scalars) == 1 else None
+
+
+def _declared(block: BufferBlock) -> str:
+    element = block.element
+    if element is None or element.struct or (len(scalars_of(block.members)) > 1 and element.array != "runtime"):
+        array = only_array(block.members)
+        if array is None:
+            return f"a block of {block.fixed_size} bytes {{{describe(block.members)}}}"
+        length = str(array.array_length) if array.array_length else "any number of"
+        return f"{length} struct {{{describe(array.members)}}}" if array.members else f"{length} {type_name(array)}"
+    kind = str(element.dtype or "struct")
+    if element.columns > 1:
+        kind += f" {element.columns}x{element.components} matrix"
+    elif element.components > 1:
+        kind += f" vec{element.components}"
+    fixed = block.fixed_size
+    head = f"{fixed} bytes, then " if fixed and element.array == "runtime" else ""
+    length = {"runtime": "any number of", "fixed": str(element.length), "none": "one"}[element.array]
+    return f"{head}{length} {kind}"
+
+
+def _is_padded(element: ElementLayout) -> bool:
+    """Whether a vec3 takes as much as a vec4, say."""
+    dtype = element.dtype
+    return dtype is not None and 0 < element.stride != element.components * element.columns * dtype.itemsize
+
+
+def misfit(
+    block: BufferBlock, dtype: np.dtype[np.generic], shape: tuple[int, ...], nbytes: int, *, pointee: bool = False
+) -> str:
+    """Why a block cannot take an array, in words; ``""`` if it can. A pointer may point to the first of several."""
+    stride, head, declared = _stride(block), _head(block), _declared(block)
+    rest, needed = nbytes - block.fixed_size, f"{block.fixed_size} bytes"
+    if tail(block.members) is not None:
+        needed = f"{head} bytes and {stride} each" if head else f"{stride} bytes each"
+        rest = -1 if rest < 0 or (stride and rest % stride) else rest
+    described = declared if declared.startswith("a block of ") else f"{declared}, {needed}"
+    sizes = f"{nbytes} bytes; the shader declares {described}" if rest < 0 else ""
+    if dtype == np.uint8:  # bytes, which have no axes: a picture of bytes is no array of floats
+        only = _only_dtype(block)
+        if len(shape) > 1 and only is not None and only.itemsize > 1:
+            return (
+                f"dtype uint8 and shape {shape}; the shader declares {declared}. "
+                f"Convert with .astype(np.{only}), or give the bytes as they are by .reshape(-1)"
+            )
+        return sizes
+    if dtype.names is not None:
+        return _struct_misfit(block, dtype, 1 if pointee else math.prod(shape), stride, declared) or sizes
+    only = _only_dtype(block)
+    if only is None and len(scalars_of(block.members)) > 1:
+        return (
+            f"dtype {dtype}; the shader declares {declared}, of several types. Give a mapping of its members (a list "
+            f"of them for an array), an array of kernel.dtype({block.name!r}), or bytes as uint8"
+        )
+    if only is not None and not fits(only, dtype):
+        return (
+            f"dtype {dtype}; the shader declares {declared}. "
+            f"Convert with .astype(np.{only}), or .view() to keep the bits"
+        )
+    element = block.element
+    if sizes or only is None or element is None or not _is_padded(element):
+        return sizes
+    if dtype == only and shape and shape[-1] == element.components:  # unpadded rows would be misread
+        return (
+            f"shape {shape}; the shader declares {declared}, each padded to {stride} bytes. "
+            f"Pad the last axis to {stride // only.itemsize}"
+        )
+    return sizes
+
+
+def _struct_misfit(block: BufferBlock, dtype: np.dtype[np.generic], count: int, stride: int, declared: str) -> str:
+    given = f"a structured dtype of {dtype.itemsize} bytes; the shader declares {declared}"
+    if only_array(block.members) is not None:
+        expected = element_dtype(block)
+        if dtype.itemsize != stride:
+            return f"{given}, each {stride} bytes: use kernel.dtype({block.name!r})"
+    else:
+        if count != 1:
+            return f"{count} elements of {given}: give one"
+        last = tail(block.members)
+        length = (dtype.itemsize - block.fixed_size) // stride if last is not None and stride else 0
+        if length < 0:
+            return f"{given}, {block.fixed_size} bytes and more"
+        expected = block_dtype(block, None if last is None else length)
+        if dtype.itemsize < expected.itemsize:
+            return f"{given}, {expected.itemsize} bytes"
+    where = "" if dtype == expected else difference(expected, dtype)
+    return f"{given}; {where}: use kernel.dtype({block.name!r})" if where else ""

@@ -1,0 +1,152 @@
+"""Push constants from Python values, laid out as the shader declares them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ....hal_vulkan import PushConstantBlock
+from ....spirv.reflection.block_dtype import member_names
+from ....status import InvalidArgumentError, shown
+from ...arrays.array import DeviceArray
+from .block import describe, pack_members
+
+PushValue: TypeAlias = (
+    "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic | DeviceArray"
+)
+"""A push constant: a number, a vector or an array of numbers, a structure by the names of its members, or an array of
+the device for a pointer."""
+Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None
+"""Push constants: the bytes of the whole block, values in order, or values by name."""
+
+Defaults: TypeAlias = Mapping[str, PushValue] | int | None
+
+_DOUBLE: Final = struct.Struct("=d")
+_MAX_KEPT: Final = 256
+
+
+class PushConstants:
+    """The push constants of a kernel; keeps the bytes of values that were given before."""
+
+    def __init__(
+        self,
+        block: PushConstantBlock | None,
+        kernel: str,
+        check: Callable[[Iterable[str]], None],
+        defaults: Defaults = None,
+    ) -> None:
+        """``block`` is what the shader declares, ``None`` for nothing; ``kernel`` its name, for messages.
+
+        ``check`` raises for names that are not those of push constants. ``defaults`` are values of members that a call
+        leaves out, or 0 for zeros in place of all but pointers.
+        """
+        self._block = block
+        self._defaults = _checked_defaults(block, defaults, kernel)
+        self._kernel = kernel
+        self._check = check
+        self._kept: dict[object, bytes] = {}
+
+    def pack(self, push: Push, fields: Mapping[str, object]) -> bytes:
+        """The bytes of the block, from bytes, a value for each member in order, or values by member name (``fields``
+        too).
+        """
+        if self._block is None and push is None and not fields:
+            return b""
+        parts: list[object] = []
+        for name, value in fields.items():  # a loop of its own: comprehensions are calls
+            # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
+            if type(value) is float:
+                parts += name, _DOUBLE.pack(value)
+            elif type(value) is int:
+                parts += name, value
+            else:
+                parts.clear()
+                break
+        if push is not None or len(parts) != 2 * len(fields):
+            self._check(fields)
+            return pack_push(self._block, push, fields, self._kernel, self._defaults)
+        key = tuple(parts)
+        kept = self._kept.get(key)
+        if kept is None:
+            self._check(fields)
+            kept = pack_push(self._block, push, fields, self._kernel, self._defaults)
+            if len(self._kept) < _MAX_KEPT:
+                self._kept[key] = kept
+        return kept
+
+
+def pack_push(
+    block: PushConstantBlock | None,
+    push: Push,
+    fields: Mapping[str, object],
+    kernel: str,
+    defaults: Defaults = None,
+) -> bytes:
+    """The bytes of a push-constant block; see ``PushConstants``."""
+    if block is None:
+        if fields or (push is not None and len(push)):
+            given = ", ".join(fields) or f"{len(push or ())} value(s)"
+            raise InvalidArgumentError(f"{kernel} has no push constants, got {given}")
+        return b""
+    if isinstance(push, (bytes, bytearray)):
+        if fields:
+            raise InvalidArgumentError(f"{kernel}: give push constants as push= bytes or by name, not both")
+        if len(push) != block.size:
+            raise InvalidArgumentError(
+                f"{kernel} takes {block.size} bytes of push constants ({describe(block.members)}), got {len(push)}"
+            )
+        return bytes(push)
+    values: dict[str, object] = {}
+    if isinstance(push, Mapping):
+        values.update(push)
+    elif push is not None:
+        if isinstance(push, (str, int, float)) or not isinstance(push, (Sequence, np.ndarray)):
+            raise InvalidArgumentError(
+                f"{kernel}: push= takes bytes, a sequence of values or a mapping, got {type(push).__name__}"
+            )
+        names = member_names(block.members)
+        if len(push) != len(names):
+            raise InvalidArgumentError(
+                f"{kernel} has {len(names)} push constant(s) ({describe(block.members)}), got {len(push)} value(s)"
+            )
+        values.update(zip(names, push, strict=True))
+    twice = values.keys() & fields.keys()
+    if twice:
+        raise InvalidArgumentError(f"{kernel}: push constant(s) {', '.join(sorted(twice))} given twice")
+    values.update(fields)
+    if isinstance(defaults, Mapping):
+        values = _merged(defaults, values)
+    data = bytearray(block.size)
+    pack_members(
+        data, 0, block.members, values, kernel, what="push constant", missing="zero" if defaults == 0 else "refused"
+    )
+    return bytes(data)
+
+
+def _merged(defaults: Mapping[str, object], values: Mapping[str, object]) -> dict[str, object]:
+    """Values over defaults, structures member by member."""
+    found = {**defaults, **values}
+    for name in defaults.keys() & values.keys():
+        default, value = defaults[name], values[name]
+        if isinstance(default, Mapping) and isinstance(value, Mapping):
+            found[name] = _merged(default, value)
+    return found
+
+
+def _checked_defaults(block: PushConstantBlock | None, defaults: Defaults, kernel: str) -> Defaults:
+    if defaults is None:
+        return None
+    zero = type(defaults) is int and defaults == 0
+    if not (zero or isinstance(defaults, Mapping)):
+        raise InvalidArgumentError(
+            f"push_defaults is a mapping of push constants' names to values, or 0 for zeros, got {shown(defaults)}"
+        )
+    if block is None:
+        raise InvalidArgumentError(f"{kernel} has no push constants for push_defaults to give")
+    if isinstance(defaults, Mapping):
+        where = f"{kernel}: push_defaults"
+        pack_members(bytearray(block.size), 0, block.members, defaults, where, what="push constant", missing="any")
+    return defaults

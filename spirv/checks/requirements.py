@@ -1,0 +1,76 @@
+"""The ways for a device to have what a capability or an extension of SPIR-V needs.
+
+Sources: see `requirement_tables`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+from ...base.lazy_dataclass import dataclass
+
+_SUBGROUP: Final = "subgroup:"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way for a device to allow something; all that it names must hold.
+
+    Attributes:
+        feature: a feature, a boolean property, or ``"subgroup:<operation>"``; ``""`` if none is needed.
+        versions: core versions that have it.
+        extensions: extensions that have it. One of these or of ``versions`` is enough; both may be empty.
+    """
+
+    feature: str
+    versions: tuple[tuple[int, int], ...]
+    extensions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        origin = " or ".join([*(f"Vulkan {major}.{minor}" for major, minor in self.versions), *self.extensions])
+        if not self.feature:
+            return origin
+        if self.feature.startswith(_SUBGROUP):
+            name = f"the subgroup operation {self.feature.removeprefix(_SUBGROUP)}"
+        else:
+            name = f"the feature {self.feature}"
+        return f"{name} (of {origin})" if origin else name
+
+    def satisfied(
+        self,
+        api_version: tuple[int, int],
+        features: frozenset[str],
+        extensions: frozenset[str],
+        subgroup_operations: frozenset[str],
+    ) -> bool:
+        """Whether a device allows this; arguments as in `missing_requirements`."""
+        core = any(api_version >= version for version in self.versions)
+        available = core or any(extension in extensions for extension in self.extensions)
+        if not self.feature:
+            return available
+        if self.feature.startswith(_SUBGROUP):
+            return available and self.feature.removeprefix(_SUBGROUP) in subgroup_operations
+        # A name shared by extensions (cooperativeMatrix) needs its own one. A core feature's name is enough: drivers
+        # may offer it through an extension that was promoted under another name.
+        return self.feature in features and (available or bool(self.versions) or not self.extensions)
+
+
+def _alternative(text: str) -> Alternative:
+    feature, _, origin = text.partition("@")
+    if feature[0].isdigit() or feature.startswith("VK_"):
+        feature, origin = "", text
+    origins = origin.split(",") if origin else []
+    versions = [item.split(".") for item in origins if item[0].isdigit()]
+    return Alternative(
+        feature,
+        tuple((int(major), int(minor)) for major, minor in versions),
+        tuple(item for item in origins if not item[0].isdigit()),
+    )
+
+
+@functools.cache
+def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
+    """What Vulkan allows of one of the tables, each with the ways to have it."""
+    lines = (line.split(maxsplit=1) for line in table.replace("\n ", " ").strip().splitlines())
+    return {name: tuple(_alternative(one.strip()) for one in needs.split("|")) for name, needs in lines}

@@ -1,0 +1,118 @@
+"""Validates SPIR-V before drivers see it, as drivers may crash on invalid modules.
+
+``spirv-val`` checks each module once, by the rules of what the device was opened with: that a module passed is
+remembered in the process and, by hash, in the cache. Where the tool is not installed, or older than what a
+module uses, modules go to the driver unchecked and a warning says so once; with ``PUMICE_REQUIRE_SPIRV_VAL=1``, meant
+for modules from untrusted sources, they are refused instead.
+
+A valid module may still run forever, or index something other than a buffer (shared memory, push constants, arrays of a
+function) out of bounds, which no Vulkan feature prevents. A GPU's driver contains both; lavapipe runs shaders in this
+process.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+import re
+from pathlib import Path
+from typing import Final
+
+from ...base.cache import CachedFile
+from ...base.install_hints import install_hint
+from ...base.switches import switch
+from ...status import InvalidArgumentError, UnavailableError
+from ..binary.words import read_binary
+from . import tools as spirv_tools
+from .vocabulary import newer_than_validator, without_new_languages
+
+_REQUIRE: Final = "PUMICE_REQUIRE_SPIRV_VAL"
+# What devices allow and the rules of the core do not.
+_OPTIONS: Final = {
+    "scalarBlockLayout": "--scalar-block-layout",
+    "uniformBufferStandardLayout": "--uniform-buffer-standard-layout",
+    "workgroupMemoryExplicitLayoutScalarBlockLayout": "--workgroup-scalar-block-layout",
+    "maintenance4": "--allow-localsizeid",
+    "maintenance8": "--allow-offset-texture-operand",
+    "maintenance9": "--allow-vulkan-32-bit-bitwise",
+}
+# The last SPIR-V version of each Vulkan environment (Vulkan specification, "Versions and Formats").
+_LAST_VERSION: Final = {"vulkan1.0": (1, 0), "vulkan1.1": (1, 3), "vulkan1.2": (1, 5)}
+_log = logging.getLogger("pumice.spirv")
+_passed: set[tuple[bytes, str, str]] = set()
+_Key = tuple[bytes, str, str]
+_unjudged: dict[_Key, str] = {}
+
+
+def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> bool:
+    """Returns if ``spirv-val`` passes the module (true), or cannot judge it.
+
+    Args:
+        code: the module.
+        target_env: what it is for, such as ``vulkan1.3``; an older tool checks by the newest rules that it has.
+        features: enabled features of the device, by their names in Vulkan's structures.
+
+    Raises:
+        InvalidArgumentError: the module breaks a rule; the message is the tool's.
+        UnavailableError: the tool is not installed or older than the module's vocabulary, and
+            ``PUMICE_REQUIRE_SPIRV_VAL`` is set.
+        DeadlineExceededError: the tool did not end in time.
+    """
+    switch(_REQUIRE)  # a wrong value is an error whether or not it is asked for
+    options = " ".join(option for feature, option in _OPTIONS.items() if feature in features)
+    key = (hashlib.sha256(code).digest(), target_env, options)
+    if key in _passed:
+        return True
+    try:
+        tool = spirv_tools.find_tool("spirv-val")
+    except UnavailableError as error:
+        _unchecked(error.message)
+        return False
+    if key in _unjudged:
+        _unchecked(_unjudged[key])
+        return False
+    verdict = CachedFile("spirv-val", (key, str(tool), tool.stat().st_mtime_ns))
+    if verdict.load() is None:
+        if newer := _newer(tool, code, target_env, options.split()):
+            _unjudged[key] = (
+                f"{tool} ({spirv_tools.version()}) is older than what the shader uses ({newer}) and cannot judge it; "
+                f"install a newer one. {install_hint('spirv-tools')}"
+            )
+            _unchecked(_unjudged[key])
+            return False
+        verdict.store(b"")
+    _passed.add(key)
+    return True
+
+
+def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
+    """What keeps the tool from a verdict, ``""`` if it passes the module; raises if the module breaks a rule."""
+    usage = spirv_tools.usage(tool)
+    known = re.findall(r"\bvulkan1\.\d+\b(?!spv)", usage)
+    if target_env not in known:
+        target_env = max((one for one in known if one < target_env), default=target_env)
+        version = read_binary(code).version
+        if version > _LAST_VERSION.get(target_env, version):
+            return f"SPIR-V {version[0]}.{version[1]}"
+    # A tool that does not know an option checks by stricter rules.
+    options = [option for option in options if option in usage]
+    try:
+        spirv_tools.validate(without_new_languages(code), target_env=target_env, options=options)
+    except InvalidArgumentError as error:
+        newer = newer_than_validator(code, error.message)
+        if not newer:
+            raise
+        return newer
+    return ""
+
+
+def _unchecked(reason: str) -> None:
+    if switch(_REQUIRE):
+        raise UnavailableError(f"{_REQUIRE} asks for a verdict on every shader, but {reason}")
+    _warn_once(reason)
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    _log.warning("SPIR-V goes to the driver unchecked, and a damaged module may crash it: %s", reason)

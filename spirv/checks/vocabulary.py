@@ -1,0 +1,112 @@
+"""Whether a validator refuses a module because it breaks a rule, or because the validator is older than its words.
+
+Validators read a module before they judge it, and stop at the first number that they do not know. pumice's tables are
+newer than many an installed validator. So a complaint of that form is no verdict if the number is a capability, or of
+an extension that the module declares, and if the tables know every opcode, enumerant and operand of the module. Else
+the number is damage, and the complaint stands. Every other refusal is a broken rule.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..binary.grammar import BIT_MASK_KINDS, ENUMERATIONS, LAYOUTS, Op, extensions_with, operand_kinds
+from ..binary.words import Binary, pack, read_binary
+from .requirement_tables import CAPABILITIES, EXTENSIONS
+from .requirements import requirements
+
+# An opcode, or an enumerant of a kind, of which "mask component" is the bit that is meant.
+_UNKNOWN: Final = re.compile(
+    r"Invalid (?:(opcode): (\d+)|([^:\n]+) operand: (\d+)(?: has invalid mask component (\d+))?)"
+)
+_UNKNOWN_SET: Final = re.compile(r"Invalid extended instruction import '([^']*)'")
+_UNKNOWN_CAPABILITY: Final = re.compile(r"operand of Capability: operand \w+\((\d+)\) requires one of these extensions")
+# The grammars of extended instruction sets in SPIRV-Headers that Vulkan allows; all that start with "NonSemantic." too.
+_SETS: Final = frozenset(
+    {
+        "GLSL.std.450",
+        "OpenCL.DebugInfo.100",
+        "SPV_AMD_gcn_shader",
+        "SPV_AMD_shader_ballot",
+        "SPV_AMD_shader_explicit_vertex_parameter",
+        "SPV_AMD_shader_trinary_minmax",
+    }
+)
+# Source languages since 2022: validators refuse a module for a number that means nothing.
+_FIRST_NEW_LANGUAGE: Final = 7
+
+
+def newer_than_validator(code: bytes, message: str) -> str:
+    """What a refused module has that the validator does not know, or ``""`` if the module breaks a rule.
+
+    Args:
+        code: the module that was refused.
+        message: the validator's.
+    """
+    binary = read_binary(code)
+    if found := _UNKNOWN_SET.search(message):
+        return found[0] if found[1] in _SETS or found[1].startswith("NonSemantic.") else ""
+    if found := _UNKNOWN_CAPABILITY.search(message):
+        name = ENUMERATIONS["Capability"].name(int(found[1]))
+        return f"capability {name} by its extension's name" if _declares_for(binary, name) else ""
+    found = _UNKNOWN.search(message)
+    if found is None or not _known(binary):
+        return ""
+    opcode, number, kind, value, component = found.groups()
+    if kind == "capability":
+        return f"capability {ENUMERATIONS['Capability'].name(int(value))}"
+    # Capabilities come first, so that the validator knows all that the module declares, and what they allow.
+    known = extensions_with(int(number or component or value))
+    return f"{opcode or kind} {number or value}" if not known.isdisjoint(_extensions(binary)) else ""
+
+
+def without_new_languages(code: bytes) -> bytes:
+    """The module with source languages that old validators and layers do not know as Unknown, or as it is."""
+    binary = read_binary(code)
+    words = list(binary.words)
+    changed = False
+    for opcode, start, _ in binary:
+        if opcode == Op.Function:
+            break
+        if opcode == Op.Source and words[start + 1] >= _FIRST_NEW_LANGUAGE and _is_language(words[start + 1]):
+            words[start + 1] = 0
+            changed = True
+    return pack(words) if changed else code
+
+
+def _is_language(number: int) -> bool:
+    return number in ENUMERATIONS["SourceLanguage"].names
+
+
+def _declares_for(binary: Binary, name: str) -> bool:
+    """Whether a module declares a SPIR-V extension for a capability, maybe by a later name than the validator has."""
+    wanted = {one for alternative in requirements(CAPABILITIES).get(name, ()) for one in alternative.extensions}
+    return any(
+        not wanted.isdisjoint(alternative.extensions)
+        for declared in _extensions(binary)
+        for alternative in requirements(EXTENSIONS).get(declared, ())
+    )
+
+
+def _extensions(binary: Binary) -> list[str]:
+    return [binary.string(start + 1, end, "replace")[0] for opcode, start, end in binary if opcode == Op.Extension]
+
+
+def _known(binary: Binary) -> bool:
+    """Whether the tables have every opcode and enumerant of a module, and as many operands as it has."""
+    words = binary.words
+    for opcode, start, end in binary:
+        if opcode not in LAYOUTS:
+            return False
+        last, kind = start, ""
+        for last, kind in operand_kinds(words, start, end):
+            if kind in ENUMERATIONS:
+                names, value = ENUMERATIONS[kind].names, words[last]
+                bits = (1 << bit for bit in range(32) if value >> bit & 1) if kind in BIT_MASK_KINDS else (value,)
+                if any(one not in names for one in bits):
+                    return False
+        # Literals that may be longer than a word are the last operand, but in a switch.
+        if last + 1 != end and not kind.startswith("Literal") and opcode != Op.Switch:
+            return False
+    return True

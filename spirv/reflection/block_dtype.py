@@ -1,0 +1,230 @@
+"""NumPy's dtypes of blocks: structured dtypes with the offsets, strides and sizes that the shader declares."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from ...status import InvalidArgumentError, UnimplementedError
+from .reflection_types import BlockMember, BufferBlock, ScalarType
+
+Dtype: TypeAlias = np.dtype[np.generic]
+Run: TypeAlias = tuple[int, Dtype, int]
+"""Offset, type and number of scalars that lie one after the other."""
+
+_MAX_ITEM_BYTES: Final = (1 << 31) - 1  # NumPy's limit
+_MAX_RUNS: Final = 1 << 16
+PADDED: Final = "value"
+"""The field of an element that padding follows, which NumPy's arrays have no other form for."""
+
+
+def member_names(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
+    """Members by name in their order; those without one of their own are ``member0``, ``member1``, … by position."""
+    found: dict[str, BlockMember] = {}
+    for index, member in enumerate(members):
+        name = member.name if member.name and member.name not in found else f"member{index}"
+        found[name] = member
+    return found
+
+
+def tail(members: Sequence[BlockMember]) -> BlockMember | None:
+    """The run-time sized array that a block ends with, if it does."""
+    return members[-1] if members and members[-1].array_length == 0 else None
+
+
+def only_array(members: Sequence[BlockMember]) -> BlockMember | None:
+    """The array that is a block's only member, if it is: an argument for the block is that array."""
+    return members[0] if len(members) == 1 and members[0].array_shape else None
+
+
+def scalars_of(members: Sequence[BlockMember]) -> set[ScalarType]:
+    """The scalar types in a block."""
+    found: set[ScalarType] = set()
+    pending = list(members)
+    while pending:
+        member = pending.pop()
+        if member.scalar is not None:
+            found.add(member.scalar)
+        pending += member.members
+    return found
+
+
+def scalar_dtype(scalar: ScalarType) -> Dtype:
+    """The dtype of a scalar in memory: unsigned for ``bool``, bytes where NumPy has none."""
+    if scalar.kind == "bool":
+        return np.dtype(np.uint32)
+    return scalar.dtype or np.dtype(f"V{max(scalar.bits // 8, 1)}")
+
+
+def block_dtype(block: BufferBlock, length: int | None = None) -> Dtype:
+    """The dtype of a block; ``length`` is that of the run-time sized array at its end.
+
+    Raises:
+        InvalidArgumentError: there is such an array and no ``length``, or the other way round.
+        UnimplementedError: NumPy has no dtype of that size, or elements overlap.
+    """
+    last = tail(block.members)
+    if (last is None) != (length is None):
+        raise InvalidArgumentError(
+            f"{block.name or 'the block'} has no run-time sized array, so that length= means nothing"
+            if last is None
+            else f"{block.name or 'the block'} ends with a run-time sized array; give length=, that of the array"
+        )
+    size = block.fixed_size
+    if last is not None:
+        size += (length or 0) * (last.array_stride or 0)
+    return _struct(block.members, size, length)
+
+
+def element_dtype(block: BufferBlock) -> Dtype:
+    """The dtype of one element of a block whose only member is an array."""
+    array = only_array(block.members)
+    assert array is not None
+    return _array(array, array.array_shape[1:], array.array_strides[1:], array.array_strides[0])
+
+
+def _dtype(of: Dtype, shape: tuple[int, ...]) -> Dtype:
+    """Arrays of a dtype as one, flat in its axes."""
+    base, inner = of.subdtype or (of, ())
+    try:
+        return np.dtype((base, (*shape, *inner))) if shape or inner else base
+    except (ValueError, OverflowError) as error:
+        raise UnimplementedError(f"NumPy has no dtype for this block: {error}; give its bytes as uint8") from None
+
+
+def _struct(members: Sequence[BlockMember], size: int, length: int | None) -> Dtype:
+    formats = [_member(member, length) for member in members]
+    return _fields(list(member_names(members)), formats, [member.offset for member in members], size)
+
+
+def _fields(names: list[str], formats: list[Dtype], offsets: list[int], size: int) -> Dtype:
+    try:
+        # NumPy's own sums wrap.
+        if max([size, *(at + one.itemsize for at, one in zip(offsets, formats, strict=True))]) > _MAX_ITEM_BYTES:
+            raise ValueError(f"an item of over {_MAX_ITEM_BYTES} bytes")
+        return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
+    except (ValueError, OverflowError) as error:
+        raise UnimplementedError(f"NumPy has no dtype for this block: {error}; give its bytes as uint8") from None
+
+
+def _member(member: BlockMember, length: int | None) -> Dtype:
+    shape = member.array_shape
+    if shape and not shape[0]:
+        shape = (length or 0, *shape[1:])
+    return _array(member, shape, member.array_strides, None)
+
+
+def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], padded_to: int | None) -> Dtype:
+    """A member's type in arrays of these lengths and strides, itself padded to a size where that is given."""
+    found = _single(member)
+    lengths: tuple[int, ...] = ()
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        size = found.itemsize * math.prod(lengths)
+        if stride != size:
+            found, lengths = _padded(found, lengths, stride), ()
+        lengths = (length, *lengths)
+    if padded_to is not None and padded_to != found.itemsize * math.prod(lengths):
+        return _padded(found, lengths, padded_to)
+    return _dtype(found, lengths)
+
+
+def _single(member: BlockMember) -> Dtype:
+    """The type of a member, or of an element of it."""
+    if member.scalar is None:
+        return _struct(member.members, max((m.offset + m.size for m in member.members), default=0), None)
+    scalar = scalar_dtype(member.scalar)
+    if member.columns > 1:
+        far, near = (member.components, member.columns) if member.row_major else (member.columns, member.components)
+        stride = member.matrix_stride or scalar.itemsize * near
+        if stride == near * scalar.itemsize:
+            return _dtype(scalar, (far, near))
+        return _dtype(_padded(scalar, (near,), stride), (far,))
+    return _dtype(scalar, (member.components,)) if member.components > 1 else scalar
+
+
+def _padded(of: Dtype, shape: tuple[int, ...], size: int) -> Dtype:
+    if size < of.itemsize * math.prod(shape):
+        raise UnimplementedError(
+            f"array elements of {of.itemsize} bytes lie {size} bytes apart; NumPy has none that overlap"
+        )
+    if of.names is not None and not shape and of.fields is not None:
+        fields = [of.fields[name] for name in of.names]
+        return _fields(list(of.names), [field[0] for field in fields], [field[1] for field in fields], size)
+    return _fields([PADDED], [_dtype(of, shape)], [0], size)
+
+
+# -- comparison --------------------------------------------------------------------------------------
+
+
+def runs(dtype: Dtype) -> list[Run]:
+    """Where the scalars of a dtype lie, by offset, neighbours of one type together.
+
+    Raises:
+        UnimplementedError: more than 65,536 runs.
+    """
+    parts = list(itertools.islice(_runs(dtype, 0), _MAX_RUNS + 1))
+    if len(parts) > _MAX_RUNS:
+        raise UnimplementedError(f"a block of over {_MAX_RUNS} parts; give its bytes as uint8")
+    found: list[Run] = []
+    for offset, scalar, count in sorted(parts, key=lambda run: run[0]):
+        if found:
+            at, last, number = found[-1]
+            if last == scalar and at + number * last.itemsize == offset:
+                found[-1] = at, last, number + count
+                continue
+        found.append((offset, scalar, count))
+    return found
+
+
+def _runs(dtype: Dtype, start: int) -> Iterator[Run]:
+    base, count = dtype, 1
+    while base.subdtype is not None:
+        base, shape = base.subdtype
+        count *= math.prod(shape)
+    if base.names is None:
+        if count:
+            yield start, base, count
+        return
+    for index in range(count):
+        for name in base.names:
+            field = base.fields[name]  # type: ignore[index]  # there are fields, for there are names
+            yield from _runs(field[0], start + index * base.itemsize + field[1])
+
+
+def difference(declared: Dtype, given: Dtype) -> str:
+    """Where a dtype does not lie as another declares it, in words; ``""`` if it does.
+
+    Types of one size that NumPy calls otherwise (bfloat16, which shaders keep in uint16) fit unsigned integers, and
+    bytes anything. What lies in padding does not matter.
+    """
+    parts = runs(given)
+    starts = [offset for offset, _, _ in parts]
+    for offset, scalar, count in runs(declared):
+        end = offset + count * scalar.itemsize
+        at = offset
+        while at < end:
+            index = bisect.bisect_right(starts, at) - 1
+            covered, of, number = parts[index] if index >= 0 else (0, scalar, 0)
+            until = covered + number * of.itemsize
+            if until <= at:
+                return f"{scalar} at byte {at} is missing"
+            if not fits(scalar, of):
+                return f"byte {at} is {of}, declared {scalar}"
+            if (at - covered) % of.itemsize:
+                return f"the {scalar} at byte {at} lies across elements"
+            at = until
+    return ""
+
+
+def fits(declared: Dtype, given: Dtype) -> bool:
+    """Whether scalars of a dtype may be given for those that a shader declares."""
+    if given == declared or given == np.uint8:
+        return True
+    return given.itemsize == declared.itemsize and (
+        declared.type is np.void or (declared.kind == "u" and given.kind not in "if")
+    )

@@ -1,0 +1,194 @@
+"""Values of SPIR-V constants: literals decoded exactly, `OpSpecConstantOp` folded at the module's defaults."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from ...base.lazy_dataclass import dataclass
+from ...status import InvalidArgumentError
+from ..binary.grammar import Op
+from .reflection_types import ScalarType
+
+Scalar = int | float | bool
+ConstantValue = Scalar | tuple[Scalar, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A module-scope constant.
+
+    Attributes:
+        id: result id.
+        scalar: the type of a scalar constant, or ``None``.
+        value: a scalar, the components of a vector, or ``None`` where it is neither or unknown.
+        constituents: ids of a composite's parts, and the operands of an operation on specialization constants.
+        is_spec: a scalar that specialization can set if it has a ``SpecId``.
+        varies: whether specialization can change it.
+        divides_by_zero: whether it is undefined at the module's values for that reason.
+    """
+
+    id: int
+    scalar: ScalarType | None
+    value: ConstantValue
+    constituents: tuple[int, ...] = ()
+    is_spec: bool = False
+    varies: bool = False
+    divides_by_zero: bool = False
+
+
+def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
+    """A numeric literal: low-order word first, narrow types in the low-order bits (SPIR-V 2.2.1, Literal).
+
+    Raises:
+        InvalidArgumentError: the literal's word count does not fit the type's width.
+    """
+    expected = 2 if scalar.bits > 32 else 1
+    if len(words) != expected:
+        raise InvalidArgumentError(
+            f"a SPIR-V constant of {scalar.bits} bits takes {expected} literal words, got {len(words)}; "
+            "the module is damaged"
+        )
+    raw = _wrap(words[0] | (words[1] << 32 if expected == 2 else 0), scalar.bits)
+    if scalar.kind != "float":
+        return _wrap(raw, scalar.bits, scalar.kind == "int")
+    dtype = scalar.dtype
+    return math.nan if dtype is None else float(np.frombuffer(raw.to_bytes(dtype.itemsize, "little"), dtype)[0])
+
+
+def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, Constant]) -> bool:
+    """Whether an `OpSpecConstantOp`, or an operand that decides its value, divides by zero at the operands' values."""
+    if opcode == Op.Select and (chosen := _chosen(operands, constants)) is not None:
+        operands = (operands[0], chosen.id)
+    found = [constants[one] for one in operands if one in constants]
+    divisor = found[1].value if opcode in _DIVISIONS and len(found) == 2 else None
+    return divisor == 0 or any(one.divides_by_zero for one in found)
+
+
+def _chosen(operands: Sequence[int], constants: dict[int, Constant]) -> Constant | None:
+    """What a Select gives: the other one of its operands may well be undefined."""
+    condition = constants.get(operands[0])
+    if condition is None or condition.value is None or len(operands) != 3:
+        return None
+    return constants.get(operands[1 if condition.value else 2])
+
+
+def _wrap(value: int, bits: int, signed: bool = False) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+def _quotient(a: int, b: int) -> int:
+    """Division that rounds towards zero, as SPIR-V's OpSDiv does."""
+    magnitude = abs(a) // abs(b)
+    return magnitude if (a < 0) == (b < 0) else -magnitude
+
+
+_Binary = Callable[[int, int], int]
+
+# By opcode. The table's name says how operands are interpreted.
+_UNSIGNED: Final[dict[int, _Binary]] = {
+    Op.IAdd: operator.add,
+    Op.ISub: operator.sub,
+    Op.IMul: operator.mul,
+    Op.BitwiseOr: operator.or_,
+    Op.BitwiseXor: operator.xor,
+    Op.BitwiseAnd: operator.and_,
+    Op.UDiv: operator.floordiv,
+    Op.UMod: operator.mod,
+    Op.UGreaterThan: operator.gt,
+    Op.UGreaterThanEqual: operator.ge,
+    Op.ULessThan: operator.lt,
+    Op.ULessThanEqual: operator.le,
+    Op.IEqual: operator.eq,
+    Op.INotEqual: operator.ne,
+}
+_SIGNED: Final[dict[int, _Binary]] = {
+    Op.SDiv: _quotient,
+    Op.SRem: lambda a, b: a - b * _quotient(a, b),
+    Op.SMod: operator.mod,  # the sign of the divisor, as Python's
+    Op.SGreaterThan: operator.gt,
+    Op.SGreaterThanEqual: operator.ge,
+    Op.SLessThan: operator.lt,
+    Op.SLessThanEqual: operator.le,
+}
+_LOGICAL: Final[dict[int, Callable[[bool, bool], bool]]] = {
+    Op.LogicalEqual: operator.eq,
+    Op.LogicalNotEqual: operator.ne,
+    Op.LogicalOr: operator.or_,
+    Op.LogicalAnd: operator.and_,
+}
+_DIVISIONS: Final = frozenset({Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod})
+
+
+def fold_spec_constant_op(
+    opcode: int, scalar: ScalarType | None, operands: Sequence[int], constants: dict[int, Constant]
+) -> ConstantValue:
+    """The value of an `OpSpecConstantOp` at the operands' default values.
+
+    ``None`` for what is not folded: vectors, floats, undefined results.
+    """
+    if scalar is None or not operands:
+        return None
+    if opcode == Op.CompositeExtract:
+        source = constants.get(operands[0])
+        if source is None or not isinstance(source.value, tuple) or len(operands) != 2:
+            return None
+        return source.value[operands[1]] if operands[1] < len(source.value) else None
+    if opcode == Op.Select:
+        chosen = _chosen(operands, constants)
+        return None if chosen is None else chosen.value
+    arguments = [constants.get(operand) for operand in operands]
+    values: list[Scalar] = []
+    bits = 0
+    for argument in arguments:
+        if argument is None or argument.scalar is None or argument.value is None or isinstance(argument.value, tuple):
+            return None
+        values.append(argument.value)
+        bits = max(bits, argument.scalar.bits) if argument.scalar.kind in ("int", "uint") else bits
+    if scalar.kind == "float" or any(isinstance(value, float) for value in values):
+        return None
+    folded = _fold_integers(opcode, scalar, [int(value) for value in values], bits)
+    if folded is None:
+        return None
+    return bool(folded) if scalar.kind == "bool" else _wrap(folded, scalar.bits, scalar.kind == "int")
+
+
+def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int) -> int | None:
+    if len(values) == 1:
+        value = values[0]
+        if opcode == Op.LogicalNot:
+            return not value
+        if not bits:
+            return None
+        unary = {
+            Op.SNegate: -value,
+            Op.Not: ~value,
+            Op.SConvert: _wrap(value, bits, True),
+            Op.UConvert: _wrap(value, bits),
+        }
+        return unary.get(opcode)
+    if len(values) != 2:
+        return None
+    a, b = values
+    if opcode in _LOGICAL:
+        return _LOGICAL[opcode](bool(a), bool(b))
+    if not bits or (opcode in _DIVISIONS and b == 0):
+        return None
+    if opcode in _UNSIGNED:
+        return _UNSIGNED[opcode](_wrap(a, bits), _wrap(b, bits))
+    if opcode in _SIGNED:
+        return _SIGNED[opcode](_wrap(a, bits, True), _wrap(b, bits, True))
+    # The base of a shift has the result's width; the count may have another.
+    if not 0 <= b < scalar.bits:
+        return None
+    shifted = {
+        Op.ShiftLeftLogical: a << b,
+        Op.ShiftRightLogical: _wrap(a, scalar.bits) >> b,
+        Op.ShiftRightArithmetic: _wrap(a, scalar.bits, True) >> b,
+    }
+    return shifted.get(opcode)

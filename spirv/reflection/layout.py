@@ -1,0 +1,247 @@
+"""Memory layout of SPIR-V blocks from their Offset, ArrayStride and MatrixStride decorations.
+
+Nothing is inferred from std140 or std430 rules: Vulkan requires explicit layouts of all blocks (Vulkan specification,
+"Offset and Stride Assignment").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ...base.lazy_dataclass import dataclass
+from ...status import InvalidArgumentError, UnimplementedError
+from ..binary.grammar import Decoration, StorageClass
+from .module import Module
+from .reflection_types import BlockMember, BufferBlock, ElementLayout, ScalarType
+from .type_table import Type, TypeKind
+
+_MAX_SIZE: Final = 1 << 63
+_MAX_DIMENSIONS: Final = 32
+# Nested structures name each member once but show it many times; these limits keep a forged module small.
+_MAX_DEPTH: Final = 64
+_MAX_MEMBERS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLayout:
+    """The layout of a structure.
+
+    Attributes:
+        members: in declaration order.
+        size: bytes up to the end of the last member; a run-time sized array counts as empty.
+        element: see `Binding.element`.
+        scalars: every scalar type within.
+        depth: levels of nested structures, its own included.
+        total: members, nested ones included.
+    """
+
+    members: tuple[BlockMember, ...]
+    size: int
+    element: ElementLayout | None
+    scalars: frozenset[ScalarType]
+    depth: int
+    total: int
+
+
+def _element(members: list[BlockMember], scalars: frozenset[ScalarType]) -> ElementLayout | None:
+    """The elements of the last member's array, or the only member, which has these scalars; see `Binding.element`."""
+    if len(scalars) != 1 or (len(members) > 1 and not members[-1].array_shape):
+        return None
+    last, shape = members[-1], members[-1].array_shape
+    return ElementLayout(
+        scalar=next(iter(scalars)),
+        components=last.components,
+        columns=last.columns,
+        stride=last.array_strides[0] if shape else last.size,
+        array="none" if not shape else "fixed" if shape[0] else "runtime",
+        length=(shape[0] or None) if shape else None,
+        struct=last.members,
+        inner_shape=shape[1:],
+    )
+
+
+def _required(value: int | None, decoration: int, what: str) -> int:
+    if value is None:
+        raise InvalidArgumentError(
+            f"{what} has no {Decoration.name(decoration)} decoration, but blocks must be explicitly laid out; "
+            "compile the shader for Vulkan"
+        )
+    return value
+
+
+class BlockLayouts:
+    """The layouts of one module's structures, each computed once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._order = {type_id: index for index, type_id in enumerate(module.types)}
+        self._layouts: dict[int, BlockLayout] = {}
+        self._pointees: dict[int, str] = {}
+
+    def layout(self, struct_id: int) -> BlockLayout:
+        """The layout of a structure.
+
+        Raises:
+            InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
+            UnimplementedError: too many levels or members.
+        """
+        found = self._layouts.get(struct_id)
+        if found is not None:
+            return found
+        needed = {struct_id}
+        pending = [struct_id]
+        while pending:
+            for member in self._module.type(pending.pop()).members:
+                base = self._dimensions(member)[1]
+                if base.kind is TypeKind.STRUCT and base.id not in needed and base.id not in self._layouts:
+                    needed.add(base.id)
+                    pending.append(base.id)
+        # Members are defined before the structure that holds them, so this order needs no recursion.
+        for needed_id in sorted(needed, key=self._order.__getitem__):
+            self._layouts[needed_id] = self._lay_out(self._module.type(needed_id))
+        return self._layouts[struct_id]
+
+    def _dimensions(self, type_id: int) -> tuple[list[tuple[int, Type]], Type]:
+        """The array dimensions around a type, outermost first, as (length or 0, array type); and the type within."""
+        dimensions: list[tuple[int, Type]] = []
+        found = self._module.type(type_id)
+        while found.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
+            if found.kind is TypeKind.RUNTIME_ARRAY:
+                length = 0
+            elif found.count is None:
+                self._module.unsettle(
+                    found.id,
+                    f"the length of SPIR-V array type {found.id} is a specialization constant expression that is not "
+                    "evaluated here; use an integer expression, or freeze it (spirv-opt --freeze-spec-const)",
+                    found.length,
+                )
+                length = 1
+            else:
+                length = found.count
+            dimensions.append((length, found))
+            if len(dimensions) > _MAX_DIMENSIONS:
+                raise UnimplementedError(f"a SPIR-V array in a block has over {_MAX_DIMENSIONS} dimensions")
+            found = self._module.type(found.element)
+        return dimensions, found
+
+    def _lay_out(self, of: Type) -> BlockLayout:
+        members: list[BlockMember] = []
+        scalars = inside = frozenset[ScalarType]()
+        depth = total = size = 0
+        for index, type_id in enumerate(of.members):
+            member = self._member(of, index, type_id)
+            members.append(member)
+            size = max(size, member.offset + member.size)
+            total += 1
+            if member.scalar is not None:
+                inside = frozenset({member.scalar})
+            else:
+                inner = self._layouts[self._dimensions(type_id)[1].id]
+                inside = inner.scalars
+                depth = max(depth, inner.depth)
+                total += inner.total
+            scalars |= inside
+        if depth + 1 > _MAX_DEPTH or total > _MAX_MEMBERS:
+            raise UnimplementedError(
+                f"SPIR-V structure {of.id} nests {depth + 1} levels with {total} members in all; "
+                f"at most {_MAX_DEPTH} levels and {_MAX_MEMBERS} members are supported"
+            )
+        return BlockLayout(tuple(members), size, _element(members, inside), scalars, depth + 1, total)
+
+    def _member(self, of: Type, index: int, type_id: int) -> BlockMember:
+        module = self._module
+        what = f"member {index} of SPIR-V structure {of.id}"
+        offset = _required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, what)
+        dimensions, base = self._dimensions(type_id)
+        if any(not length for length, _ in dimensions[1:]):
+            raise InvalidArgumentError(f"{what} has a run-time sized array within an array")
+        shape = tuple(length for length, _ in dimensions)
+        strides = tuple(
+            _required(module.decoration(array.id, Decoration.ArrayStride), Decoration.ArrayStride, f"array {array.id}")
+            for _, array in dimensions
+        )
+        scalar, components, columns, size = base.scalar, 1, 1, base.natural_size
+        matrix_stride: int | None = None
+        row_major = False
+        members: tuple[BlockMember, ...] = ()
+        pointee = ""
+        match base.kind:
+            case TypeKind.VECTOR:
+                components = base.count or 1
+            case TypeKind.MATRIX:
+                components, columns = module.type(base.element).count or 1, base.count or 1
+                stride = module.member_decoration(of.id, index, Decoration.MatrixStride)
+                matrix_stride = _required(stride, Decoration.MatrixStride, what)
+                row_major = module.member_decoration(of.id, index, Decoration.RowMajor) is not None
+                size = matrix_stride * (components if row_major else columns)
+            case TypeKind.STRUCT:
+                inner = self._layouts[base.id]
+                members, size = inner.members, inner.size
+            case TypeKind.POINTER:
+                scalar, pointee = ScalarType("uint", 64), self._pointee(base)
+            case TypeKind.SCALAR:
+                pass
+            case _:
+                raise InvalidArgumentError(f"{what} is of a type ({base.kind.name.lower()}) that cannot be in a block")
+        if shape:
+            size = shape[0] * strides[0]
+        if size is None or offset + size >= _MAX_SIZE:
+            raise InvalidArgumentError(f"{what} is larger than any buffer; the module is damaged")
+        return BlockMember(
+            name=module.member_names.get((of.id, index), ""),
+            offset=offset,
+            size=size,
+            scalar=scalar,
+            components=components,
+            columns=columns,
+            array_length=shape[0] if shape else None,
+            array_stride=strides[0] if strides else None,
+            matrix_stride=matrix_stride,
+            row_major=row_major,
+            members=members,
+            array_shape=shape,
+            array_strides=strides,
+            pointee=pointee,
+        )
+
+    # -- what pointers point to ----------------------------------------------------------------------
+
+    def pointees(self, spend: Callable[[int], None]) -> tuple[BufferBlock, ...]:
+        """What the pointers in the blocks laid out so far point to, with what those hold; and every block that a
+        physical storage buffer pointer of the code points to.
+
+        A structure that cannot be laid out is left out: nothing but its layout depends on it. ``spend`` is told the
+        members that each has, so that it can end the work.
+        """
+        module = self._module
+        for of in module.types.values():
+            physical = of.kind is TypeKind.POINTER and of.storage_class == StorageClass.PhysicalStorageBuffer
+            if physical and module.decoration(of.element, Decoration.Block) is not None:
+                self._pointee(of)
+        found: list[BufferBlock] = []
+        done = 0
+        while done < len(self._pointees):  # laying one out may find more
+            for type_id, name in list(self._pointees.items())[done:]:
+                done += 1
+                try:
+                    layout = self.layout(type_id)
+                except (InvalidArgumentError, UnimplementedError):
+                    continue
+                spend(layout.total)
+                structure = module.names.get(type_id, "")
+                found.append(BufferBlock(name, structure, layout.element, layout.size, layout.members))
+        return tuple(found)
+
+    def _pointee(self, pointer: Type) -> str:
+        """The name of the structure that a pointer points to, which is unique; of a plain type, the type's."""
+        of = self._module.types.get(pointer.element)
+        if of is None:
+            return ""
+        if of.kind is not TypeKind.STRUCT:
+            return "" if of.scalar is None else f"{of.scalar.kind}{of.scalar.bits}"
+        if of.id not in self._pointees:
+            name = self._module.names.get(of.id) or f"struct{of.id}"
+            taken = name in self._pointees.values()
+            self._pointees[of.id] = f"{name}_{of.id}" if taken else name
+        return self._pointees[of.id]

@@ -1,0 +1,89 @@
+"""Exponents of ``ldexp`` as 32-bit integers, which is all that many drivers take.
+
+GLSL.std.450's Ldexp has an exponent of any integer type. Drivers of Mesa take 32 bits for granted, and lavapipe ends
+the process on any other type. The exponent is converted in front of the instruction; one of 64 bits is clamped to 16
+before, as no float tells exponents beyond those apart.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..binary.grammar import LAYOUTS, Op
+from ..binary.words import encode
+from ..instrument.editor import Editor, Words, opcode_of
+from ..reflection.reflection_types import ShaderModuleReflection
+
+_SET: Final = "GLSL.std.450"
+_LDEXP: Final = 53
+_SCLAMP: Final = 45
+_MOST: Final = (1 << 15) - 1
+_OTHER_INTEGERS: Final = frozenset({"Int8", "Int16", "Int64"})
+
+
+def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> bytes:
+    """A valid module whose exponents have 32 bits; the same bytes if they have so already."""
+    if _OTHER_INTEGERS.isdisjoint(reflection.capabilities):
+        return code
+    editor = Editor(code)
+    sets = {id for id, name in editor.sets.items() if name == _SET}
+    changed = False
+    for index, body in enumerate(editor.functions):
+        found = _converted(editor, body, sets)
+        if found is not None:
+            editor.functions[index] = found
+            changed = True
+    return editor.code() if changed else code
+
+
+def _converted(editor: Editor, body: list[Words], sets: set[int]) -> list[Words] | None:
+    """The function's instructions with conversions, or ``None`` if it needs none."""
+    if not any(_is_ldexp(instruction, sets) for instruction in body):
+        return None
+    types = {id: declaration[1] for id, declaration in editor.defs.items()}
+    converted: list[Words] = []
+    for instruction in body:
+        layout = LAYOUTS.get(opcode_of(instruction))
+        if layout is not None and layout.operands[:2] == ("IdResultType", "IdResult"):
+            types[instruction[2]] = instruction[1]
+        if _is_ldexp(instruction, sets):
+            given = types[instruction[6]]
+            plain = _plain_type(editor, given)
+            if plain is not None:
+                value = instruction[6]
+                if _scalar_bits(editor, given) == 64:
+                    limits = (_constant(editor, given, limit) for limit in (-_MOST, _MOST))
+                    clamped = editor.fresh()
+                    converted.append(encode(Op.ExtInst, given, clamped, instruction[3], _SCLAMP, value, *limits))
+                    value = clamped
+                exponent = editor.fresh()
+                converted.append(encode(Op.SConvert, plain, exponent, value))
+                instruction = (*instruction[:6], exponent)
+        converted.append(instruction)
+    return converted if len(converted) > len(body) else None
+
+
+def _is_ldexp(instruction: Words, sets: set[int]) -> bool:
+    return opcode_of(instruction) == Op.ExtInst and instruction[3] in sets and instruction[4] == _LDEXP
+
+
+def _plain_type(editor: Editor, type_id: int) -> int | None:
+    """The type of 32 bits in place of another integer type, or ``None`` where it has them."""
+    declared = editor.defs[type_id]
+    if opcode_of(declared) == Op.TypeVector:
+        scalar = _plain_type(editor, declared[2])
+        return None if scalar is None else editor.type(Op.TypeVector, scalar, declared[3])
+    return None if declared[2] == 32 else editor.type(Op.TypeInt, 32, 1)
+
+
+def _scalar_bits(editor: Editor, type_id: int) -> int:
+    declared = editor.defs[type_id]
+    return _scalar_bits(editor, declared[2]) if opcode_of(declared) == Op.TypeVector else declared[2]
+
+
+def _constant(editor: Editor, type_id: int, value: int) -> int:
+    """A value of 64 bits as a constant, in every component of a vector."""
+    declared = editor.defs[type_id]
+    if opcode_of(declared) == Op.TypeVector:
+        return editor.composite(type_id, *[_constant(editor, declared[2], value)] * declared[3])
+    return editor.constant(type_id, value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF)

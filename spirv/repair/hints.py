@@ -1,0 +1,88 @@
+"""What modules say that means nothing for their execution, and modules without it.
+
+Compilers note how sources name things (semantics and types of HLSL, debug information), and what optimizers may assume.
+Devices without the extension run the module as well without the note.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..binary.grammar import ENUMERATIONS, Decoration, Op
+from ..binary.words import HEADER_WORDS, encode, pack, read_binary, string_words
+
+_NON_SEMANTIC: Final = "NonSemantic."
+_OF_HLSL: Final = frozenset({Decoration.CounterBuffer, Decoration.UserSemantic})
+_OF_TYPES: Final = frozenset({Decoration.UserTypeGOOGLE})
+# Extension -> the decorations that need it.
+_DECORATIONS: Final = {
+    "SPV_GOOGLE_hlsl_functionality1": _OF_HLSL,
+    "SPV_GOOGLE_user_type": _OF_TYPES,
+    "SPV_GOOGLE_decorate_string": _OF_HLSL | _OF_TYPES,
+    "SPV_KHR_no_integer_wrap_decoration": frozenset({Decoration.NoSignedWrap, Decoration.NoUnsignedWrap}),
+}
+# The second is for instructions of such sets alone.
+_DEBUG: Final = frozenset({"SPV_KHR_non_semantic_info", "SPV_KHR_relaxed_extended_instruction"})
+_EXPECT: Final = "SPV_KHR_expect_assume"
+
+#: Extensions by a name that devices of Vulkan 1.2 do not have, with their later one.
+RENAMED: Final = {"SPV_EXT_physical_storage_buffer": "SPV_KHR_physical_storage_buffer"}
+#: Extensions and capabilities that a device need not have.
+HINT_EXTENSIONS: Final = frozenset({*_DECORATIONS, *_DEBUG, _EXPECT})
+HINT_CAPABILITIES: Final = frozenset({"ExpectAssumeKHR"})
+
+# Where an instruction has its decoration.
+_DECORATES: Final = {
+    **dict.fromkeys((Op.Decorate, Op.DecorateId, Op.DecorateString), 2),
+    **dict.fromkeys((Op.MemberDecorate, Op.MemberDecorateString), 3),
+}
+_EXPECT_ASSUME: Final = ENUMERATIONS["Capability"].ExpectAssumeKHR
+
+
+def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
+    """A valid module without those of `HINT_EXTENSIONS` that are named; the same bytes if it has none of them.
+
+    SPV_EXT_physical_storage_buffer becomes SPV_KHR_physical_storage_buffer, its later name, under which alone devices
+    of Vulkan 1.2 have it.
+    """
+    if not extensions and not any(name.encode() in code for name in RENAMED):
+        return code
+    binary = read_binary(code)
+    words = binary.words
+    decorations = frozenset[int]().union(*(_DECORATIONS.get(name, ()) for name in extensions))
+    debug, expect = not extensions.isdisjoint(_DEBUG), _EXPECT in extensions
+    kept = list(words[:HEADER_WORDS])
+    names: list[tuple[int, int]] = []
+    sets: set[int] = set()
+    removed: set[int] = set()
+    for opcode, start, end in binary:
+        instruction = words[start:end]
+        match opcode:
+            case Op.Extension:
+                name = binary.string(start + 1, end, "replace")[0]
+                if name in extensions:
+                    continue
+                if name in RENAMED:
+                    instruction = encode(opcode, *string_words(RENAMED[name]))
+            case Op.Capability if expect and instruction[1] == _EXPECT_ASSUME:
+                continue
+            case Op.ExtInstImport if debug and binary.string(start + 2, end, "replace")[0].startswith(_NON_SEMANTIC):
+                sets.add(instruction[1])
+                removed.add(instruction[1])
+                continue
+            case Op.ExtInst | Op.ExtInstWithForwardRefsKHR if instruction[3] in sets:
+                removed.add(instruction[2])
+                continue
+            case Op.AssumeTrueKHR if expect:
+                continue
+            case Op.ExpectKHR if expect:
+                instruction = encode(Op.CopyObject, *instruction[1:4])
+            case Op.Name:
+                names.append((len(kept), instruction[1]))
+            case _ if opcode in _DECORATES and instruction[_DECORATES[opcode]] in decorations:
+                continue
+        kept += instruction
+    for at, target in reversed(names):
+        if target in removed:
+            del kept[at : at + (kept[at] >> 16)]
+    return code if tuple(kept) == words else pack(kept)

@@ -1,0 +1,188 @@
+"""Locks the clock of NVIDIA's devices while they are measured, so that boosts and heat do not change it.
+
+The driver keeps a locked clock when the process ends: it is reset on every way out, and a file in the folder for
+temporary files tells the next run of one that was killed. Source: ``nvmlDeviceSetGpuLockedClocks`` of NVML's API
+reference, which needs root.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+from uuid import UUID
+
+import psutil
+
+from ...base.closeable import Closing
+from ...hal_vulkan import DeviceProfile
+from ...status import FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, UnavailableError
+from .nvml import nvml_device
+
+_PREFIX: Final = "pumice-clocks-"
+_ENDINGS: Final = ("SIGTERM", "SIGHUP")  # which end a process without unwinding it
+
+
+class ClockLock(Closing):
+    """A device's clock, locked until ``close``, which is idempotent; the end of the process closes it too.
+
+    Args:
+        profile: of the device.
+        mhz: of its processors; ``None`` for the device's default for applications.
+
+    Raises:
+        UnavailableError: not a device of NVIDIA, or one without this.
+        PermissionDeniedError: not root.
+        InvalidArgumentError: the device has no such clock.
+        FailedPreconditionError: another process has locked it.
+    """
+
+    def __init__(self, profile: DeviceProfile, mhz: int | None = None) -> None:
+        try:
+            self._nvml, self._handle = nvml_device(profile)
+        except UnavailableError as error:
+            raise UnavailableError(
+                f"{error.message}, so its clock cannot be locked: leave --lock-clocks out, or name another device"
+            ) from error
+        nvml = self._nvml
+        with self._errors(profile, mhz):
+            if mhz is None:
+                mhz = int(nvml.nvmlDeviceGetDefaultApplicationsClock(self._handle, nvml.NVML_CLOCK_GRAPHICS))
+        self.mhz: Final = int(mhz or 0)
+        self._uuid = profile.device_uuid
+        self._marker = _folder() / f"{_PREFIX}{profile.device_uuid}.json"
+        left = _read_marker(self._marker)
+        if left is not None and _is_alive(left):
+            raise FailedPreconditionError(
+                f"process {left['pid']} has locked the clocks of {profile.name}; wait for it to end"
+            )
+        # Before the clock is locked: a kill in between leaves a file too many, not a locked clock too many.
+        self._marker.unlink(missing_ok=True)
+        facts = {"name": profile.name, "uuid": profile.device_uuid, "mhz": self.mhz, "pid": os.getpid()}
+        process = {"began": psutil.Process().create_time(), "boot": psutil.boot_time()}
+        with self._marker.open("x", encoding="utf-8") as file:
+            json.dump(facts | process, file)
+        self._locked = True
+        atexit.register(self.close)
+        try:
+            with self._errors(profile, self.mhz):
+                nvml.nvmlDeviceSetGpuLockedClocks(self._handle, self.mhz, self.mhz)
+        except BaseException:
+            # It may have been locked if this is Ctrl-C; otherwise the reset fails as the lock did.
+            with contextlib.suppress(nvml.NVMLError):
+                nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
+            self._forget()
+            raise
+
+    @contextlib.contextmanager
+    def _errors(self, profile: DeviceProfile, mhz: int | None) -> Iterator[None]:
+        nvml = self._nvml
+        try:
+            yield
+        except nvml.NVMLError as error:
+            code = getattr(error, "value", None)
+            if code == nvml.NVML_ERROR_NO_PERMISSION:
+                raise PermissionDeniedError(
+                    f"locking the clocks of {profile.name} needs root: run as root, or lock them beforehand with "
+                    "`sudo nvidia-smi -lgc MHZ` and leave --lock-clocks out"
+                ) from error
+            if mhz is None:
+                raise UnavailableError(
+                    f"{profile.name} names no default clock ({error}); say which: --lock-clocks MHZ"
+                ) from error
+            if code == nvml.NVML_ERROR_INVALID_ARGUMENT:
+                raise InvalidArgumentError(
+                    f"{profile.name} has no clock of {mhz} MHz; `nvidia-smi -q -d SUPPORTED_CLOCKS` lists its own"
+                ) from error
+            raise UnavailableError(f"{profile.name} cannot lock its clocks: {error}") from error
+
+    def close(self) -> None:
+        """Resets the clock. UnavailableError: the driver refuses; the message says what to do."""
+        if not self._locked:
+            return
+        try:
+            self._nvml.nvmlDeviceResetGpuLockedClocks(self._handle)
+        except self._nvml.NVMLError as error:
+            raise UnavailableError(
+                f"the clocks stay locked to {self.mhz} MHz, the driver does not reset them ({error}): "
+                f"{_reset_command(self._uuid)}"
+            ) from error
+        self._forget()
+
+    def _forget(self) -> None:
+        self._locked = False
+        self._marker.unlink(missing_ok=True)
+        atexit.unregister(self.close)
+
+
+@contextlib.contextmanager
+def locked_clocks(profiles: Sequence[DeviceProfile], mhz: int | None) -> Iterator[list[int]]:
+    """Within it, the clocks of devices are locked, to the yielded MHz; signals that end the process unwind it first.
+
+    Raises:
+        as ``ClockLock``.
+    """
+    with contextlib.ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            for name in _ENDINGS:
+                number = getattr(signal, name, None)
+                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                    stack.callback(signal.signal, number, signal.signal(number, _end))
+        yield [stack.enter_context(ClockLock(profile, mhz)).mhz for profile in profiles]
+
+
+def _end(number: int, _: object) -> None:
+    raise SystemExit(128 + number)
+
+
+def left_locked() -> list[str]:
+    """What to tell of clocks that killed processes have left locked since the machine was started."""
+    found = []
+    for path in sorted(_folder().glob(f"{_PREFIX}*.json")):
+        left = _read_marker(path)
+        if left is not None and not _is_alive(left):
+            locked = f"the clocks of {left['name']} are still locked to {left['mhz']} MHz"
+            found.append(
+                f"{locked} by process {left['pid']}, which was killed. Reset them: {_reset_command(left['uuid'])} && "
+                f"sudo rm {path}"
+            )
+    return found
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir())
+
+
+def _reset_command(uuid: str) -> str:
+    return f"sudo nvidia-smi -i GPU-{uuid} -rgc"
+
+
+def _read_marker(path: Path) -> dict[str, Any] | None:
+    """A marker of since the machine was started, which resets clocks. Others may write to the folder: only root's and
+    one's own files count.
+    """
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        mine = {name: kind(facts[name]) for name, kind in _FACTS.items()}
+        is_ours = path.lstat().st_uid in (0, os.geteuid()) and path.name == f"{_PREFIX}{UUID(mine['uuid'])}.json"
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return mine if is_ours and abs(mine["boot"] - psutil.boot_time()) < _SAME_BOOT else None
+
+
+_FACTS: Final = {"name": str, "uuid": str, "mhz": int, "pid": int, "began": float, "boot": float}
+_SAME_BOOT: Final = 60.0  # seconds; the time of the start moves as the clock is set
+
+
+def _is_alive(left: dict[str, Any]) -> bool:
+    try:
+        return bool(abs(psutil.Process(left["pid"]).create_time() - left["began"]) < 1)
+    except psutil.Error:
+        return False

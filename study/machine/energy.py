@@ -1,0 +1,145 @@
+"""Energy of samples by counters of the machine: NVML's of a device, and RAPL's of processors.
+
+Sources: ``nvmlDeviceGetTotalEnergyConsumption`` of NVML's API reference; Documentation/power/powercap of Linux.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...base.lazy_dataclass import dataclass
+from ...hal_vulkan import DeviceProfile, Driver
+from ...status import UnavailableError
+from ..results.storage.records import Observation
+from ..workloads.workload import Workload
+from .nvml import nvml_device
+
+_POWERCAP: Final = Path("/sys/class/powercap")
+_SPAN_NS: Final = 1_000_000_000
+_EVERY_NS: Final = 5_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """A counter of energy: ``read`` returns joules, which start again from 0 after ``wraps``, if that is not 0."""
+
+    name: str
+    read: Callable[[], float]
+    wraps: float = 0.0
+
+
+def energy_meters(profile: DeviceProfile) -> tuple[list[Meter], list[str]]:
+    """The meters that can be read, and why others cannot."""
+    meters, lacking = _rapl()
+    try:
+        pynvml, handle = nvml_device(profile)
+        meters.insert(0, _checked("device (NVML)", lambda: pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3))
+    except UnavailableError as error:
+        lacking.append(error.message)
+    return meters, lacking
+
+
+def _checked(name: str, read: Callable[[], float]) -> Meter:
+    try:
+        read()
+    except Exception as error:  # of a binding
+        raise UnavailableError(f"{name} has no counter of energy: {error}") from error
+    return Meter(name, read)
+
+
+def _rapl() -> tuple[list[Meter], list[str]]:
+    """The zones of whole packages and platforms; those below them are parts of the same energy."""
+    meters: list[Meter] = []
+    zones = sorted(zone for zone in _POWERCAP.glob("*-rapl:*") if zone.name.count(":") == 1)
+    for zone in zones:
+        file = zone / "energy_uj"
+        try:
+            name = (zone / "name").read_text().strip()
+            wraps = float((zone / "max_energy_range_uj").read_text()) / 1e6
+            file.read_text()
+        except PermissionError:
+            why = f"{file} is for root alone: run as root, or `sudo chmod a+r {_POWERCAP}/*/energy_uj`"
+            return meters, [f"RAPL: {why}"]
+        except (OSError, ValueError) as error:
+            return meters, [f"RAPL: {error}"]
+        meters.append(Meter(f"{name} (RAPL)", lambda file=file: float(file.read_text()) / 1e6, wraps))  # type: ignore[misc]
+    return meters, [] if zones else [f"RAPL: {_POWERCAP} has no such zones"]
+
+
+class EnergyObserver:
+    """An ``Observer`` of the energy of samples, which run one after the other for a second."""
+
+    kind: Final = "energy"
+    asked: Final[Mapping[str, bool]] = {}
+
+    def __init__(self) -> None:
+        self.notes: Sequence[str] = ()
+        self._meters: dict[str, list[Meter]] = {}
+
+    def check(self, driver: Driver, index: int) -> None:
+        """See ``Observer``."""
+        profile = driver.profiles[index]
+        meters, lacking = energy_meters(profile)
+        if not meters:
+            raise UnavailableError(
+                f"the energy of {profile.name} cannot be read: {'; '.join(lacking)}. Leave --energy out"
+            )
+        self._meters[profile.device_uuid] = meters
+        self.notes = [text for text in lacking if "is for root alone" in text]
+
+    def observe(self, workload: Workload) -> Sequence[Observation]:
+        """Energy of a sample and of a dispatch and the mean power, by each meter that moved."""
+        meters = self._meters[workload.device.profile.device_uuid]
+        workload.first()
+        before = [meter.read() for meter in meters]
+        joules, steps = [0.0] * len(meters), [float("inf")] * len(meters)
+        began = read_at = time.monotonic_ns()
+        count = dispatches = 0
+        while True:
+            dispatches = workload.sample().dispatches
+            count += 1
+            now = time.monotonic_ns()
+            if now - read_at < _EVERY_NS:
+                continue
+            read_at = now
+            for place, meter in enumerate(meters):
+                value = meter.read()
+                change = value - before[place]
+                if change < 0:
+                    change += meter.wraps
+                before[place] = value
+                joules[place] += change
+                if change > 0:
+                    steps[place] = min(steps[place], change)
+            if now - began >= _SPAN_NS:
+                break
+        seconds = (read_at - began) / 1e9
+        found = []
+        for meter, used, step in zip(meters, joules, steps, strict=True):
+            if used > 0:
+                found += self._figures(meter.name, used, step, count, dispatches, seconds)
+        if not found:
+            raise UnavailableError(f"no counter of energy moved in {seconds:.1f} s of samples")
+        return found
+
+    def _figures(
+        self, meter: str, joules: float, step: float, count: int, dispatches: int, seconds: float
+    ) -> list[Observation]:
+        facts = {"joules": joules, "samples": count, "seconds": seconds, "step_joules": step}
+        figures = [("energy of a sample", count, "J"), ("mean power", seconds, "W")]
+        if dispatches > 1:
+            figures.insert(1, ("energy of a dispatch", count * dispatches, "J"))
+        return [
+            Observation(
+                self.kind,
+                meter,
+                name,
+                joules / over,
+                unit,
+                {"description": f"± {step / over:.2g} {unit}, a step of the counter", **facts},
+            )
+            for name, over, unit in figures
+        ]

@@ -1,0 +1,190 @@
+"""Comparisons of points across the study's ``compare`` axis or with an earlier run: verdicts and a forest plot."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from ....base.lazy_dataclass import dataclass
+from ...definition.point import AxisValue
+from ...results.analysis import PointAnalysis, StudyAnalysis
+from ...results.comparison.machine_record import Part
+from ...results.comparison.point_comparison import compare_points
+from ...results.comparison.results_comparison import compare_results
+from ...results.storage.stored_results import StoredResults
+from ...statistics.comparison import Comparison, Verdict
+from .chart import Chart, error_bars, label, lines, name_rows, new_figure, point_label, value_text
+from .palette import INK, MUTED, VERDICT
+from .units import number_text, plain_text
+
+_MAX_ROWS: Final = 80
+_FARTHEST: Final = 1.6
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPoints:
+    """Two points that differ in one thing: the name of the second, for people, what it is compared with, and how."""
+
+    name: str
+    reference: str
+    comparison: Comparison
+
+
+def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
+    """Each value of the study's ``compare`` axis with the reference, between points that are otherwise the same."""
+    study = analysis.study
+    name = study.compare
+    if name is None:
+        return []
+    groups: dict[str, list[tuple[AxisValue, PointAnalysis]]] = {}
+    for one in analysis.measured:
+        point = one.point
+        value = point.target if name == "target" else point.device if name == "device" else point.axes.get(name)
+        if value is not None:
+            rest = {axis: each for axis, each in point.axes.items() if axis != name}
+            shared = [name == "target" or point.target, name == "device" or point.device, sorted(rest.items())]
+            groups.setdefault(json.dumps(shared), []).append((value, one))
+    found = []
+    for members in groups.values():
+        reference = study.reference if study.reference is not None else members[0][0]
+        first = next((one for value, one in members if value == reference), None)
+        for value, one in members:
+            if first is not None and one is not first and one.point.measure == first.point.measure:
+                against = f"{name} {value_text(value)}" if name not in ("target", "device") else value_text(value)
+                without = () if name in ("target", "device") else (name,)
+                others = point_label(one.point, without, target=name != "target")
+                text = f"{others}: {against}" if others != against else against
+                comparison = compare_points(analysis.results, first.result, one.result)
+                found.append(ComparedPoints(text, f"{name} {value_text(reference)}", comparison))
+    return found
+
+
+def compare_with_run(
+    results: StoredResults, earlier: StoredResults, across: Collection[Part] = ()
+) -> list[ComparedPoints]:
+    """Each point with the same point of an earlier run; see ``compare_results``."""
+    found = compare_results(earlier, results, across=across)
+    return [
+        ComparedPoints(point_label(one.b.point, device=found.by_device), "the earlier run", one.comparison)
+        for one in found.points
+        if one.comparison is not None
+    ]
+
+
+def ratio_text(comparison: Comparison) -> str:
+    if not math.isfinite(comparison.ratio):
+        return "no ratio"
+    low, high = comparison.interval
+    ends = f"[{_end_text(low)}, {_end_text(high)}]" if math.isfinite(low) else "without interval"
+    return f"{number_text(comparison.ratio)} {ends}"
+
+
+def _end_text(value: float) -> str:
+    """An end of an interval, without digits if it is extreme."""
+    return "< 0.001" if value < 0.001 else "> 1000" if value > 1000 else number_text(value)
+
+
+def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
+    """The ratio of medians with its interval, one row a comparison, coloured by verdict."""
+    from plotly import graph_objects as go
+
+    known = [one for one in rows if math.isfinite(one.comparison.ratio) and one.comparison.ratio > 0]
+    # Readers look for the ratios farthest from 1.
+    shown = known
+    if len(known) > _MAX_ROWS:
+        kept = sorted(known, key=lambda one: -abs(math.log(one.comparison.ratio)))[:_MAX_ROWS]
+        shown = [one for one in known if one in kept]
+    figure = go.Figure()
+    for verdict in Verdict:
+        mine = [(place, one) for place, one in enumerate(shown) if one.comparison.verdict is verdict]
+        if not mine:
+            continue
+        ratios = [one.comparison.ratio for _, one in mine]
+        figure.add_trace(
+            go.Scatter(
+                x=ratios,
+                y=[place for place, _ in mine],
+                mode="markers",
+                name=f"{verdict} ({len(mine)})",
+                marker={
+                    "color": VERDICT[verdict],
+                    "size": 9,
+                    "symbol": "circle-open" if verdict is Verdict.UNCLEAR else "circle",
+                    "line": {"width": 2 if verdict is Verdict.UNCLEAR else 0, "color": VERDICT[verdict]},
+                },
+                error_x=error_bars(ratios, [_ends(one.comparison) for _, one in mine], VERDICT[verdict], 1.6),
+                text=[f"<b>{label(one.name)}</b><br>{lines(one.comparison.explanation)}" for _, one in mine],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    new_figure(figure, 110 + 24 * len(shown), left=80)
+    ratios = [1.0, *(one.comparison.ratio for one in shown)]
+    # An interval of few samples may be very wide; it is cut at the edge.
+    ends = [1.0, *(value for one in shown for value in _ends(one.comparison))]
+    ends = [min(max(end, min(ratios) / _FARTHEST), max(ratios) * _FARTHEST) for end in ends]
+    low, high = math.log10(min(ends)), math.log10(max(ends))
+    margin = max(0.05 * (high - low), 0.004)
+    figure.update_layout(margin_r=190)
+    ticks = ratio_ticks(10 ** (low - margin), 10 ** (high + margin))
+    figure.update_xaxes(
+        type="log",
+        range=[low - margin, high + margin],
+        tickmode="array",
+        tickvals=ticks,
+        ticktext=[plain_text(tick) for tick in ticks],
+        title_text="median over the reference's median",
+    )
+    name_rows(figure, [one.name for one in shown])
+    figure.add_vline(x=1, line={"color": INK, "width": 1.4})
+    for place, one in enumerate(shown):
+        figure.add_annotation(
+            name="beside",  # narrow pages have no room for it
+            x=1.0,
+            xref="paper",
+            y=place,
+            yref="y",
+            text=f"&nbsp;{ratio_text(one.comparison)}",
+            xanchor="left",
+            showarrow=False,
+            font={"size": 11.5, "color": MUTED},
+        )
+    return Chart(title, _caption(rows, shown), figure)
+
+
+def _ends(comparison: Comparison) -> tuple[float, float]:
+    """The interval, or the ratio itself if there is none."""
+    low, high = comparison.interval
+    low = low if math.isfinite(low) and low > 0 else comparison.ratio
+    high = high if math.isfinite(high) else comparison.ratio
+    return low, high
+
+
+def ratio_ticks(low: float, high: float) -> list[float]:
+    """A few round ratios between two."""
+    if high / low > 3:
+        steps = [step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5)]
+        found = [tick for tick in steps if low <= tick <= high]
+        return (
+            found
+            if len(found) <= 9
+            else [tick for tick in found if math.isclose(math.log10(tick) % 1, 0, abs_tol=1e-9)]
+        )
+    step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if (high - low) / step <= 8)
+    return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def _caption(rows: Sequence[ComparedPoints], shown: Sequence[ComparedPoints]) -> str:
+    counts = {verdict: sum(1 for one in rows if one.comparison.verdict is verdict) for verdict in Verdict}
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    references = list(dict.fromkeys(one.reference for one in rows))
+    of = references[0] if len(references) == 1 else "the reference"
+    text = (
+        f"Compared with {of}: {said}. Ratios of medians with {100 * rows[0].comparison.confidence:g} % intervals; "
+        "left of 1 is faster. SAME requires an interval narrow enough to exclude a change; why others are UNCLEAR, "
+        "and what to do, is in the table's notes."
+    )
+    if len(shown) < len(rows):
+        text += f" {len(shown)} of {len(rows)} are drawn: those with ratios farthest from 1."
+    return text

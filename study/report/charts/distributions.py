@@ -1,0 +1,198 @@
+"""Distributions: the spread of all points in one chart, and a histogram of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from plotly import graph_objects as go
+
+from ...results.analysis import PointAnalysis, StudyAnalysis
+from ...statistics.summary import classify
+from .chart import MAX_ROWS, Chart, evenly, name_rows, new_figure, point_label, samples_text, style_value_axis
+from .palette import FLAGS, INK, MUTED, SERIES, faded
+from .units import time_text, time_unit
+
+_MAX_HISTOGRAMS: Final = 24
+_MAX_OUTLIERS: Final = 3000
+_MAX_BINS: Final = 48
+_ECDF_STEPS: Final = 240
+_SEVERE, _MILD = FLAGS["preempted"], FLAGS["throttled"]
+
+
+def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
+    """A box for each point on one axis of time, for each duration that is a headline."""
+    charts = []
+    for measure in dict.fromkeys(one.point.measure for one in analysis.measured):
+        points = [one for one in analysis.measured if one.point.measure == measure]
+        charts.append(_spread(*evenly(points, MAX_ROWS, "points"), measure))
+    return charts
+
+
+def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
+    several = len({one.point.device for one in shown}) > 1
+    values = [one.values()[np.isfinite(one.values())] for one in shown]
+    unit = time_unit(one.median for one in shown)
+    classes = [classify(each) for each in values]
+    whiskers = [each[np.abs(found.classes) == 0] for each, found in zip(values, classes, strict=True)]
+    quartiles = np.array([np.quantile(each, [0.25, 0.5, 0.75]) for each in values]) / unit.ns
+    places = list(range(len(shown)))
+    figure = go.Figure()
+    thinned = 0
+    every = max(1, -(-sum(found.counts.outliers for found in classes) // _MAX_OUTLIERS))
+    for name, colour, chosen in (("mild outlier", _MILD, 1), ("severe outlier", _SEVERE, 2)):
+        x: list[float] = []
+        y: list[int] = []
+        for place, each, found in zip(places, values, classes, strict=True):
+            beyond = np.sort(each[np.abs(found.classes) == chosen])
+            thinned += beyond.size - beyond[::every].size
+            x += (beyond[::every] / unit.ns).tolist()
+            y += [place] * beyond[::every].size
+        if x:
+            figure.add_trace(
+                go.Scatter(
+                    x=np.array(x, dtype=np.float32),
+                    y=y,
+                    mode="markers",
+                    name=name,
+                    marker={
+                        "color": colour,
+                        "size": 4.5,
+                        "opacity": 0.55,
+                        "symbol": "circle" if chosen == 1 else "x-thin-open",
+                    },
+                    hovertemplate=f"%{{x:.4g}} {unit.name}<extra>{name}</extra>",
+                )
+            )
+    figure.add_trace(
+        go.Box(
+            y=places,
+            q1=quartiles[:, 0],
+            median=quartiles[:, 1],
+            q3=quartiles[:, 2],
+            lowerfence=[float(each.min() if each.size else 0) / unit.ns for each in whiskers],
+            upperfence=[float(each.max() if each.size else 0) / unit.ns for each in whiskers],
+            orientation="h",
+            width=0.56,
+            line={"color": SERIES[0], "width": 1.4},
+            fillcolor=faded(SERIES[0], 0.22),
+            name="quartiles and whiskers",
+            showlegend=True,
+            hoverinfo="x",
+        )
+    )
+    new_figure(figure, 110 + (20 if len(shown) > 20 else 26) * len(shown), left=80)
+    figure.update_layout(legend_itemsizing="constant")
+    span = np.concatenate(values) / unit.ns
+    figure.update_xaxes(title_text=f"{measure}, {unit.name}")
+    figure.update_xaxes(style_value_axis([float(span.min()), float(span.max())]))
+    name_rows(figure, [point_label(one.point, device=several) for one in shown])
+    text = (
+        "The box holds the middle half of the samples, the line in it is the median; whiskers end at the last samples "
+        "within Tukey's inner fences (1.5 interquartile ranges), those beyond are mild outliers, beyond 3 severe ones; "
+        f"{samples_text(shown)}. Outliers are counted and shown, never dropped."
+    )
+    if thinned:
+        text += f" {thinned:,} outliers of many are not drawn."
+    return Chart(f"Spread of {measure}", text + cut, figure)
+
+
+def histogram_charts(analysis: StudyAnalysis) -> tuple[list[Chart], str]:
+    """A small chart a point, its histogram and cumulative distribution, and what to say if some are left out."""
+    shown, cut = evenly(analysis.measured, _MAX_HISTOGRAMS, "points")
+    return [_histogram(one) for one in shown], cut
+
+
+def _histogram(one: PointAnalysis) -> Chart:
+    values = one.values()
+    values = np.sort(values[np.isfinite(values)])
+    others = one.result.values()
+    others = others[np.isfinite(others)]
+    found = classify(values)
+    unit = time_unit([float(np.median(values))])
+    # Severe outliers, unless they are many, would squeeze the body into one bar.
+    high = max(float(np.quantile(values, 0.9)), min(found.fences[3], float(values[-1])))
+    high = min(high, float(values[-1]))
+    low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.1))))
+    margin = 0.03 * (high - low) or max(0.01 * high, 1.0)
+    low, high = low - margin, high + margin
+    inside = values[(values >= low) & (values <= high)]
+    bins = np.histogram_bin_edges(inside, bins="auto", range=(low, high))
+    if bins.size > _MAX_BINS + 1:
+        bins = np.linspace(low, high, _MAX_BINS + 1)
+    elif bins.size < 9:
+        bins = np.linspace(low, high, 9)
+    counts, _ = np.histogram(values, bins)
+    everything, _ = np.histogram(others, bins)
+    middles, width = (bins[:-1] + bins[1:]) / 2 / unit.ns, float(bins[1] - bins[0]) / unit.ns
+    figure = go.Figure()
+    bar = {
+        "width": width * 0.94,
+        "hovertemplate": f"%{{x:.4g}} {unit.name}: %{{y}} samples<extra>%{{fullData.name}}</extra>",
+    }
+    figure.add_trace(
+        go.Bar(
+            x=middles, y=counts, name="samples in the statistics", marker={"color": SERIES[0], "opacity": 0.75}, **bar
+        )
+    )
+    if int((everything - counts).sum()):
+        figure.add_trace(
+            go.Bar(
+                x=middles,
+                y=everything - counts,
+                name="left out, disturbed",
+                marker={"color": MUTED, "opacity": 0.35},
+                **bar,
+            )
+        )
+    steps = np.unique(np.linspace(0, values.size - 1, min(values.size, _ECDF_STEPS)).round().astype(int))
+    figure.add_trace(
+        go.Scatter(
+            x=(values[steps] / unit.ns).astype(np.float32),
+            y=100 * (steps + 1) / values.size,
+            yaxis="y2",
+            mode="lines",
+            name="cumulative",
+            line={"color": INK, "width": 1.3, "shape": "hv"},
+            hovertemplate=f"%{{y:.3g}} % within %{{x:.4g}} {unit.name}<extra></extra>",
+        )
+    )
+    new_figure(figure, 236, legend=False, left=44)
+    figure.update_layout(
+        barmode="stack",
+        margin={"l": 44, "r": 40, "t": 8, "b": 42},
+        yaxis2={
+            "overlaying": "y",
+            "side": "right",
+            "range": [0, 104],
+            "tickvals": [0, 25, 50, 75, 100],
+            "ticktext": ["0", "", "50 %", "", "100"],
+            "tickfont": {"size": 10.5, "color": MUTED},
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
+    figure.update_xaxes(
+        title_text=f"{one.point.measure}, {unit.name}", range=[low / unit.ns, high / unit.ns], showgrid=False, nticks=6
+    )
+    figure.update_yaxes(rangemode="tozero", nticks=4, selector={"side": None})
+    for fence, colour in zip(found.fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):
+        if low < fence < high:
+            figure.add_vline(fence / unit.ns, line={"color": colour, "dash": "dot", "width": 1.2})
+    summary = one.summary()
+    if summary is not None:
+        left, right = (end / unit.ns for end in summary.median_interval)
+        if np.isfinite(left) and right > left:
+            figure.add_vrect(left, right, line_width=0, layer="below", fillcolor=faded(SERIES[1], 0.22))
+        figure.add_vline(summary.median / unit.ns, line={"color": SERIES[1], "dash": "solid", "width": 1.6})
+    counted = found.counts
+    beyond = int(np.count_nonzero(values > high) + np.count_nonzero(values < low))
+    text = f"{one.samples_used[:1].upper()}{one.samples_used[1:]}. Median {time_text(one.median)}"
+    if counted.outliers:
+        severe = counted.low_severe + counted.high_severe
+        text += f"; {counted.outliers} outliers, {severe} of them severe"
+    if beyond:
+        text += f"; {beyond} beyond the edges, up to {time_text(float(values[-1]), 3)}"
+    several = len(one.point.axes) == 0
+    return Chart(point_label(one.point, device=several), text + ".", figure, small=True)

@@ -1,0 +1,232 @@
+"""The table of points: one row a point, each cell with the number that it sorts by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from ....base.lazy_dataclass import dataclass
+from ...results.analysis import PointAnalysis, StudyAnalysis
+from ...results.best import HEADLINE, Best, find_best
+from ...results.roofline import RoofPlace
+from ...statistics.samples import fewest_samples
+from ...statistics.summary import Summary
+from .chart import point_label, value_text
+from .units import TimeUnit, number_text, percent_text, time_text, time_unit
+
+_AT_THE_RIDGE: Final = 1.05
+_MAX_TIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its heading, an explanation, whether its cells are numbers, and whether their texts are long."""
+
+    name: str
+    help: str = ""
+    numeric: bool = True
+    wraps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell: its text, what it sorts by (``None`` for the text), and a hint on hover."""
+
+    text: str
+    sort: float | None = None
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PointTable:
+    """The table of points: its unit of time, its columns (the point, its status, others), each point's cells, and the
+    best points of several.
+    """
+
+    unit: TimeUnit
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    points: tuple[PointAnalysis, ...]
+    best: tuple[Best, ...]
+
+    @property
+    def is_best(self) -> frozenset[int]:
+        """The indices of the best points."""
+        return frozenset(one.point.point.index for one in self.best)
+
+    @property
+    def overlapping(self) -> bool:
+        return any(one.overlapping for one in self.points)
+
+
+def point_table(
+    analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None = None, best: Sequence[Best] | None = None
+) -> PointTable:
+    """The table of all points, or of some; times in one unit, figures in theirs. ``best`` is marked, by default that of
+    each device.
+    """
+    shown = tuple(analysis.points if points is None else points)
+    # The unit of the middle one, so that neither small nor large ones get too many digits.
+    medians = sorted(one.median for one in shown if one.median is not None)
+    unit = time_unit(medians[len(medians) // 2 : len(medians) // 2 + 1])
+    axes = axes_of(shown)
+    several = len({one.point.device for one in shown}) > 1 and "device" not in axes
+    figures = tuple(dict.fromkeys(name for one in shown for name in one.figures))
+    baselines = any(one.baseline_median is not None for one in shown)
+    batches = any(one.dispatches > 1 for one in shown)
+    roofs = any(one.roof is not None for one in shown)
+    u = unit.name
+    columns = [
+        Column("target", "what was measured", numeric=False),
+        Column("status", "how sampling ended; see the reasons below", numeric=False),
+        *([Column("device", "its URI", numeric=False)] if several else []),
+        *(Column(axis, f"the axis {axis}", numeric=_is_numeric(shown, axis)) for axis in axes),
+        Column("measure", "the headline: all times of the row are of this segment", numeric=False),
+        Column(f"median, {u}", "of a sample, with all of its dispatches"),
+        Column("interval", "of the median, by bootstrap"),
+        *(
+            [Column(f"per dispatch, {u}", "median divided by the dispatches of a sample; ‖ where they may overlap")]
+            if batches
+            else []
+        ),
+        *([Column(f"baseline, {u}", "the same of the empty kernel in this setting")] if baselines else []),
+        Column("rel. error", "relative standard error of the median, by bootstrap"),
+        Column(f"IQR, {u}", "interquartile range"),
+        Column(f"min, {u}"),
+        Column(f"mean, {u}"),
+        Column(f"max, {u}"),
+        Column(f"st. dev., {u}", "standard deviation"),
+        Column(f"p99, {u}", f"given from {fewest_samples('p99'):,} samples on"),
+        Column("n", "samples in the statistics, of those measured"),
+        Column("outliers", "mild + severe, by Tukey's fences"),
+        Column(f"first call, {u}", "the headline of the very first call of the point"),
+        *(Column(name, "derived figure, of the median") for name in figures),
+        *([Column("limited by", "the side of the ridge, and the distance from it", numeric=False)] if roofs else []),
+        *([Column("of the roof", "GFLOP/s over what memory and arithmetic allow")] if roofs else []),
+    ]
+    layout = (several, axes, batches, baselines, figures, roofs)
+    marked = tuple(one for one in (find_best(analysis) if best is None else best) if one.count > 1)
+    whys = {one.point.point.index: best_text(one) for one in marked}
+    rows = tuple(_row(one, unit, whys.get(one.point.index, ""), *layout) for one in shown)
+    return PointTable(unit, tuple(columns), rows, shown, marked)
+
+
+def axes_of(points: Sequence[PointAnalysis]) -> tuple[str, ...]:
+    """The names of the axes of some points, without baselines, in order."""
+    return tuple(dict.fromkeys(axis for one in points if not one.point.is_baseline for axis in one.axes))
+
+
+def best_text(best: Best) -> str:
+    """Why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
+    value = time_text(best.value) if best.by == HEADLINE else f"{number_text(best.value)} {best.by}"
+    text = f"{value}, the {'highest' if best.is_highest else 'lowest'} of {best.count} points"
+    names = [point_label(one.point) for one in best.ties[:_MAX_TIES]]
+    if len(best.ties) > _MAX_TIES:
+        names.append(f"{len(best.ties) - _MAX_TIES} more")
+    return f"{text}; not told apart from {', '.join(names)}" if names else text
+
+
+def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
+    values = [one.axes[axis] for one in points if axis in one.axes and not one.point.is_baseline]
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+
+
+def _row(
+    one: PointAnalysis,
+    unit: TimeUnit,
+    best: str,
+    several: bool,
+    axes: Sequence[str],
+    batches: bool,
+    baselines: bool,
+    figures: Sequence[str],
+    roofs: bool,
+) -> tuple[Cell, ...]:
+    point, summary = one.point, one.summary()
+    # The axes of a baseline are its settings, which are not the table's columns.
+    name = point_label(point, () if point.is_baseline else point.axes)
+    named = Cell(f"{name} ★", hint=f"{point.label}: {best}") if best else Cell(name, hint=point.label)
+    cells = [named, Cell(one.status_text, hint=one.result.reason)]
+    if several:
+        cells.append(Cell(point.device))
+    for axis in axes:
+        value = None if point.is_baseline else one.axes.get(axis)
+        number = float(value) if isinstance(value, (int, float)) else None
+        cells.append(Cell("" if value is None else value_text(value), number))
+    cells.append(Cell(point.measure))
+
+    def time(ns: float | None) -> Cell:
+        return Cell(unit.text(ns), ns if ns is not None and math.isfinite(ns) else None)
+
+    if summary is None:
+        blank = Cell("—")
+        cells += [blank] * (2 + batches + baselines + 7)
+        cells += [Cell(f"0 / {one.total}", 0.0), blank, time(one.first_call)]
+    else:
+        low, high = summary.median_interval
+        width = high - low
+        cells += [
+            time(summary.median),
+            Cell(f"[{unit.text(low)}, {unit.text(high)}]", width if math.isfinite(width) else None),
+        ]
+        if batches:
+            mark = " ‖" if one.overlapping else ""
+            cells.append(Cell(unit.text(one.per_dispatch) + mark, one.per_dispatch, f"{one.dispatches} dispatches"))
+        if baselines:
+            cells.append(time(one.baseline_median))
+        counts = summary.outliers
+        mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
+        error = summary.relative_error
+        cells += [
+            Cell(percent_text(error), error if math.isfinite(error) else None),
+            time(summary.iqr),
+            time(summary.minimum),
+            time(summary.mean),
+            time(summary.maximum),
+            time(summary.standard_deviation),
+            _p99(summary, unit),
+            Cell(f"{one.kept} / {one.total}", float(one.kept), one.samples_used),
+            Cell(f"{mild} + {severe}", float(mild + severe)),
+            time(one.first_call),
+        ]
+    for figure in figures:
+        number = one.figures.get(figure)
+        cells.append(Cell(_figure_text(number), number if number is not None and math.isfinite(number) else None))
+    if roofs:
+        place = one.roof
+        cells += (
+            [Cell("—"), Cell("—")]
+            if place is None
+            else [Cell(roof_text(place), place.distance), Cell(percent_text(place.share, 3), place.share)]
+        )
+    return tuple(cells)
+
+
+def roof_text(place: RoofPlace) -> str:
+    """What limits a point, and how far its intensity is from the ridge: ``memory, by a factor of 7.4``."""
+    times = place.distance if place.distance >= 1 else 1 / place.distance
+    if times < _AT_THE_RIDGE:
+        return f"{place.limit}, at the ridge"
+    return f"{place.limit}, by a factor of {number_text(times, 2)}"
+
+
+def _p99(summary: Summary, unit: TimeUnit) -> Cell:
+    value = summary.quantiles.get("p99")
+    if value is not None:
+        return Cell(unit.text(value), value)
+    return Cell(
+        few_text("p99"), hint=f"p99 takes {fewest_samples('p99'):,} samples, of which there are {summary.count}"
+    )
+
+
+def few_text(quantile: str) -> str:
+    """What stands for a quantile without enough samples: how many it takes."""
+    return f"n < {fewest_samples(quantile)}"
+
+
+def _figure_text(value: float | None) -> str:
+    if value is None:
+        return "—"
+    # Counts such as bytes are exact.
+    return f"{int(value)}" if value.is_integer() and abs(value) < 1e12 else number_text(value)

@@ -1,0 +1,75 @@
+"""Repeats of a study: what each of its runs found, over the median of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from plotly import graph_objects as go
+
+from ...results.analysis import PointAnalysis, StudyAnalysis
+from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label, samples_text
+from .comparisons import ratio_ticks
+from .palette import INK, SERIES, SYMBOLS
+from .units import plain_text, time_text
+
+
+def repeat_charts(analysis: StudyAnalysis) -> list[Chart]:
+    """The median of each repeat, a row a point; none if the study ran once."""
+    several = [one for one in analysis.measured if np.unique(_repeats(one)).size > 1]
+    return [_chart(*evenly(several, MAX_ROWS, "points"))] if several else []
+
+
+def _repeats(one: PointAnalysis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The repeat of each sample in the statistics."""
+    found: np.ndarray[tuple[int], np.dtype[np.int64]] = one.result.integers("repeat", keep=one.keep)
+    return found
+
+
+def _chart(shown: Sequence[PointAnalysis], cut: str) -> Chart:
+    medians: dict[int, list[tuple[int, float, PointAnalysis]]] = {}
+    for row, one in enumerate(shown):
+        values, repeats = one.values(), _repeats(one)
+        for repeat in np.unique(repeats).tolist():
+            mine = values[(repeats == repeat) & np.isfinite(values)]
+            if mine.size:
+                medians.setdefault(repeat, []).append((row, float(np.median(mine)), one))
+    figure = go.Figure()
+    for place, (repeat, found) in enumerate(sorted(medians.items())):
+        style = place % len(SERIES)
+        figure.add_trace(
+            go.Scatter(
+                x=[median / (one.median or median) for _, median, one in found],
+                y=[row for row, _, _ in found],
+                mode="markers",
+                name=f"run {repeat}",
+                marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 8, "opacity": 0.85},
+                text=[
+                    f"<b>{label(point_label(one.point, device=True))}</b><br>run {repeat}: {time_text(median)} of "
+                    f"{time_text(one.median)}"
+                    for _, median, one in found
+                ],
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
+    new_figure(figure, 110 + 24 * len(shown), left=80)
+    ratios = [1.0, *(median / (one.median or median) for each in medians.values() for _, median, one in each)]
+    low, high = np.log10(min(ratios)), np.log10(max(ratios))
+    margin = max(0.06 * (high - low), 0.004)
+    ticks = ratio_ticks(10 ** (low - margin), 10 ** (high + margin))
+    figure.update_xaxes(
+        type="log",
+        range=[low - margin, high + margin],
+        tickmode="array",
+        tickvals=ticks,
+        ticktext=[plain_text(tick) for tick in ticks],
+        title_text="median of a run over that of all",
+    )
+    several = len({one.point.device for one in shown}) > 1
+    name_rows(figure, [point_label(one.point, device=several) for one in shown])
+    figure.add_vline(x=1, line={"color": INK, "width": 1.2})
+    text = (
+        f"Each of {len(medians)} runs of the study had a process of its own; {samples_text(shown)}. What differs "
+        "between runs (placement in memory, states of the machine) is more than the samples of one run tell."
+    )
+    return Chart("Medians of each run", text + cut, figure)

@@ -1,0 +1,256 @@
+"""Whether two sides that were measured in separate runs can be compared: by what the runs recorded of the machine.
+
+Samples of one run do not tell what differs from run to run. These do:
+
+- the **reference like the point's load**: it has to take as long on both sides. Without a load in common, the
+  reference of one workgroup stands in for it;
+- the **machine's state**: other processes, steal, pressure, waiting for a core, wake-ups, clocks. Only differences
+  count that matter to the point: a wake-up of 250 µs is nothing to a kernel of 100 ms, and other processes are nothing
+  to the execution on a device of its own.
+
+Figures are compared over the time in which the point was sampled. What was not recorded is not held against a side:
+``notes`` say so.
+
+Another device, driver or host is a difference like any other, unless it is what is compared. Then a reference tells
+nothing, as it runs on what differs; nor do wake-ups and clocks. What other processes and other virtual machines took of
+the processor counts all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from ...statistics.bootstrap import Interval
+from .machine_record import Recorded, RunState, unlike
+
+_Array = npt.NDArray[np.float64]
+
+# Readings of one run in succession share what disturbs them: a run counts as this many units at most.
+_UNITS: Final = 10
+_MIN_UNITS: Final = 3
+# Runs of a side from which on they are the units.
+_RUNS: Final = 3
+# A reference that takes as much longer or shorter, with certainty.
+_REFERENCE: Final = math.log(1.05)
+# One that is not known better than this says nothing.
+_VAGUE: Final = math.log(1.15)
+# In the texts of loads that all runs have.
+_BARE: Final = ", no arithmetic,"
+
+
+class ReferenceRatio(NamedTuple):
+    """Times of the same reference, second side over first, with their interval; ``own``: it is like the point's load
+    (of one workgroup otherwise).
+    """
+
+    ratio: float
+    interval: Interval
+    own: bool
+
+
+# -- references -------------------------------------------------------------------------------------------------------
+
+
+def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> ReferenceRatio | None:
+    """How much longer the reference took on the second side: that like the point's load if both sides have a load in
+    common, else that of one workgroup; ``None`` without either.
+    """
+    for own in (True, False):
+        sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
+        middles = {load: _middle(load, sides) for load in _common_loads(sides)}
+        units = [_units(runs, middles) for runs in sides]
+        if min(len(each) for each in units) >= _MIN_UNITS:
+            return _ratio(units[0], units[1], confidence, own=own)
+    return None
+
+
+def _common_loads(sides: Sequence[Sequence[Mapping[str, _Array]]]) -> list[str]:
+    loads = [set().union(*runs) for runs in sides]
+    common = sorted(loads[0] & loads[1])
+    # A load without arithmetic moves less than the point does: it stands in for others alone.
+    return [load for load in common if _BARE not in load] or common
+
+
+def why_no_reference(a: Recorded, b: Recorded) -> str:
+    """Why no reference like the point's load tells whether the machine was in the same state; empty if one does."""
+    reference = reference_ratio(a, b)
+    if reference is not None and reference.own:
+        return ""
+    sides = [[run.own for run in side.runs] for side in (a, b)]
+    if missing := [name for name, runs in zip(("first", "second"), sides, strict=True) if not any(runs)]:
+        return f"no reference like this point's load was read in the {' and the '.join(missing)} runs"
+    if common := _common_loads(sides):
+        counts = [sum(run[load].size for run in runs for load in common if load in run) for runs in sides]
+        read = f"{counts[0]} in the first runs, {counts[1]} in the second"
+        return f"too few readings of the reference like this point's load ({read}; it takes {_MIN_UNITS} of each)"
+    return "the sides have no reference like this point's load in common: their loads differ"
+
+
+def _middle(load: str, sides: Sequence[Sequence[Mapping[str, _Array]]]) -> float:
+    """What the logarithms of a load's times are relative to: halfway between the sides' medians."""
+    times = [np.concatenate([run[load] for run in runs if load in run]) for runs in sides]
+    return float(np.mean([np.median(np.log(each)) for each in times]))
+
+
+def _units(runs: Sequence[Mapping[str, _Array]], middles: Mapping[str, float]) -> list[float]:
+    """Logarithms of the times of one side, a figure for each unit: a run, or successive readings in a run."""
+    found = []
+    for run in runs:
+        levels = [np.log(run[load]) - middle for load, middle in middles.items() if load in run]
+        if levels:
+            # Loads take turns: the readings of all in the order of time, nearly.
+            order = np.argsort(np.concatenate([np.linspace(0, 1, each.size) for each in levels]), kind="stable")
+            found.append(np.concatenate(levels)[order])
+    if len(found) >= _RUNS:
+        return [float(np.median(levels)) for levels in found]
+    return [
+        float(np.median(part))
+        for levels in found
+        for part in np.array_split(levels, min(levels.size, _UNITS // len(found)))
+    ]
+
+
+def _ratio(first: Sequence[float], second: Sequence[float], confidence: float, *, own: bool) -> ReferenceRatio:
+    if np.ptp(first) == np.ptp(second) == 0:
+        low = high = second[0] - first[0]
+    else:
+        low, high = scipy.stats.ttest_ind(second, first, equal_var=False).confidence_interval(confidence)
+    middle = float(np.mean(second) - np.mean(first))
+    return ReferenceRatio(math.exp(middle), Interval(math.exp(max(low, -100)), math.exp(min(high, 100))), own)
+
+
+def _reference_differs(a: Recorded, b: Recorded, confidence: float) -> str:
+    found = reference_ratio(a, b, confidence=confidence)
+    if found is None:
+        both = all(any(run.own or run.compute for run in side.runs) for side in (a, b))
+        return "the references of the first and the second runs had no load in common" if both else ""
+    ratio, (low, high), own = found
+    what = "the reference like this point's load" if own else "the reference of one workgroup"
+    bounds = f"{low:.2f} to {high:.2f}"
+    if abs(math.log(ratio)) > _REFERENCE and not low <= 1 <= high:
+        return f"{what} took {ratio:.2f} times as long in the second runs ({bounds})"
+    if max(math.log(high), -math.log(low)) > _VAGUE:
+        return f"{what} varies too much to tell whether the machine was the same: {ratio:.2f} times ({bounds})"
+    return ""
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
+
+
+def _state(side: Recorded, name: str) -> float | None:
+    """The median of a figure over the runs' medians."""
+    runs = [[getattr(one, name) for one in run.states if getattr(one, name) is not None] for run in side.runs]
+    medians = [float(np.median(values)) for values in runs if values]
+    return float(np.median(medians)) if medians else None
+
+
+class _Share(NamedTuple):
+    """A share of time, how much of it matters, and how to say it."""
+
+    name: str
+    limit: float
+    text: str
+
+
+# What other programs took, whatever the point runs on.
+_TAKEN: Final = (
+    _Share("steal", 0.05, "{b} of the processor went to other virtual machines in the second runs, {a} in the first"),
+    _Share("others", 0.15, "{b} of the processor went to other processes in the second runs, {a} in the first"),
+)
+_WAITED: Final = (
+    _Share("run_delay", 0.15, "threads waited for a core {b} of their time in the second runs, {a} in the first"),
+    _Share("pressure", 0.25, "tasks waited for a core in {b} of the time in the second runs, {a} in the first"),
+)
+# A wake-up counts from this share of the headline on, if it differs by as much.
+_WAKES: Final = (("wake_ns", 0.05, 1.5, "wake-ups took"), ("wake_p90_ns", 0.1, 3.0, "one of ten wake-ups took over"))
+_CLOCK: Final = 1.1
+_DEVICE_CLOCK: Final = 1.03
+
+
+def _shares_differ(a: Recorded, b: Recorded, shares: Iterable[_Share]) -> list[str]:
+    """A text for each share that differs, if the host takes part in what the point measures."""
+    if a.measure == "execute" and not (a.software or b.software):
+        return []
+    found = []
+    for share in shares:
+        first, second = _state(a, share.name), _state(b, share.name)
+        if first is not None and second is not None and abs(second - first) > share.limit:
+            found.append(share.text.format(a=f"{first:.0%}", b=f"{second:.0%}"))
+    return found
+
+
+def _states_differ(a: Recorded, b: Recorded) -> list[str]:
+    """A text for each difference that matters to the point, the plainest cause first."""
+    found = _shares_differ(a, b, (*_TAKEN, *_WAITED))
+    if a.measure not in ("execute", "create", "update", "record"):
+        headline = min(a.headline_ns, b.headline_ns)
+        for name, share_of, factor, text in _WAKES:
+            first, second = _state(a, name), _state(b, name)
+            if first is None or second is None:
+                continue
+            if abs(second - first) > share_of * headline and max(first, second) > factor * min(first, second):
+                times = f"{_micro(second)} in the second runs, {_micro(first)} in the first"
+                found.append(f"{text} {times}, and this point's time is {_micro(headline)}")
+                break
+    for what, read, factor in (
+        ("device", lambda run: run.frequency_mhz, _DEVICE_CLOCK),
+        ("device's memory", lambda run: run.memory_mhz, _DEVICE_CLOCK),
+    ):
+        found += _clocks_differ(what, _clock(a, read), _clock(b, read), factor)
+    if a.is_of_host:
+        found += _clocks_differ("processor", _state(a, "cpu_mhz"), _state(b, "cpu_mhz"), _CLOCK)
+    return found
+
+
+def _clock(side: Recorded, read: Callable[[RunState], _Array]) -> float | None:
+    medians = [float(np.median(read(run))) for run in side.runs if read(run).size]
+    return float(np.median(medians)) if medians else None
+
+
+def _clocks_differ(what: str, first: float | None, second: float | None, factor: float) -> list[str]:
+    if first is None or second is None or max(first, second) <= factor * min(first, second):
+        return []
+    return [f"other clocks: the {what} ran at {second:.0f} MHz in the second runs, at {first:.0f} MHz in the first"]
+
+
+def _micro(ns: float) -> str:
+    return f"{ns / 1e3:.3g} µs" if ns < 1e6 else f"{ns / 1e6:.3g} ms"
+
+
+# -- judgement --------------------------------------------------------------------------------------------------------
+
+
+def why_not_comparable(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> str:
+    """Why a difference between the sides may be of the machine's state: one sentence with figures; empty if nothing
+    speaks against comparing them. Of sides that are ``unlike`` only what other programs took tells.
+    """
+    if unlike(a, b):
+        return "; ".join(_shares_differ(a, b, _TAKEN)[:1])
+    reference = _reference_differs(a, b, confidence)
+    causes = _states_differ(a, b)
+    return "; ".join([*([reference] if reference else []), *causes[:1]])
+
+
+def notes(a: Recorded, b: Recorded) -> list[str]:
+    """What could not be compared because it was not recorded, or because the sides are ``unlike``."""
+    found = []
+    unknown = [
+        name for name, side in (("first", a), ("second", b)) if not any(run.states or run.own for run in side.runs)
+    ]
+    if unknown:
+        found = [f"the machine's state was not recorded in the {' and the '.join(unknown)} runs: it may have differed"]
+    if parts := unlike(a, b):
+        spans = ", and ".join(f"{len(side.runs)} runs{side.within}" for side in (a, b))
+        whose = " and ".join(f"the {part}'s" for part in parts)
+        found.append(
+            f"the machine's state counts as {whose} as far as it lasted: {spans}; spread runs of a shared machine"
+        )
+    elif not unknown:
+        found += [text for text in [why_no_reference(a, b)] if text]
+    return found

@@ -1,0 +1,174 @@
+"""What the runs of a study recorded of their machine while they measured a point."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.lazy_dataclass import dataclass
+from ..storage.point_result import PointResult
+from ..storage.records import ClockRecord, ReferenceRecord, StateRecord
+from ..storage.stored_results import StoredResults
+
+_Array = npt.NDArray[np.float64]
+
+Part = Literal["device", "driver", "host"]
+PARTS: Final[tuple[Part, ...]] = ("device", "driver", "host")
+"""What results may be compared across."""
+
+# A state is of the half second before it, and of what the point was in.
+_AROUND_NS: Final = 600_000_000
+_SPANS: Final = ((1440, "day"), (60, "hour"), (1, "minute"))
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """What one run of the study recorded while it measured a point, over all resumptions: nanoseconds of the
+    references by load, states of the machine, and MHz of the device; and when it began, ISO 8601.
+    """
+
+    own: Mapping[str, _Array]
+    compute: Mapping[str, _Array]
+    states: Sequence[StateRecord]
+    frequency_mhz: _Array
+    memory_mhz: _Array
+    began: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the runs of one side recorded of the machine while they measured a point.
+
+    Attributes:
+        host, device, driver: their names; several, in order, if the runs differ.
+        software: whether the device is the host's processor.
+        measure: what the point measures.
+        headline_ns: its median.
+        runs: what each run of the study recorded, those with samples of the point.
+    """
+
+    host: str
+    device: str
+    driver: str
+    software: bool
+    measure: str
+    headline_ns: float
+    runs: Sequence[RunState]
+
+    @property
+    def is_of_host(self) -> bool:
+        """Whether the host takes part in what is measured."""
+        return self.software or self.measure != "execute"
+
+    @property
+    def minutes(self) -> float:
+        """From the begin of the first run to that of the last; NaN if it is not known."""
+        try:
+            times = [datetime.datetime.fromisoformat(run.began) for run in self.runs]
+        except ValueError:
+            return math.nan
+        return (max(times) - min(times)).total_seconds() / 60
+
+    @property
+    def within(self) -> str:
+        """`` begun within 3 minutes``; empty if it is not known."""
+        minutes = self.minutes
+        if math.isnan(minutes):
+            return ""
+        unit, name = next((each for each in _SPANS if minutes >= each[0]), _SPANS[-1])
+        count = max(1, math.ceil(minutes / unit))
+        return f" begun within {count} {name}" + ("s" if count > 1 else "")
+
+
+def recorded(results: StoredResults, result: PointResult) -> Recorded:
+    """What the runs recorded while they measured a point of these results."""
+    numbers, repeats, started = result.runs, result.repeat, result.integers("started_ns")
+    records = {one.number: one for one in results.runs}
+    windows = {}
+    for run in np.unique(numbers).tolist():
+        mine = started[numbers == run]
+        windows[run] = int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS
+    devices = [one for one in results.devices if one.run in windows and one.device == result.point.device]
+    tables, measured_by = _tables(results), hosts(results)
+    found = []
+    for repeat in np.unique(repeats).tolist():
+        resumed = {run: windows[run] for run in np.unique(numbers[repeats == repeat]).tolist()}
+        found.append(_of_run(resumed, min(records[run].started for run in resumed), result, *tables))
+    values = result.values()
+    return Recorded(
+        host=_names(measured_by.get((run, result.point.index), records[run].host) for run in windows),
+        device=_names(one.name for one in devices),
+        driver=_names(one.driver for one in devices),
+        software=any(one.facts.get("type") == "CPU" for one in devices),
+        measure=result.point.measure,
+        headline_ns=float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
+        runs=found,
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def hosts(results: StoredResults) -> Mapping[tuple[int, int | None], str]:
+    """The host that measured a point in a run on a cluster, by run and point; read once for all points."""
+    return {(one.run, one.point): one.text for one in results.notes if one.kind == "host"}
+
+
+@functools.lru_cache(maxsize=2)
+def _tables(
+    results: StoredResults,
+) -> tuple[Sequence[ReferenceRecord], Sequence[StateRecord], Sequence[ClockRecord]]:
+    """Read once for all points."""
+    return results.references, results.states, results.clocks
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+def _of_run(
+    windows: Mapping[int, tuple[int, int]],
+    began: str,
+    result: PointResult,
+    references: Sequence[ReferenceRecord],
+    states: Sequence[StateRecord],
+    clocks: Sequence[ClockRecord],
+) -> RunState:
+    """What the resumptions of a run recorded, each within a window of its clock."""
+
+    def within(run: int, when: int) -> bool:
+        return run in windows and windows[run][0] <= when <= windows[run][1]
+
+    own: dict[str, list[float]] = {}
+    compute: dict[str, list[float]] = {}
+    for one in references:
+        # Without a load (an earlier version's) it was chosen by the run's own speed.
+        if not one.load or not within(one.run, one.started_ns):
+            continue
+        if one.kind == "own" and one.point == result.point.index:
+            own.setdefault(one.load, []).append(one.duration_ns)
+        elif one.kind == "compute" and one.device == result.point.device:
+            compute.setdefault(one.load, []).append(one.duration_ns)
+    mine = [one for one in clocks if one.device == result.point.device and within(one.run, one.host_ns)]
+    return RunState(
+        {load: np.array(times) for load, times in own.items()},
+        {load: np.array(times) for load, times in compute.items()},
+        [one for one in states if within(one.run, one.host_ns)],
+        np.array([one.frequency_mhz for one in mine if one.frequency_mhz]),
+        np.array([one.memory_mhz for one in mine if one.memory_mhz]),
+        began,
+    )
+
+
+def unlike(a: Recorded, b: Recorded) -> dict[Part, str]:
+    """A sentence for each of device, driver and host that the sides differ in."""
+    found: dict[Part, str] = {}
+    for part in PARTS:
+        first, second = getattr(a, part), getattr(b, part)
+        if first != second:
+            found[part] = f"another {part}: {second or 'unknown'} in the second runs, {first or 'unknown'} in the first"
+    return found

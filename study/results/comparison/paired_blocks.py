@@ -1,0 +1,87 @@
+"""Blocks of two points that were measured in turns, as pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ...statistics.samples import table_of_blocks
+from ..storage.point_result import PointResult
+from ..storage.records import SampleFlag
+
+Array = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class PairedBlocks(NamedTuple):
+    """The samples of either point, pairs by samples, NaN where a block has fewer; the run of each pair, and its round:
+    pairs between which neither point was opened afresh have the same.
+    """
+
+    old: Array
+    new: Array
+    runs: Integers
+    rounds: Integers
+
+
+class _Blocks(NamedTuple):
+    """The kept samples of a point by block, and each block's number, run, round, and begin."""
+
+    table: Array
+    numbers: Integers
+    runs: Integers
+    rounds: Integers
+    started: Integers
+
+
+def pairs_in_turns(old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None) -> PairedBlocks:
+    """The blocks of the two points of a pair: those of the same run and number."""
+    sides = [_blocks(one, measure, keep) for one in (old, new)]
+    old_keys, new_keys = ((side.runs << 32) + side.numbers for side in sides)
+    _, first, second = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
+    return _paired(sides, first, second)
+
+
+def pairs_of_neighbours(
+    old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None, apart: Collection[int] = ()
+) -> PairedBlocks:
+    """The blocks of two points of a study whose blocks took turns: one of either, next to each other in time. The order
+    of turns is random, and the rule does not know which point is which. Runs that measured the points ``apart``, on two
+    hosts, have no common time.
+    """
+    sides = [_blocks(one, measure, keep) for one in (old, new)]
+    side = np.repeat([0, 1], [len(one.runs) for one in sides])
+    row = np.concatenate([np.arange(len(one.runs)) for one in sides])
+    runs, started = (np.concatenate([getattr(one, name) for one in sides]) for name in ("runs", "started"))
+    pairs: list[tuple[int, int]] = []
+    waiting = -1
+    for place in np.lexsort([started, runs]).tolist():
+        if runs[place] in apart:
+            continue
+        if waiting >= 0 and side[waiting] != side[place] and runs[waiting] == runs[place]:
+            first, second = (waiting, place) if side[place] else (place, waiting)
+            pairs.append((row[first], row[second]))
+            waiting = -1
+        else:
+            waiting = place
+    chosen = np.array(pairs, np.int64).reshape(-1, 2)
+    return _paired(sides, chosen[:, 0], chosen[:, 1])
+
+
+def _blocks(result: PointResult, measure: str, keep: SampleFlag | None) -> _Blocks:
+    labels = result.blocks_of(keep=keep)
+    begins = np.unique(labels, return_index=True)[1]
+    runs, numbers, started = (result.integers(name, keep=keep)[begins] for name in ("run", "block", "started_ns"))
+    table = table_of_blocks(result.values(measure, keep=keep), labels)
+    return _Blocks(table, numbers, runs, result.rounds_of(keep=keep)[begins], started)
+
+
+def _paired(sides: list[_Blocks], first: Integers, second: Integers) -> PairedBlocks:
+    old, new = sides
+    # The sides of a pair are opened together; a point of an ordinary study is opened on its own.
+    openings = np.stack([old.rounds[first], new.rounds[second]])
+    rounds = np.unique(openings, axis=1, return_inverse=True)[1]
+    return PairedBlocks(old.table[first], new.table[second], old.runs[first], rounds.reshape(-1).astype(np.int64))

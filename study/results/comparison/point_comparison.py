@@ -1,0 +1,253 @@
+"""Compares two points: those of one study, the two sides of a pair, or those of separate runs.
+
+Points that were measured in turns are compared by their pairs of blocks, points of separate runs by runs, if what the
+runs recorded of the machine lets them be compared (``comparability``).
+
+Disturbed samples of runs are left out on both sides or on neither: on both as long as at least half of either side's
+remain. Of pairs none are left out: order, and so which side is disturbed, is a coin's, and blocks of what remains would
+be fewer and more unequal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ....base.lazy_dataclass import dataclass
+from ....status import InvalidArgumentError, shown
+from ...statistics.bootstrap import Interval
+from ...statistics.comparison import Comparison, Verdict, check_limits, compare
+from ...statistics.paired import INSTANCES, ROUNDS, compare_pairs, fewest_pairs
+from ...statistics.runs import RunSamples, compare_runs
+from ...statistics.samples import STATISTICS
+from ..storage.point_result import PointResult
+from ..storage.records import DISTURBED, PointStatus, SampleFlag, kept
+from ..storage.rows import DURATIONS
+from ..storage.stored_results import StoredResults
+from .comparability import notes, reference_ratio, why_no_reference, why_not_comparable
+from .machine_record import Part, Recorded, hosts, recorded, unlike
+from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
+
+_STATES: Final = 3.0
+"""How far a state of the machine leaves a ratio open, in ratios of the reference kernel: that sees of a state what its
+own load does, and a point may see up to about three times as much."""
+_ANY_STATE: Final = math.log(2)
+"""How far the states of a shared machine are apart, where nothing tells in which one a side was measured."""
+_SPREAD_MINUTES: Final = 60
+"""Runs of a side that are spread over as long are in several states, if these last minutes."""
+
+Measured = tuple[StoredResults, PointResult]
+"""A point, and the results that it is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """What is compared, and the limits of verdicts: the keyword arguments of the comparisons of samples."""
+
+    segment: str
+    statistic: str
+    limits: Mapping[str, Any]
+
+
+def criteria_of(measure: str, **limits: float) -> Criteria:
+    """What ``measure`` and the limits of ``compare_results`` ask for. InvalidArgumentError: one is none of them."""
+    segment, _, statistic = measure.partition(":")
+    if segment in STATISTICS and not statistic:
+        segment, statistic = "headline", segment
+    statistic = statistic or "median"
+    if segment not in ("headline", *DURATIONS) or statistic not in STATISTICS:
+        raise InvalidArgumentError(
+            f"what is compared is headline, {', '.join(DURATIONS)}, a statistic of the headline ("
+            f"{', '.join(STATISTICS)}), or both, such as wake:p99; got {shown(measure)}"
+        )
+    check_limits(**limits)
+    return Criteria(segment, statistic, limits)
+
+
+def compare_points(results: StoredResults, old: PointResult, new: PointResult) -> Comparison:
+    """Compares the headlines of two points of one study at the default limits, both with samples: by pairs of blocks
+    if their blocks took turns. Where they did not, points of two devices are compared by runs if there are several, and
+    else by samples: nothing tells the states of the machine apart from what the devices differ by.
+    """
+    criteria = criteria_of("headline", confidence=0.99, resolution=0.025, threshold=0.01)
+    names = (old.point.label, new.point.label)
+    said = _disturbed(old, new, names)
+    by = hosts(results)
+    first, second = old.point.index, new.point.index
+    apart = [run for (run, point), host in by.items() if point == first and by.get((run, second)) != host]
+    pairs = pairs_of_neighbours(old, new, criteria.segment, None, apart)
+    count = len(pairs.runs)
+    fewer, more = sorted(len(np.unique(one.blocks)) for one in (old, new))
+    # Points end when they are known: the blocks that one has beyond the other's end are in no pair.
+    if 2 * count >= fewer and count >= fewest_pairs(criteria.limits["confidence"]):
+        found = _compare_paired(pairs, criteria)
+    elif 2 * count >= more:
+        sides = [_runs(one, criteria.segment, None) for one in (old, new)]
+        found = compare_runs(sides[0], sides[1], **criteria.limits)
+    elif old.point.device == new.point.device:
+        return compare_apart((results, old), (results, new), criteria)
+    elif min(np.unique(one.repeat).size for one in (old, new)) >= ROUNDS:
+        return compare_apart((results, old), (results, new), criteria, across=("device", "driver"))
+    else:
+        values = [one.values(criteria.segment) for one in (old, new)]
+        blocks_a, blocks_b = (one.blocks for one in (old, new))
+        found = compare(*values, blocks_a=blocks_a, blocks_b=blocks_b, **criteria.limits)
+        said.append("measured one after the other: the machine's state may have differed")
+    return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def why_no_comparison(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
+    """Why two points have no comparison, or empty. Raises for points that measure different things."""
+    if segment == "headline" and a.point.measure != b.point.measure:
+        raise InvalidArgumentError(
+            f"{a.point.label} measures {a.point.measure} in the {names[0]} results and {b.point.measure} in the "
+            f"{names[1]}"
+        )
+    for name, one in zip(names, (a, b), strict=True):
+        if not one.count:
+            return f"no samples in the {name} results ({one.status}: {one.reason})"
+        if one.status is PointStatus.FAILED:
+            return f"failed in the {name} results after {one.count} samples: {one.reason}"
+        if np.all(np.isnan(one.values(segment))):
+            return f"no {segment} in the {name} results"
+    return ""
+
+
+def compare_in_turns(old: PointResult, new: PointResult, criteria: Criteria, *, apart: bool = False) -> Comparison:
+    """Compares the two points of a pair, both with samples; ``apart``: each round of a side is of another process."""
+    said = _disturbed(old, new, ("old", "new"))
+    pairs = pairs_in_turns(old, new, criteria.segment, None)
+    found = _compare_paired(pairs, criteria)
+    processes = len(np.unique(pairs.rounds))
+    if apart and processes < ROUNDS:
+        found = _unclear(
+            found,
+            f"{processes} processes of each side tell too little of what differs between processes: it takes at least "
+            f"{ROUNDS}; measure on (--continue, --more-time)",
+        )
+    if PointStatus.NOISY in (old.status, new.status):
+        said.append("too noisy, which the interval of pairs includes")
+    return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def _compare_paired(pairs: PairedBlocks, criteria: Criteria) -> Comparison:
+    # What differs between processes the runs tell, where there are enough.
+    labels = pairs.runs if np.unique(pairs.runs).size >= ROUNDS else pairs.rounds
+    return compare_pairs(pairs.old, pairs.new, labels, statistic=criteria.statistic, **criteria.limits)
+
+
+def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collection[Part] = ()) -> Comparison:
+    """Compares two points of separate runs, both with samples; ``across``: see ``compare_results``."""
+    keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
+    runs = [_runs(side[1], criteria.segment, keep) for side in (a, b)]
+    fewest = min(len(side) for side in runs)
+    allowance, why, way = 0.0, "", "measure both in turns (--against)"
+    source = "the machine's states, by the reference kernel"
+    parts: Mapping[Part, str] = {}
+    # Results compared with themselves are of one state.
+    if (a[0].path, a[1].point) != (b[0].path, b[1].point):
+        states = recorded(*a), recorded(*b)
+        parts = unlike(*states)
+        if not parts.keys() <= set(across):
+            why = "; ".join(parts.values())
+            options = " ".join(f"--across {part}" for part in parts)
+            more = f" and --runs {ROUNDS} of each" if fewest < ROUNDS else ""
+            way = f"if that is what is compared, {options}{more}, else {way}"
+        elif parts and fewest < ROUNDS:
+            counts = f"{len(runs[0])} and {len(runs[1])} runs"
+            why = f"{counts}, where another {' and another '.join(parts)} takes {ROUNDS} of each"
+            way = f"--runs {ROUNDS}"
+        elif parts:
+            said += notes(*states)
+            why, way = why_not_comparable(*states), "measure again while nothing else runs"
+            # Two devices of one study take turns from run to run, and share the machine's states.
+            apart = a[0].path != b[0].path
+            if apart and any(one.is_of_host and not one.minutes >= _SPREAD_MINUTES for one in states):
+                allowance, source = _ANY_STATE, "a state of the machine that lasts as long as the runs"
+        else:
+            said += notes(*states)
+            allowance, why = _left_open(*states, confidence=criteria.limits["confidence"])
+    limits = {"statistic": criteria.statistic, **criteria.limits}
+    found = compare_runs(*runs, allowance=allowance, allowed_for=source, in_turns=not parts, **limits)
+    noisy = [
+        f"the {name} one was too noisy: {side[1].reason}"
+        for name, side in (("first", a), ("second", b))
+        if side[1].status is PointStatus.NOISY
+    ]
+    if noisy and fewest < 2:
+        why = why or "; ".join(noisy)
+    elif noisy:
+        said += [f"{text}, which the interval of runs includes" for text in noisy]
+    if why:
+        found = _unclear(found, f"{why}: {way}")
+    return dataclasses.replace(found, notes=(*found.notes, *said))
+
+
+def _unclear(found: Comparison, why: str) -> Comparison:
+    """The comparison without a verdict, and without an interval that a tolerance could let pass."""
+    unknown = Interval(math.nan, math.nan)
+    explanation = f"{Verdict.UNCLEAR}: {why}"
+    return dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=explanation)
+
+
+def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, str]:
+    """How far the states of the machine leave the log ratio open; and why the sides cannot be compared, or empty."""
+    if why := why_not_comparable(a, b, confidence=confidence):
+        return 0.0, why
+    reference = reference_ratio(a, b, confidence=confidence)
+    if reference is None or not reference.own:
+        cause = why_no_reference(a, b)
+        return 0.0, f"no reference like this point's load tells whether the machine was in the same state ({cause})"
+    low, high = (math.log(end) for end in reference.interval)
+    seen, reach = _STATES * abs(math.log(reference.ratio)), (high - low) / 2
+    # Each run's reference is one instance too, and may hide a state by as much as instances differ: few runs leave that
+    # open; of more the interval is so wide because of it, and a standard error is about a third of it.
+    few = min(len(side.runs) for side in (a, b)) < ROUNDS
+    return seen + (reach + INSTANCES if few else reach / 3), ""
+
+
+def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:
+    """The samples of each repeat of the study, without NaNs."""
+    values, repeats = result.values(segment, keep=keep), result.integers("repeat", keep=keep)
+    blocks, rounds = result.blocks_of(keep=keep), result.rounds_of(keep=keep)
+    known = ~np.isnan(values)
+    chosen = [known & (repeats == repeat) for repeat in np.unique(repeats[known])]
+    return [RunSamples(values[mine], blocks[mine], rounds[mine]) for mine in chosen]
+
+
+def _filtered_alike(a: PointResult, b: PointResult, names: tuple[str, str]) -> tuple[SampleFlag | None, list[str]]:
+    """Which samples of two points are compared, as ``keep`` of ``PointResult.values``, and what is left out, in words:
+    of either side counts by flag.
+    """
+    disturbed = [(one.flags & int(DISTURBED)) != 0 for one in (a, b)]
+    if not any(np.any(mine) for mine in disturbed):
+        return None, []
+    few = [name for name, mine in zip(names, disturbed, strict=True) if kept(mine)[mine].any()]
+    texts = _counts(a, b, names)
+    if few:
+        where = " and the ".join(few)
+        return None, [f"disturbed samples are not left out, as most of the {where} ones are: {texts}"]
+    return ~DISTURBED, [f"disturbed samples left out: {texts}"]
+
+
+def _disturbed(a: PointResult, b: PointResult, names: tuple[str, str]) -> list[str]:
+    """What is said of disturbed samples where none are left out."""
+    if not any(np.any(one.flags & int(DISTURBED)) for one in (a, b)):
+        return []
+    return [f"disturbed samples are compared too: {_counts(a, b, names)}"]
+
+
+def _counts(a: PointResult, b: PointResult, names: tuple[str, str]) -> str:
+    texts = []
+    for name, one in zip(names, (a, b), strict=True):
+        flags = one.flags & int(DISTURBED)
+        counts = {flag.name or "": int(np.count_nonzero(flags & flag)) for flag in DISTURBED}
+        shown_flags = ", ".join(f"{count} {flag.lower()}" for flag, count in counts.items() if count)
+        texts.append(
+            f"{np.count_nonzero(flags)} of {flags.size} {name} ones" + (f" ({shown_flags})" if shown_flags else "")
+        )
+    return ", ".join(texts)

@@ -1,0 +1,233 @@
+"""Compares results point by point: the two sides of one study, or two results."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from ....base.lazy_dataclass import dataclass
+from ....base.notebook import Mark, figure_text, html_table, interval_text
+from ....status import FailedPreconditionError, InvalidArgumentError, shown
+from ...definition.expansion import unpaired
+from ...definition.point import AxisValue, Point
+from ...statistics.comparison import Comparison
+from ..storage.point_result import PointResult
+from ..storage.stored_results import StoredResults
+from .machine_record import PARTS, Part
+from .point_comparison import compare_apart, compare_in_turns, criteria_of, why_no_comparison
+from .study_differences import result_differences, side_differences
+
+_MAX_LABELS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class PointComparison:
+    """One point of both sides.
+
+    Attributes:
+        key: identifies the point in both.
+        a, b: the point in either.
+        comparison: of the samples; ``None`` if one of them has none.
+        why_not: the reason if there is no comparison.
+    """
+
+    key: str
+    a: PointResult
+    b: PointResult
+    comparison: Comparison | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    """What a plot shows of a point."""
+
+    point: Point
+    axes: Mapping[str, AxisValue]
+    mark: Mark
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsComparison:
+    """Two compared sides.
+
+    Attributes:
+        points: those that both have, in the order of the first.
+        only_a, only_b: labels of points that the other one lacks.
+        by_device: whether points are compared only on the same device.
+        notes: other differences: device, driver, versions, settings.
+        measure: the segment that was compared, ``"total"``, or ``"headline"`` for what each point measures.
+        statistic: the one of ``samples.STATISTICS`` that was compared.
+        folder: what file names of the second side are relative to, as its last run recorded it.
+    """
+
+    points: Sequence[PointComparison]
+    only_a: Sequence[str]
+    only_b: Sequence[str]
+    by_device: bool
+    notes: Sequence[str]
+    measure: str = "headline"
+    statistic: str = "median"
+    folder: str = ""
+
+    @property
+    def unpaired(self) -> list[str]:
+        """A sentence for each side that has points which the other one lacks."""
+        sides = ("on the old side", "on the new side") if self._in_turns else ("in the first", "in the second")
+        found = []
+        for side, labels in zip(sides, (self.only_a, self.only_b), strict=True):
+            if labels:
+                more = f", and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
+                found.append(f"only {side}: {', '.join(labels[:_MAX_LABELS])}{more}")
+        return found
+
+    @property
+    def _in_turns(self) -> bool:
+        return any(one.a.point.is_against for one in self.points)
+
+    def __repr__(self) -> str:
+        compared = [one.comparison for one in self.points]
+        counts = Counter("not compared" if one is None else str(one.verdict) for one in compared)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        return f"<ResultsComparison of {len(compared)} points: {verdicts}>"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: a row a point. Over a numeric axis there is a plot of the ratios, too."""
+        from .series import series_plot
+
+        rows = []
+        ratios = []
+        for one in self.points:
+            point, found = one.b.point, one.comparison
+            name = f"{point.label} on {point.device}" if self.by_device else point.label
+            if found is None:
+                rows.append((name, "—", "—", "—", "—", one.why_not))
+                continue
+            figures = (figure_text(found.ratio), interval_text(*found.interval), f"{found.count_a}, {found.count_b}")
+            rows.append((name, str(found.verdict), *figures, "; ".join(found.remarks)))
+            if math.isfinite(found.ratio):
+                ratios.append(_Ratio(point, point.axes, Mark(math.nan, found.ratio, *found.interval)))
+        ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
+        columns = ("point", "verdict", ratio, "interval", "samples", "notes")
+        measures = {one.b.point.measure for one in self.points}
+        measure = measures.pop() if self.measure == "headline" and len(measures) == 1 else self.measure
+        sides = "new over old" if self._in_turns else "second over first"
+        notes = [*self.notes, *self.unpaired]
+        table = html_table(columns, rows, title=f"{measure}, {sides}", notes=notes, texts=("verdict", "notes"))
+        return table + series_plot(ratios, lambda one, x: one.mark._replace(x=x), lambda _: f"{ratio}, {sides}")
+
+
+def compare_results(
+    a: StoredResults,
+    b: StoredResults,
+    *,
+    across: Collection[Part] = (),
+    measure: str = "headline",
+    confidence: float = 0.99,
+    resolution: float = 0.025,
+    threshold: float = 0.01,
+) -> ResultsComparison:
+    """Compares the points that both results have. Of results with two sides the new one counts; results compared with
+    themselves are compared by ``compare_sides``.
+
+    Args:
+        a, b: the first is what the second is compared with.
+        across: what is compared, of ``"device"``, ``"driver"`` and ``"host"``. Results that differ in another of them
+            are UNCLEAR, as no reference tells their machine's states apart; so are fewer than five runs of either.
+        measure: a segment, ``"total"``, or ``"headline"`` for what each point measures; one of
+            ``samples.STATISTICS`` instead of its median, such as ``"p99"``; or both, such as ``"wake:p99"``.
+        confidence, resolution, threshold: see ``comparison.compare``.
+
+    Raises:
+        FailedPreconditionError: they have no point in common.
+        InvalidArgumentError: a parameter out of range, or points that measure different things.
+    """
+    limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
+    if wrong := set(across) - set(PARTS):
+        raise InvalidArgumentError(f"results are compared across {', '.join(PARTS)}; got {shown(', '.join(wrong))}")
+    if a.path == b.path and any(one.against for one in b.points):
+        return compare_sides(b, measure=measure, **limits)
+    criteria = criteria_of(measure, **limits)
+    by_device = any(len({point.point.device for point in each.points}) > 1 for each in (a, b))
+    first, second = _keyed(a, by_device), _keyed(b, by_device)
+    common = [key for key in first if key in second]
+    if not common:
+        shown_a = ", ".join(point.point.label for point in a.points[:3]) or "none"
+        shown_b = ", ".join(point.point.label for point in b.points[:3]) or "none"
+        raise FailedPreconditionError(
+            f"the results have no point in common: the first has {shown_a}, …, the second {shown_b}, …"
+        )
+    points = []
+    for key in common:
+        one, two = first[key], second[key]
+        why_not = why_no_comparison(one, two, criteria.segment, ("first", "second"))
+        comparison = None if why_not else compare_apart((a, one), (b, two), criteria, across)
+        points.append(PointComparison(key, one, two, comparison, why_not))
+    return ResultsComparison(
+        points,
+        [first[key].point.label for key in first if key not in second],
+        [second[key].point.label for key in second if key not in first],
+        by_device,
+        result_differences(a, b),
+        criteria.segment,
+        criteria.statistic,
+        _folder(b),
+    )
+
+
+def compare_sides(
+    results: StoredResults,
+    *,
+    measure: str = "headline",
+    confidence: float = 0.99,
+    resolution: float = 0.025,
+    threshold: float = 0.01,
+) -> ResultsComparison:
+    """Compares the two sides of a study that were measured in turns: ``a`` is the old one; see ``compare_results``.
+
+    Raises:
+        FailedPreconditionError: the study has one side only.
+        InvalidArgumentError: a parameter out of range, or points that measure different things.
+    """
+    limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
+    criteria = criteria_of(measure, **limits)
+    mine = [one for one in results.points if not one.point.is_baseline and not one.point.is_against]
+    if not any(one.against for one in mine):
+        raise FailedPreconditionError(
+            f"{results.path} has one side only; measure two in turns with --against, or compare it with other results"
+        )
+    by_device = len({one.point.device for one in mine}) > 1
+    other = results.study.get("against")
+    apart = "process" in results.study or (isinstance(other, Mapping) and "process" in other)
+    points = []
+    for new in mine:
+        old = new.against
+        if old is not None:
+            key = f"{new.point.device} {new.point.key}" if by_device else new.point.key
+            why_not = why_no_comparison(old, new, criteria.segment, ("old", "new"))
+            compared = None if why_not else compare_in_turns(old, new, criteria, apart=apart)
+            points.append(PointComparison(key, old, new, compared, why_not))
+    only_a: list[str] = []
+    if results.study.get("against") is not None:
+        # What was never measured is told by the study alone.
+        devices = list(dict.fromkeys(one.point.device for one in mine))
+        only_a = [point.label for point in unpaired(results.as_study(), devices)]
+    only_b = [one.point.label for one in mine if one.against is None]
+    notes = side_differences(results)
+    return ResultsComparison(
+        points, only_a, only_b, by_device, notes, criteria.segment, criteria.statistic, _folder(results)
+    )
+
+
+def _folder(results: StoredResults) -> str:
+    return str(results.runs[-1].environment.get("folder", "")) if results.runs else ""
+
+
+def _keyed(results: StoredResults, by_device: bool) -> dict[str, PointResult]:
+    keyed = {}
+    for one in results.points:
+        if not one.point.is_baseline and not one.point.is_against:
+            keyed[f"{one.point.device} {one.point.key}" if by_device else one.point.key] = one
+    return keyed

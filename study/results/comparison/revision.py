@@ -1,0 +1,104 @@
+"""The commit that a study's files are of, from git; and the order of commits.
+
+Git is asked as a program. Where there is none, no repository, or no answer, nothing is known: that fails nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ....base.lazy_dataclass import dataclass
+
+_SECONDS: Final = 10.0
+_FIELDS: Final = "%H%x00%cI%x00%s"
+# Set within hooks, they would point git to another repository than the folder's.
+_MISLEADING: Final = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR")
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A commit, and the state of the work tree.
+
+    Attributes:
+        commit: its hash.
+        time: when it was committed; ISO 8601.
+        subject: the first line of its message.
+        branch: that is checked out; empty if none is.
+        dirty: whether tracked files differ from the commit.
+    """
+
+    commit: str
+    time: str
+    subject: str
+    branch: str
+    dirty: bool
+
+    @property
+    def name(self) -> str:
+        """For people: the hash, abbreviated, with a plus if the work tree was changed."""
+        return self.commit[:9] + ("+" if self.dirty else "")
+
+    def facts(self) -> dict[str, object]:
+        """As JSON values."""
+        return {name: getattr(self, name) for name in type(self).__annotations__}
+
+
+def read_revision(folder: Path) -> Revision | None:
+    """The revision of a folder; ``None`` outside of a repository, before the first commit, or without git."""
+    head = _git(folder, "log", "-1", f"--format={_FIELDS}")
+    if head is None or head.count("\0") != 2:
+        return None
+    commit, time, subject = head.rstrip("\n").split("\0")
+    status = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    branch = _git(folder, "symbolic-ref", "--short", "--quiet", "HEAD")
+    return Revision(commit, time, subject, (branch or "").strip(), bool(status))
+
+
+def revision_of(facts: object) -> Revision | None:
+    """The revision that ``Revision.facts`` gave; ``None`` for anything else."""
+    if not isinstance(facts, Mapping) or not isinstance(facts.get("commit"), str):
+        return None
+    time, subject, branch = (str(facts.get(name) or "") for name in ("time", "subject", "branch"))
+    return Revision(facts["commit"], time, subject, branch, facts.get("dirty") is True)
+
+
+def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, int] | None:
+    """The place of each commit in the history, parents before children, from the first of some folders whose repository
+    has them all; ``None`` if none has.
+    """
+    wanted = sorted(set(commits))
+    # A text of the results must be no option of git's.
+    if not wanted or not all(set(one) <= set("0123456789abcdef") for one in wanted):
+        return None
+    for folder in folders:
+        base = (_git(folder, "merge-base", "--octopus", *wanted) or "").strip()
+        # Not all of the history: from what they have in common.
+        listed = _git(folder, "rev-list", "--topo-order", "--reverse", *wanted, *([f"^{base}"] if base else []))
+        if listed is not None:
+            places = {commit: place for place, commit in enumerate([base, *listed.split()])}
+            if all(commit in places for commit in wanted):
+                return {commit: places[commit] for commit in wanted}
+    return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    environment = {name: value for name, value in os.environ.items() if name not in _MISLEADING}
+    # Reading takes no locks, and runs no program that the repository's configuration names.
+    command = ("git", "--no-optional-locks", "-c", "core.fsmonitor=false", *arguments)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None

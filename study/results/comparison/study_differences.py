@@ -1,0 +1,104 @@
+"""What two studies differ in, said beside their comparison: machines, versions, commits and settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Final
+
+from ...definition.process import Process
+from ..storage.stored_results import StoredResults
+from .revision import revision_of
+
+_MAX_DIFFERENCES: Final = 5
+_MAX_TEXT: Final = 40
+
+
+def result_differences(a: StoredResults, b: StoredResults) -> list[str]:
+    """What two results differ in besides their times."""
+    found: list[str] = []
+    for what, left, right in (
+        ("device", {one.name for one in a.devices}, {one.name for one in b.devices}),
+        ("driver", {one.driver for one in a.devices}, {one.driver for one in b.devices}),
+        ("pumice", {one.pumice for one in a.runs}, {one.pumice for one in b.runs}),
+        ("host", {one.host for one in a.runs}, {one.host for one in b.runs}),
+        ("commit", _commits(a, "revision"), _commits(b, "revision")),
+    ):
+        found += _one_each(what, left, right)
+    for key in ("sampling", "targets"):
+        if text := _differing(a.study.get(key), b.study.get(key)):
+            found.append(f"the studies differ in {key}: {text}")
+    return found
+
+
+def side_differences(results: StoredResults) -> list[str]:
+    """What the two sides of a study differ in besides their sources, which are meant to differ."""
+    found = [*dict.fromkeys(one.text for one in results.notes if one.kind == "sides")]
+    found += _one_each("commit", *(_commits(results, name) for name in ("against_revision", "revision")))
+    other = results.study.get("against")
+    if isinstance(other, Mapping):
+        for what, default in (("targets", None), ("process", dataclasses.asdict(Process()))):
+            first, second = (side.get(what, default) for side in (other, results.study))
+            if text := _differing(first, second, without="source"):
+                found.append(f"the sides differ in {what}: {text}")
+    return found
+
+
+def _one_each(what: str, left: set[str], right: set[str]) -> list[str]:
+    """``["host: a and b"]``; empty where both have the same, or one is not known."""
+    sides = [", ".join(sorted(one)) for one in (left, right)]
+    return [f"{what}: {' and '.join(sides)}"] if all(sides) and left != right else []
+
+
+def _commits(results: StoredResults, name: str) -> set[str]:
+    """What the runs recorded of the commit of a side: ``"revision"`` or ``"against_revision"``."""
+    found = [revision_of(run.environment.get(name)) for run in results.runs]
+    return {one.name for one in found if one is not None}
+
+
+def _differing(a: object, b: object, *, without: str = "") -> str:
+    """The settings in which parts of two studies differ, with their values, except the one ``without`` and names of one
+    place in two trees; empty for none.
+    """
+    first, second = _settings(a, ""), _settings(b, "")
+    names = [
+        name
+        for name in {**first, **second}
+        if not _is_same(first.get(name), second.get(name)) and name.rpartition(".")[2] != without
+    ]
+    texts = [f"{name} {_text(first, name)} and {_text(second, name)}" for name in names[:_MAX_DIFFERENCES]]
+    more = f", and {len(names) - _MAX_DIFFERENCES} more" if len(names) > _MAX_DIFFERENCES else ""
+    return "; ".join(texts) + more
+
+
+def _is_same(a: object, b: object) -> bool:
+    """Whether two values are equal, or name one place: relative to a tree in one study, absolute in the other, as of a
+    revision in a worktree.
+    """
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, str) and isinstance(b, str) and a != b:
+        inner, outer = sorted((PurePath(a), PurePath(b)), key=PurePath.is_absolute)
+        within = outer.parts[-len(inner.parts) :] == inner.parts
+        return bool(inner.parts) and within and outer.is_absolute() and not inner.is_absolute()
+    return a == b
+
+
+def _settings(value: object, name: str) -> dict[str, object]:
+    """The settings of a part of a study by name, such as ``"mul.push.factor"``."""
+    if isinstance(value, Mapping):
+        named = value.items()
+    elif isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
+        named = {one["name"]: {key: each for key, each in one.items() if key != "name"} for one in value}.items()
+    else:
+        return {name: value}
+    return {
+        key: one for part, each in named for key, one in _settings(each, f"{name}.{part}" if name else part).items()
+    }
+
+
+def _text(settings: Mapping[str, object], name: str) -> str:
+    text = json.dumps(settings[name]) if name in settings else "-"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"

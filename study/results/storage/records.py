@@ -1,0 +1,234 @@
+"""Records of results besides points and samples: runs, devices, clocks, reference samples, states of the machine,
+peaks, notes; the status of a point, and what disturbed a sample.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ....base.lazy_dataclass import dataclass
+from ....status import PumiceError, UnavailableError, UnimplementedError
+
+
+class PointStatus(enum.StrEnum):
+    """The status of a point; results store every change, and the latest counts."""
+
+    PENDING = "pending"
+    """Not begun: no status is stored yet."""
+
+    SAMPLING = "sampling"
+    """Begun and not ended; after a kill it resumes from the stored samples."""
+
+    DONE = "done"
+    """Sampled until its stop rule was met."""
+
+    NOISY = "noisy"
+    """Ended with more noise than the study allows."""
+
+    FAILED = "failed"
+    """Ended by an error, which is the reason."""
+
+    SKIPPED = "skipped"
+    """Cannot be measured, for example because the device lacks a feature; the reason says why."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a resumed study does not measure the point again."""
+        return self in (PointStatus.DONE, PointStatus.NOISY, PointStatus.SKIPPED)
+
+
+def status_of(error: PumiceError) -> PointStatus:
+    """The status of a point that an error ended: skipped where the machine lacks something."""
+    lacking = isinstance(error, (UnavailableError, UnimplementedError))
+    return PointStatus.SKIPPED if lacking else PointStatus.FAILED
+
+
+_OVERALL: Final = (
+    *(PointStatus.SAMPLING, PointStatus.PENDING, PointStatus.FAILED, PointStatus.NOISY, PointStatus.DONE),
+    PointStatus.SKIPPED,
+)
+
+
+def overall_status(repeats: Sequence[tuple[PointStatus, str]]) -> tuple[PointStatus, str]:
+    """The status of a point and its reason from those in each repeat: the first that a repeat has of unfinished,
+    failed, noisy, done and skipped.
+    """
+    if not repeats:
+        return PointStatus.PENDING, ""
+    place, (status, reason) = min(enumerate(repeats), key=lambda each: _OVERALL.index(each[1][0]))
+    if status is PointStatus.PENDING and any(other is not status for other, _ in repeats):
+        status = PointStatus.SAMPLING
+    if reason and len(repeats) > 1:
+        reason += f" (run {place + 1} of {len(repeats)})"
+    return status, reason
+
+
+class SampleFlag(enum.IntFlag):
+    """Disturbances of a sample. The numbers are stored in results and never change their meaning."""
+
+    PREEMPTED = 1
+    """The measuring thread was preempted during the sample."""
+
+    THROTTLED = 2
+    """The reference kernel ran at another speed: clocks, heat or another user of the device."""
+
+    CLOCK_UNSURE = 4
+    """Device times could not be related well to the host's clock: ``queue`` and ``wake`` are in doubt."""
+
+    STARVED = 8
+    """Threads of the process, such as a software driver's workers, did not get the processors that they wanted."""
+
+
+DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.STARVED
+"""Excludes a sample from the statistics, as long as enough others remain. (``THROTTLED`` does not: it is of blocks, and
+leaving out one state of the machine would let two runs choose different ones.)"""
+
+
+def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Which samples statistics use: the undisturbed ones if they are at least half, else all; see ``analysis``."""
+    if 2 * int(np.count_nonzero(~disturbed)) >= disturbed.size:
+        return ~disturbed
+    return np.ones(disturbed.size, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One start or resumption of a study, numbered from 1; times are ISO 8601, UTC. ``outcome`` is ``"complete"``, or
+    why it ended; it and ``ended`` are ``None`` for a run that continues or was killed. ``repeat`` is the repetition of
+    the study that it belongs to, from 1.
+    """
+
+    number: int
+    started: str
+    pumice: str
+    python: str
+    host: str
+    pid: int
+    command: str
+    environment: Mapping[str, object]
+    ended: str | None
+    outcome: str | None
+    repeat: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRecord:
+    """A device as a run found it; ``device`` is the URI that points have, for ``facts`` see ``device_facts``."""
+
+    run: int
+    device: str
+    name: str
+    driver: str
+    facts: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ClockRecord:
+    """One reading of clocks; ``None`` for what is not known. See ``Sink.add_clock``."""
+
+    run: int
+    device: str
+    host_ns: int
+    device_ticks: int | None
+    deviation_ns: float | None
+    ns_per_tick: float | None
+    calibrated: bool | None
+    frequency_mhz: float | None
+    memory_mhz: float | None
+    cpu_mhz: float | None
+    temperature_c: float | None
+    power_w: float | None
+    throttle: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceRecord:
+    """One run of a reference kernel: when, on the clock of ``time.monotonic_ns`` of its run, and how long it took.
+    ``kind`` is what it does, ``point`` the point whose load it is like, ``None`` for none; durations of different
+    ``load`` cannot be compared.
+    """
+
+    run: int
+    device: str
+    started_ns: int
+    duration_ns: float
+    kind: str
+    point: int | None
+    load: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """The state of the machine over a span that ended at ``host_ns``; ``None`` for what is not known. See
+    ``Sink.add_state``.
+    """
+
+    run: int
+    host_ns: int
+    span_ns: float | None
+    wake_ns: float | None
+    wake_p90_ns: float | None
+    steal: float | None
+    pressure: float | None
+    others: float | None
+    run_delay: float | None
+    load: float | None
+    cpu_mhz: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PeakRecord:
+    """One measured peak of a device; its name is its unit."""
+
+    run: int
+    device: str
+    name: str
+    value: float
+    details: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One figure of a point that was taken apart from its samples.
+
+    Attributes:
+        kind: ``"pipeline"``, what the driver says of a compiled pipeline; ``"energy"``; ``"counter"``.
+        subject: what it is of, such as a pipeline's executable or a meter.
+        name: the driver's own, for its statistics and counters.
+        value, unit: the figure.
+        details: JSON values, such as the driver's description.
+    """
+
+    kind: str
+    subject: str
+    name: str
+    value: float
+    unit: str = ""
+    details: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservationRecord(Observation):
+    """A stored observation, with its point and the run that took it."""
+
+    point: int = 0
+    run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRecord:
+    """A note for readers about one point or, if ``point`` is ``None``, the whole run. Of kind ``"host"`` it names the
+    host of a cluster that measured the point, whose clock its times are of.
+    """
+
+    run: int
+    point: int | None
+    created: str
+    kind: str
+    text: str

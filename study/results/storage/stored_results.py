@@ -1,0 +1,276 @@
+"""What a results file holds, for reading: while a study runs, after it was killed, and from read-only media."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+
+import numpy as np
+
+from ....base.closeable import Closing
+from ....status import ClosedError, NotFoundError
+from ...definition.expansion import derive
+from ...definition.figures import MEASURED
+from ...definition.kept_file import AGAINST, KeptFile, KeptFiles, unpacked
+from ...definition.point import Point
+from ...definition.study import Study
+from ...definition.study_file import study_from_dict
+from .database import Reader, database_errors, results_path, values_as_written
+from .point_result import SAMPLE_FIELDS, PointResult
+from .records import (
+    ClockRecord,
+    DeviceRecord,
+    NoteRecord,
+    ObservationRecord,
+    PeakRecord,
+    PointStatus,
+    ReferenceRecord,
+    RunRecord,
+    SampleFlag,
+    StateRecord,
+)
+from .rows import POINT_COLUMNS, Value, point_from_row, unsigned_ticks
+from .schema import REPEATS, STATUSES
+
+Row = Sequence[Value]
+_Record = TypeVar(
+    "_Record",
+    RunRecord,
+    DeviceRecord,
+    ClockRecord,
+    ReferenceRecord,
+    StateRecord,
+    PeakRecord,
+    NoteRecord,
+    ObservationRecord,
+)
+
+
+class StoredResults(Closing):
+    """The results in one folder, as they were stored; ``Results`` has what is computed from them, too.
+
+    Points and their statuses are those at the time of ``open``; samples of a point are read on first use, all else on
+    each use, so that a continuing run is visible. Nothing is written.
+
+    Thread rule: any thread; reads are serialized.
+
+    Attributes:
+        path: of the file.
+        name: the study's.
+        created: start of the study; ISO 8601, UTC.
+        study: the study as JSON values; ``as_study`` converts it.
+        text: its TOML text, ``None`` for a study made in Python.
+        points: a result for each point, by index.
+    """
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """Opens the results of a folder; a path to the file itself is taken too.
+
+        Raises:
+            NotFoundError: there are none.
+            InvalidArgumentError: not a results file.
+            IncompatibleError: a newer version wrote it.
+            DataLossError: it is damaged.
+            PermissionDeniedError: it may not be read.
+        """
+        path = results_path(folder)
+        return cls(Reader(path), path)
+
+    def __init__(self, reader: Reader, path: Path) -> None:
+        self.path: Final = path
+        self._reader: Reader | None = reader
+        self._lock = threading.Lock()
+        self._study: Study | None = None
+        self._peaks: tuple[PeakRecord, ...] = ()
+        try:
+            with values_as_written(path):
+                ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
+                self.name: Final = str(name)
+                self.created: Final = str(created)
+                self.study: Final[Mapping[str, object]] = _mapping(str(study))
+                self.text: Final = None if text is None else str(text)
+                self.points: Final = self._points()
+        except BaseException:
+            self.close()
+            raise
+
+    def _points(self) -> tuple[PointResult, ...]:
+        columns = ", ".join(f"points.{name}" for name in POINT_COLUMNS)
+        ((count,),) = self._rows(REPEATS)
+        repeats = range(1, int(count or 0) + 1)
+        statuses = {(row[0], row[1]): (PointStatus(str(row[2])), str(row[3])) for row in self._rows(STATUSES)}
+        found = tuple(
+            PointResult(
+                point := point_from_row(row),
+                [statuses.get((point.index, one), (PointStatus.PENDING, "")) for one in repeats],
+                self._reader_of(point),
+            )
+            for row in self._rows(f"SELECT {columns} FROM points ORDER BY point")
+        )
+        for result in found:
+            if result.point.baseline is not None:
+                result.baseline = found[result.point.baseline]
+            if result.point.against is not None:
+                result.against = found[result.point.against]
+        return found
+
+    def _reader_of(self, point: Point) -> Callable[[int], Sequence[Row]]:
+        """What reads the samples of a point."""
+        columns = ", ".join(SAMPLE_FIELDS)
+        side: Mapping[str, Any] = self.study if not point.is_against else self.study.get("against", {})  # type: ignore[assignment]
+        kinds = {target["name"]: target["kind"] for target in side.get("targets", ())}
+        if kinds.get(point.target) == "module" and point.measure != "submit":
+            # Version 1 of the tables has the call of a module's function as submit_ns.
+            columns = columns.replace("submit_ns", "NULL").replace("call_ns", "coalesce(call_ns, submit_ns)")
+        query = f"SELECT {columns} FROM samples JOIN runs USING (run) WHERE point = ? ORDER BY number"
+        return lambda number: self._rows(query, number)
+
+    def point(self, key: str) -> PointResult:
+        """The result of the point with a key, the first if several devices have it.
+
+        Raises:
+            NotFoundError: there is no such point.
+        """
+        for result in self.points:
+            if result.point.key == key:
+                return result
+        raise NotFoundError(f"{self.path} has no point {key}; the first that it has is {self.points[0].point.key}")
+
+    def as_study(self) -> Study:
+        """The study as an object; file names in it are relative to the working folder. IncompatibleError: of a newer
+        version.
+        """
+        return study_from_dict(self.study, text=self.text, source=str(self.path))
+
+    def to_measure(self) -> Study:
+        """The study with the programs that the results keep, to measure these again or as ``Study.against``. Of two
+        sides it is the new one. Files of which only the hash is kept are those where they were, if they are the same.
+        """
+        study = self.as_study()
+        folder, revision = self._latest("folder"), self._latest("revision")
+        files = {file.name: file for file in self.files if not file.name.startswith(AGAINST)}
+        kept = KeptFiles(files, f"the results in {self.path.parent}", revision)
+        return dataclasses.replace(study, against=None, folder=Path(str(folder or "")), kept=kept, text=None)
+
+    def _latest(self, name: str) -> object:
+        """A fact that the latest run that knew it recorded of its environment; ``None`` if none did."""
+        return next((run.environment[name] for run in reversed(self.runs) if name in run.environment), None)
+
+    def figures(self, result: PointResult, *, keep: SampleFlag | None = None, times: float = 1.0) -> dict[str, float]:
+        """The derived figures of a point, from the medians of its samples; see ``derive``. Empty without samples.
+
+        Args:
+            result: of this study.
+            keep: which samples: as in ``PointResult.values``.
+            times: as if everything had taken so many times as long.
+        """
+        measured = {name: 1e-9 * times * ns for name, ns in result.medians(keep=keep).items() if name in MEASURED}
+        if not measured:
+            return {}
+        dispatches = result.integers("dispatches", keep=keep)
+        if self._study is None:
+            self._study, self._peaks = self.as_study(), self.peaks
+        # Those of the latest run replace earlier ones.
+        peaks = {peak.name: peak.value for peak in self._peaks if peak.device == result.point.device}
+        return derive(self._study, result.point, {**measured, "dispatches": float(np.median(dispatches))}, peaks)
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """The starts and resumptions of the study, in order."""
+        return self._records(RunRecord, "runs LEFT JOIN run_ends USING (run) ORDER BY run", number="run")
+
+    @property
+    def devices(self) -> tuple[DeviceRecord, ...]:
+        """The devices that each run found, by run."""
+        return self._records(DeviceRecord, "devices ORDER BY run, device")
+
+    @property
+    def clocks(self) -> tuple[ClockRecord, ...]:
+        """The readings of clocks, in the order in which they were added."""
+        return self._records(ClockRecord, "clocks ORDER BY id")
+
+    @property
+    def references(self) -> tuple[ReferenceRecord, ...]:
+        """The runs of the reference kernels, in the order in which they were added."""
+        return self._records(ReferenceRecord, "reference_samples ORDER BY id")
+
+    @property
+    def states(self) -> tuple[StateRecord, ...]:
+        """The states of the machine, in the order in which they were added."""
+        return self._records(StateRecord, "machine_states ORDER BY id")
+
+    @property
+    def files(self) -> tuple[KeptFile, ...]:
+        """The files that the study measured, by name. DataLossError: a content is damaged."""
+        rows = self._rows("SELECT name, sha256, size, content, role FROM files ORDER BY name")
+        with values_as_written(self.path):
+            return tuple(_kept_file(*row) for row in rows)
+
+    @property
+    def peaks(self) -> tuple[PeakRecord, ...]:
+        """The measured peaks, by run and device."""
+        return self._records(PeakRecord, "peaks ORDER BY run, device, name")
+
+    @property
+    def observations(self) -> tuple[ObservationRecord, ...]:
+        """Figures that were taken apart from samples; of each point and kind those of the latest run."""
+        found = self._records(ObservationRecord, "observations ORDER BY id")
+        latest = {(one.point, one.kind): one.run for one in found}
+        return tuple(one for one in found if one.run == latest[one.point, one.kind])
+
+    @property
+    def notes(self) -> tuple[NoteRecord, ...]:
+        """The notes, in the order in which they were added."""
+        return self._records(NoteRecord, "notes ORDER BY id")
+
+    def _records(self, kind: type[_Record], tables: str, **columns: str) -> tuple[_Record, ...]:
+        """The rows of tables as records; a field has the name of its column, or the one in ``columns``."""
+        names = [field.name for field in dataclasses.fields(kind)]
+        rows = self._rows(f"SELECT {', '.join(columns.get(name, name) for name in names)} FROM {tables}")
+        with values_as_written(self.path):
+            return tuple(kind(*map(_stored, names, row)) for row in rows)
+
+    def close(self) -> None:
+        """Closes the file; idempotent. Returned arrays stay valid."""
+        with self._lock:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
+    def _rows(self, query: str, *values: int) -> list[tuple[Value, ...]]:
+        with self._lock:
+            if self._reader is None:
+                raise ClosedError(f"the results of {self.path} were closed; open them again with Results.open()")
+            with database_errors(self.path, "reading results"):
+                return self._reader.connection.execute(query, values).fetchall()
+
+    def __repr__(self) -> str:
+        return f"<Results of {self.name!r} with {len(self.points)} points in {self.path}>"
+
+
+def _kept_file(name: Any, sha256: Any, size: Any, content: Any, role: Any) -> KeptFile:
+    return KeptFile(name, sha256, size, unpacked(name, sha256, size, content), role)
+
+
+def _mapping(text: str) -> dict[str, object]:
+    return dict(json.loads(text))
+
+
+# Conversions of stored values, by column.
+_STORED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "environment": _mapping,
+    "facts": _mapping,
+    "details": _mapping,
+    "calibrated": bool,
+    "device_ticks": unsigned_ticks,
+}
+
+
+def _stored(name: str, value: Value) -> Any:
+    return value if value is None or name not in _STORED else _STORED[name](value)

@@ -1,0 +1,60 @@
+"""Measures a pass in a child process, and stores what it measures; ``child`` has the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+
+from ...base.child_process import ChildProcess
+from ..definition.study_file import study_as_dict
+from ..results.storage.records import PointStatus
+from ..results.storage.rows import point_row
+from ..results.storage.sink import Sink
+from ..sampling.passes import Pass
+from ..sampling.sampler import Progress, SampleRun
+from ..sampling.turns import Prior
+
+
+def measure_in(
+    child: ChildProcess,
+    one: Pass,
+    sink: Sink,
+    progress: Progress | None,
+    priors: Mapping[int, Prior],
+    with_peaks: Collection[str],
+    validation: bool | None,
+) -> SampleRun:
+    """As ``runner.measure_points``, in a child that was not asked for anything yet. AbortedError: it has ended."""
+    study = one.study
+    child.send(
+        {
+            "task": "measure",
+            "repeat": one.repeat,
+            "study": study_as_dict(study),
+            "folders": [str(side.folder.absolute()) for side in (study, study.against) if side is not None],
+            "points": [point_row(point) for point in one.points],
+            "priors": {index: _plain(prior) for index, prior in priors.items()},
+            "with_peaks": list(with_peaks),
+            "validation": validation,
+        }
+    )
+    points = {point.index: point for point in one.points}
+    while True:
+        match child.receive():
+            case {"write": [table, doing, rows]}:
+                sink.write(table, doing, rows)
+                child.send({})
+            case {"advance": [index, fraction]}:
+                if progress is not None:
+                    progress.advance(points[index], fraction)
+            case {"finished": [index, status, reason]}:
+                if progress is not None:
+                    progress.finished(points[index], PointStatus(status), reason)
+            case {"run": run}:
+                failed = {name: {int(index): why for index, why in run[name].items()} for name in ("failed", "skipped")}
+                return SampleRun(**run | failed)
+
+
+def _plain(prior: Prior) -> dict[str, object]:
+    """A prior whose sequences may be arrays as JSON values."""
+    return {name: list(value) if not isinstance(value, int) else value for name, value in asdict(prior).items()}

@@ -1,0 +1,72 @@
+"""Measures a point of a side, block by block as the parent tells: the child's side of ``side_process``."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ...base.message_pipe import Message, MessagePipe, error_as_message
+from ..definition.study import make_sampling
+from ..results.storage.rows import Value, point_from_row
+from ..results.storage.sink import Sink
+from ..sampling.point_run import PointRun
+from ..workloads.workload import DevicePool, WorkloadContext
+
+
+def serve_side(pipe: MessagePipe, request: Message) -> None:
+    """Answers until the parent ends, which raises EOFError."""
+    with DevicePool(validation=request["validation"]) as pool, contextlib.closing(_SideHost(pool, request)) as host:
+        while True:
+            pipe.send(host.answer(pipe.receive()))
+
+
+class _SideHost:
+    """A side, and the point of it that is open."""
+
+    def __init__(self, pool: DevicePool, request: Message) -> None:
+        self._pool = pool
+        self._sampling = make_sampling(request["sampling"])
+        self._log = _Log()
+        self._run: PointRun | None = None
+
+    def answer(self, question: Message) -> Message:
+        """Does what is asked: the result or the error, and what was measured."""
+        name, arguments = question["call"], question["arguments"]
+        try:
+            of = self if name in ("describe", "start") else self._run
+            result = getattr(of, name)(**arguments)
+            answer: Message = {"result": result}
+        except Exception as error:
+            answer = {"failed": error_as_message(error)}
+        return {**answer, "written": self._log.take()}
+
+    def describe(self, uri: str) -> str:
+        """The name and the driver of a device."""
+        profile = self._pool.open(uri).profile
+        return f"{profile.name} ({profile.driver_name} {profile.driver_info})"
+
+    def start(self, row: Sequence[Value], kind: str, folder: str, block: int, again: bool) -> None:
+        """Opens a point; once."""
+        point = point_from_row(row)
+        context = WorkloadContext(self._pool, point.device, Path(folder), self._sampling.seed)
+        self._run = PointRun(kind, point, context, self._sampling, self._log)
+        self._run.start(block, again=again)
+
+    def close(self) -> None:
+        if self._run is not None:
+            self._run.close()
+
+
+class _Log(Sink):
+    """Keeps what is measured until it is taken."""
+
+    def __init__(self) -> None:
+        self._written: list[tuple[str, str, list[Mapping[str, Value]]]] = []
+
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        self._written.append((table, doing, list(rows)))
+
+    def take(self) -> list[tuple[str, str, list[Mapping[str, Value]]]]:
+        written, self._written = self._written, []
+        return written

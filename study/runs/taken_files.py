@@ -1,0 +1,120 @@
+"""The files of a study as they are when a run begins: copies that are measured, and that its results keep.
+
+A file that changes while its study is measured changes no measurement, though points are opened again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...base.closeable import Closing
+from ...status import PumiceError
+from ..definition.point import Point, paired
+from ..definition.study import Study
+from ..results.storage.records import PointStatus, status_of
+from ..results.storage.rows import Value
+from ..results.storage.sink import Sink, SinkLog
+from ..results.storage.store import Store
+from ..sampling.sampler import Progress, SampleRun
+from ..sampling.turns import failure_of
+from ..workloads.study_files import StudyFiles, unpack_files
+
+
+class TakenFiles(Closing):
+    """The files of a study's points, in a temporary folder.
+
+    Attributes:
+        study: with file names relative to the copies, as the points have that ``take_points`` returns.
+        files: of the study.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="pumice-study-", ignore_cleanup_errors=True)
+        place = Path(self._folder.name)
+        other = None if study.against is None else replace(study.against, folder=place)
+        self.study = replace(study, folder=place, against=other)
+        self.files = StudyFiles(study, sent=False)
+
+    def unpack(self) -> None:
+        """Writes the copies that were taken since the last time."""
+        unpack_files(self.files.contents, Path(self._folder.name))
+        self.files.contents.clear()
+
+    def close(self) -> None:
+        """Removes the copies; idempotent."""
+        self._folder.cleanup()
+
+
+class FileKeeper(Sink):
+    """Passes everything on to a sink, and the files of a point before its first samples: those of a point that fails
+    may be repaired.
+    """
+
+    def __init__(self, sink: Sink, files: StudyFiles, points: Iterable[Point]) -> None:
+        self._sink = sink
+        logs: dict[str, SinkLog] = {}  # packed now: compressing takes longer than a block
+        self._waiting: dict[Value, list[SinkLog]] = {}
+        for point in points:
+            for file in files.used_by(point.index):
+                if file.name not in logs:
+                    logs[file.name] = SinkLog()
+                    logs[file.name].add_file(file)
+                self._waiting.setdefault(point.index, []).append(logs[file.name])
+
+    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        """See ``Sink``."""
+        if table == "samples":
+            for point in {row["point"] for row in rows}:
+                for log in self._waiting.get(point, ()):
+                    log.replay(self._sink)
+                self._waiting.pop(point, None)
+        self._sink.write(table, doing, rows)
+
+
+def take_points(
+    files: StudyFiles,
+    points: Iterable[Point],
+    minor: Callable[[Point], int],
+    store: Store,
+    progress: Progress | None,
+) -> tuple[list[Point], SampleRun]:
+    """The points with their files taken, and those that failed because of a file; ``minor`` gives the version of
+    Vulkan, 1.minor, that sources are compiled for.
+
+    Raises:
+        FailedPreconditionError: the results have samples of another content of a file.
+    """
+    taken, run = [], SampleRun()
+    for each in paired(points):
+        version = minor(each[0])  # an error of the device is not the point's
+        at = each[0]
+        try:
+            found = []
+            for at in each:
+                found.append(files.take(at, version))
+        except PumiceError as error:
+            status, text = status_of(error), failure_of(at, len(each), error)
+            for point in each:
+                (run.skipped if status is PointStatus.SKIPPED else run.failed)[point.index] = text
+                store.set_status(point.index, status, text)
+                if progress is not None:
+                    progress.finished(point, status, text)
+            continue
+        taken += found
+        for point in each:
+            store.check_files(files.used_by(point.index))
+    return taken, run
+
+
+def check_finished(files: StudyFiles, points: Iterable[Point], minor: Callable[[Point], int], store: Store) -> None:
+    """Raises FailedPreconditionError if a file of points that are measured already has changed since; files that are
+    gone are no error.
+    """
+    for point in points:
+        with contextlib.suppress(PumiceError):
+            files.take(point, minor(point))
+        store.check_files(files.used_by(point.index))

@@ -1,0 +1,271 @@
+"""Tables of notebooks: well-formed, escaped, and without colours of their own."""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+import re
+import sys
+import types
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pytest
+from support.made_studies import STUDY, made, taken
+from support.wait_sources import Signal
+
+import pumice
+from pumice import shaders
+from pumice.base.notebook import (
+    Mark,
+    figure_text,
+    html_table,
+    interval_text,
+    place_text,
+    svg_plot,
+    with_process,
+    without_process,
+)
+from pumice.hal.buffer import Buffer
+from pumice.study import compare, compare_results, summarize
+from pumice.study.definition.point import Point
+from pumice.study.results.storage.store import Store
+
+
+class _Reader(HTMLParser):
+    """Rows of cells; every tag is closed in turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.rows: list[list[str]] = []
+        self.names: set[str] = set()
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "img":  # which has no end
+            self.open.append(tag)
+        self.names.add(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("td", "th"):
+            self.rows[-1][-1] += data
+
+
+def read(text: str) -> list[list[str]]:
+    # Neither black nor white is written: the page's own colours are.
+    assert not re.search(r"(?<![-\w])(color|background): (?!inherit|transparent)", text)
+    return _Reader(text).rows
+
+
+def test_names_are_text_and_no_markup() -> None:
+    name = "<script>alert('a & b')</script>"
+    text = html_table((name, "n"), [(name, "1")], title=name, notes=[name])
+    found = _Reader(text)
+    assert found.rows == [[name, "n"], [name, "1"]] and "script" not in found.names
+
+
+def test_results_and_comparisons(tmp_path: Path) -> None:
+    target = STUDY.replace('name = "mul"', 'name = "<b>"').replace('title = "Dispatches', 'title = "<i>Dispatches')
+    with made(tmp_path / "a", target) as a, made(tmp_path / "b", target) as b:
+        head, *rows = read(a._repr_html_())
+        frame = a.to_pandas()
+        frame = frame[~frame["is_baseline"]]
+        shown = pandas.DataFrame(rows, columns=head)
+        (best,) = a.best()
+        points = [one for one in a.points if not one.point.is_baseline]
+        assert shown["point"].tolist() == [
+            f"{one.point.label} ★" if one.point is best.point.point else one.point.label for one in points
+        ]
+        intervals = [summarize(one.values(), blocks=one.blocks).median_interval for one in points]
+        ends = [[float(end) for end in text.strip("[]").split(", ")] for text in shown["interval"]]
+        np.testing.assert_allclose(ends, np.array(intervals) / 1e3, rtol=6e-4)
+        for column, expected in (("median, µs", frame["median_ns"] / 1e3), ("GB/s", frame["GB/s"])):
+            np.testing.assert_allclose(shown[column].astype(float), expected, rtol=6e-4)
+        assert repr(a).startswith("<Results of 'depth'")
+        found = compare_results(a, b)
+        head, *rows = read(found._repr_html_())
+        known = [one.comparison for one in found.points if one.comparison]
+        assert [row[1::4] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
+
+
+def test_comparisons_have_a_plot_of_their_ratios(tmp_path: Path) -> None:
+    def slower(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            store.add_samples(point.index, 0, "sample", taken(point, scale=1 + point.index / 10))
+            store.set_status(point.index, "done", "error reached")
+
+    with made(tmp_path / "a", STUDY) as a, made(tmp_path / "b", STUDY, slower) as b:
+        found = compare_results(a, b)
+    picture = drawn(found._repr_html_())
+    ratios = {one.b.point.label: one.comparison.ratio for one in found.points if one.comparison}
+    known = [
+        ratios[f"mul batch={batch} barrier={barrier}"] for barrier in ("between", "none") for batch in (1, 4, 16, 64)
+    ]
+    heights = places(picture)[:, 1]
+    np.testing.assert_allclose(heights, np.polyval(np.polyfit(known, heights, 1), known), atol=0.2)
+    assert texts(picture)[:4] == ["ratio, second over first", "batch", "barrier=between", "barrier=none"]
+
+
+def test_summaries_and_comparisons_of_samples() -> None:
+    values = np.random.default_rng(1).normal(100, 3, 2000)
+    shown = {row[0]: row[1] for row in read(summarize(values)._repr_html_())}
+    expected = pandas.Series(values).describe(percentiles=[0.25, 0.5, 0.75, 0.99])
+    for name, theirs in (("median", "50%"), ("q1", "25%"), ("p99", "99%"), ("mean", "mean"), ("maximum", "max")):
+        np.testing.assert_allclose(float(shown[name]), expected[theirs], rtol=6e-4)
+    found = compare(values, 1.2 * values)
+    assert ["ratio", "1.200"] in read(found._repr_html_())
+    assert found.explanation in found._repr_html_()
+
+
+def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
+    numbers = {1.18: "1.180", 186.0: "186.0", 3.0: "3.000", 12345.6: "12,346", 0.0012: "0.001200", 1e13: "1e+13"}
+    assert {number: figure_text(number) for number in numbers} == numbers
+    assert [figure_text(number) for number in (0.0, None, math.nan)] == ["0", "—", "—"]
+    assert (interval_text(1.0, 1.2), interval_text(math.nan, math.nan)) == ("[1.000, 1.200]", "—")
+
+
+def drawn(page: str) -> ET.Element:
+    """The picture of a plot in a page, in a namespace of its own."""
+    (data,) = re.findall(r'<img [^>]*src="data:image/svg\+xml;base64,([^"]*)">', page)
+    return ET.fromstring(base64.b64decode(data))
+
+
+def named(picture: ET.Element, name: str) -> list[ET.Element]:
+    return list(picture.iter(f"{{http://www.w3.org/2000/svg}}{name}"))
+
+
+def places(picture: ET.Element) -> np.ndarray:
+    """The centre of each point of a plot, of one line after the other."""
+    marks = [one.attrib for one in named(picture, "circle") if one.get("class") == "m"]
+    return np.array([[float(one["cx"]), float(one["cy"])] for one in marks])
+
+
+def texts(picture: ET.Element) -> list[str]:
+    """The titles of the axes, the names of lines, and ticks from the bottom and from the left."""
+    return [one.text or "" for one in named(picture, "text")]
+
+
+@pytest.mark.parametrize("y", [[30, 31, 33, 35], [1, 10, 100, 1000], [2e-5, 3e-5, 4e-5, 5e-5], [0, 0, 0, 0]])
+def test_a_plot_places_points_along_its_axes(y: list[float]) -> None:
+    x = [1, 4, 16, 64]
+    page = svg_plot({"a": [Mark(*one, math.nan, math.nan) for one in zip(x, y, strict=True)]}, x="n", y="t, µs")
+    picture = drawn(page)
+    across, up = places(picture).T
+    fitted = np.polyfit(np.log(x), across, 1)
+    np.testing.assert_allclose(np.polyval(fitted, np.log(x)), across, atol=0.1)
+    values = np.log(y) if y[-1] > 10 * y[0] else np.array(y)
+    if np.ptp(values):
+        fitted = np.polyfit(values, up, 1)
+        assert fitted[0] < 0
+        np.testing.assert_allclose(np.polyval(fitted, values), up, atol=0.1)
+    titles, ticks = texts(picture)[:2], texts(picture)[2:]
+    assert titles == ["t, µs", "n"] and ticks[-4:] == ["1", "4", "16", "64"]
+    assert 2 <= len(ticks[:-4]) <= 12 or ticks[:-4] == ["0"]
+
+
+def test_intervals_end_at_the_edge_of_a_plot_and_ticks_keep_apart() -> None:
+    marks = [Mark(n, 10.0, -math.inf, math.inf) for n in range(3)] + [Mark(3, 10.0, 0.0, 1e9)]
+    marks += [Mark(n, 10.0, 9.0, 11.0) for n in range(100_000, 100_030)]
+    page = svg_plot({"<a>": marks, "b": marks}, x="<x>", y='<y> "&')
+    assert _Reader(page).names == {"p", "img"}
+    picture = drawn(page)
+    paths = " ".join(one.attrib["d"] for one in named(picture, "path"))
+    ends = [float(one) for pair in re.findall(r"M[\d.]+ (-?[\d.]+)V(-?[\d.]+)", paths) for one in pair]
+    assert ends and min(ends) >= 0 and max(ends) <= float(picture.attrib["height"])
+    assert texts(picture)[:4] == ['<y> "&', "<x>", "<a>", "b"]
+    assert len([text for text in texts(picture) if text.startswith("100,0")]) < 5
+
+
+def test_results_have_a_plot_of_each_line_over_their_axis(tmp_path: Path) -> None:
+    with made(tmp_path / "a", STUDY) as a:
+        picture = drawn(a._repr_html_())
+        medians = {one.point.label: np.median(one.values()) for one in a.points if not one.point.is_baseline}
+    for line, barrier in zip(np.split(places(picture)[:, 1], 2), ("between", "none"), strict=True):
+        known = np.log([medians[f"mul batch={batch} barrier={barrier}"] for batch in (1, 4, 16, 64)])
+        np.testing.assert_allclose(line, np.polyval(np.polyfit(known, line, 1), known), atol=0.2)
+    assert texts(picture)[:4] == ["median of execute, µs", "batch", "barrier=between", "barrier=none"]
+
+
+def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = (f'loc("/tmp/ipykernel_{pid}/4711.py":8:1)' for pid in (os.getpid(), 1))
+    assert without_process(mine) == without_process(other) == 'loc("/tmp/ipykernel/4711.py":8:1)'
+    assert with_process(without_process(other)) == mine
+    assert without_process('"/home/ipykernel_1/net.py"') == '"/home/ipykernel_1/net.py"'
+    place = "/tmp/ipykernel/4711.py:8"
+    assert place_text(place) == place
+    known = {f"/tmp/ipykernel_{os.getpid()}/4711.py": ("Cell", "In[3]")}
+    shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=known.get))
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
+    assert (place_text(place), place_text("net.py:8"), place_text("")) == ("In[3]:8", "net.py:8", "")
+    shell.compile = types.SimpleNamespace()  # IPython 7, which does not know cells by their files
+    assert place_text(place) == place
+
+
+def test_long_texts_have_room_for_a_line() -> None:
+    text = html_table(("point", "why", "n"), [("a b", "because " * 20, "1")], texts=("why",))
+    assert re.findall(r"(nowrap|min-width: \d+em)", text) == ["nowrap", "min-width: 20em", "nowrap"] * 2
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("staging", [False, True])
+def test_devices_arrays_and_kernels(staging: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pumice.open_device(staging=staging) as device:
+        assert ["URI", device.uri] in read(device._repr_html_())
+        array = device.asarray(np.arange(2000, dtype=np.int32).reshape(2, 1000))
+        downloads: list[int] = []
+        real = device.download
+
+        def download(source: Buffer, out: np.ndarray) -> None:
+            downloads.append(out.nbytes)
+            real(source, out)
+
+        monkeypatch.setattr(device, "download", download)
+        bundle = array._repr_mimebundle_()
+        assert read(bundle["text/html"])[-1] == ["elements", "0, 1, 2, 3, …, 1996, 1997, 1998, 1999"]
+        assert bundle["text/plain"] == repr(array) and sum(downloads) == 32
+        for values, shown in (
+            (np.zeros((0, 4)), ""),
+            (np.float32(1.5), "1.5"),
+            (np.arange(8), "0, 1, 2, 3, 4, 5, 6, 7"),
+        ):
+            small = device.asarray(values)
+            bundle = small._repr_mimebundle_()
+            assert read(bundle["text/html"])[-1] == ["elements", shown] and bundle["text/plain"] == repr(small)
+        kernel = device.load_kernel(shaders.path("mul"))
+        head, *rows = read(kernel._repr_html_())
+        assert head == ["parameter", "takes", "written"] and [row[2] for row in rows] == ["no", "no", "yes"]
+    assert ["state", "closed"] in read(device._repr_html_())
+    bundle = array._repr_mimebundle_()
+    assert bundle["text/plain"] == repr(array) and "closed" in read(bundle["text/html"])[-1][1]
+    assert read(kernel._repr_html_()) == [head, *rows]
+
+
+@pytest.mark.vulkan
+def test_a_preview_waits_for_no_work_and_a_lost_device_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pumice.open_device() as device:
+        array = device.zeros(4)
+        program = Signal()
+        array.mark_pending(program)
+        bundle = array._repr_mimebundle_()
+        assert "under way" in bundle["text/html"] and "\n" not in bundle["text/plain"]
+        program.set()
+        assert read(array._repr_mimebundle_()["text/html"])[-1] == ["elements", "0.0, 0.0, 0.0, 0.0"]
+        monkeypatch.setattr(device.vulkan.fn, "vkQueueSubmit", lambda *_: -4)
+        with pytest.raises(pumice.DeviceLostError):
+            array.copy()
+        assert ["state", "lost"] in read(device._repr_html_())
+        assert set(array._repr_mimebundle_()) == {"text/plain", "text/html"}

@@ -1,0 +1,265 @@
+"""Element-wise operations of every type against their definitions, with random and special values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.numpy_oracle import expected_of
+from support.operation_table import ELEMENTWISE, KINDS, TYPES, Row, kind_of
+from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+
+import pumice
+from pumice.compiler.ir.types import ScalarType
+from pumice.compiler.kernels.scalars.scalars import storage_bits
+from pumice.hal_reference.elementwise import is_float, total_order
+
+pytestmark = pytest.mark.vulkan
+
+Array = npt.NDArray[Any]
+
+_SIGNED: Final = KINDS["s"]
+_UNSIGNED: Final = KINDS["u"]
+_NARROW: Final = KINDS["n"]
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def numbers(type: ScalarType, count: int, seed: int) -> Array:
+    """Random numbers of a type, over all of its range."""
+    random = np.random.default_rng(seed)
+    if type.kind == "bool":
+        return random.integers(0, 2, count).astype(np.bool_)
+    if type.is_integer:
+        raw = random.integers(0, 1 << min(type.bits, 63), count, np.uint64) >> random.integers(
+            0, type.bits, count, np.uint64
+        )
+        low = -(1 << (type.bits - 1)) if type.kind != "uint" else 0
+        ends = [low, low + 1, 0, 1, (1 << (type.bits - (type.kind != "uint"))) - 1]
+        signs = random.choice([-1, 1], count) if type.kind != "uint" else np.ones(count, np.int64)
+        wide = np.concatenate(
+            [raw.astype(np.int64) * signs, np.array(ends, np.uint64 if low == 0 else np.int64).astype(np.int64)]
+        )
+        if type.bits < 8:
+            wide = wide & ((1 << type.bits) - 1)
+            wide = np.where((wide >> (type.bits - 1)) & (low < 0), wide - (1 << type.bits), wide)
+        return wide.astype(type.dtype)
+    if type.kind == "complex":
+        part = type.part.dtype
+        pairs = random.standard_normal((count, 2)) * np.exp(random.uniform(-3, 3, (count, 1)))
+        return pairs.astype(part).view(type.dtype).reshape(-1)
+    if type.bits <= 8:
+        return random.permutation(np.resize(np.arange(1 << type.bits), count)).astype(np.uint8).view(type.dtype)
+    specials = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, 1.5, 2.5, -2.5, 1e4, 65504, 65519, 65520])
+    limits = [1.0] if type.bits == 16 else [np.finfo(type.dtype).max, np.finfo(type.dtype).tiny]
+    spread = random.standard_normal(count) * np.exp(random.uniform(-12, 12, count))
+    with np.errstate(over="ignore"):
+        return np.concatenate([spread, specials, np.array(limits)]).astype(type.dtype)
+
+
+def region_of(operations: Sequence[tuple[str, str]], inputs: Sequence[str], length: int) -> str:
+    """A function that applies operations, each to all of the inputs; each with the element type of its result."""
+    tensors = [f"tensor<{length}x{type}>" for type in inputs]
+    results = [f"tensor<{length}x{type}>" for _, type in operations]
+    arguments = ", ".join(f"%a{i}: {tensor}" for i, tensor in enumerate(tensors))
+    names = ", ".join(f"%a{i}" for i in range(len(inputs)))
+    lines = []
+    for index, ((name, _), result) in enumerate(zip(operations, results, strict=True)):
+        operation, _, attributes = name.partition(" ")
+        lines.append(f'%{index} = "stablehlo.{operation}"({names}) {attributes} : ({", ".join(tensors)}) -> {result}')
+    given = ", ".join(f"%{index}" for index in range(len(operations)))
+    body = "\n".join(lines)
+    return (
+        f"func.func @main({arguments}) -> ({', '.join(results)}) {{\n{body}\nreturn {given} : {', '.join(results)}\n}}"
+    )
+
+
+def ulps(found: Array, expected: Array) -> Array:
+    """Distances in values of the type; subnormals of f32 and f64 may be zeros."""
+    if found.dtype.kind == "c":
+        return np.maximum(ulps(found.real, expected.real), ulps(found.imag, expected.imag))
+    if not is_float(found.dtype):
+        return np.where(found == expected, 0.0, np.inf)
+    apart = np.abs(total_order(found).astype(np.longdouble) - total_order(expected).astype(np.longdouble))
+    apart = apart.astype(np.float64)
+    same = (found == expected) | (np.isnan(found.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
+    tiny = 2.0**-126 if found.dtype != np.float64 else 2.0**-1022
+    flushed = (np.abs(expected.astype(np.float64)) < tiny) & (np.abs(found.astype(np.float64)) <= tiny)
+    return np.where(same | flushed, 0.0, apart)
+
+
+def distances(found: Array, expected: Array) -> Array:
+    """How far results are off, in last places; of complex numbers, in precisions of their parts by the modulus."""
+    if found.dtype.kind != "c":
+        return ulps(found, expected)
+    with np.errstate(all="ignore"):
+        apart = np.abs(found - expected) / np.abs(expected) / np.finfo(found.dtype).eps
+    return np.where(ulps(found, expected) == 0, 0.0, apart)
+
+
+def check(
+    gpu: pumice.Device,
+    operations: Sequence[tuple[str, str]],
+    inputs: Sequence[str],
+    arguments: Sequence[Array],
+    most: Sequence[float] | None = None,
+) -> list[Array]:
+    """Runs operations on the device; ``most`` says how far each may be off its definition, which is given back."""
+    wide = any(type in ("i64", "ui64", "f16", "f64") for type in (*inputs, *(type for _, type in operations)))
+    targets = (EMULATED, NATIVE) if wide else (EMULATED,)
+    sizes: dict[int, list[int]] = {}
+    for number, (_, result) in enumerate(operations):
+        sizes.setdefault(storage_bits(ScalarType(result)), []).append(number)
+    defined: dict[int, Array] = {}
+    # Results of one size together: an invocation computes as many elements as fill a word of the narrowest.
+    for group in sizes.values():
+        function = function_of(region_of([operations[number] for number in group], inputs, arguments[0].size))
+        with np.errstate(all="ignore"):
+            expected = by_definition(function, arguments)
+            for target in targets:
+                found = run_region(gpu, function, arguments, target)
+                for number, one, other in zip(group, found, expected, strict=True):
+                    apart = distances(one, other)
+                    worst = int(np.argmax(apart))
+                    given = [array[worst] for array in arguments]
+                    text = f"{operations[number][0]} of {given}: got {one[worst]}, expected {other[worst]}"
+                    assert apart[worst] <= (0 if most is None else most[number]), text
+        defined.update(zip(group, expected, strict=True))
+    return [defined[number] for number in range(len(operations))]
+
+
+def check_definition(name: str, type: ScalarType, arguments: Sequence[Array], found: Array, most: float) -> None:
+    """Holds a definition's results against NumPy's."""
+    with np.errstate(all="ignore"):
+        wide = expected_of(name, type, arguments)
+        if wide.dtype == object:
+            same = [other is None or int(one) == other for one, other in zip(found, wide, strict=True)]
+            apart = np.where(same, 0.0, np.inf)
+            expected = wide
+        else:
+            # What is exact in f64 is rounded once.
+            expected = wide.astype(np.clongdouble if found.dtype.kind == "c" else np.longdouble)
+            expected = expected.astype(np.float64) if is_float(found.dtype) and found.dtype != np.float64 else expected
+            expected = (expected.astype(np.float32) if type.dtype.name == "float8_e8m0fnu" else expected).astype(
+                found.dtype
+            )
+            apart = distances(found, expected)
+    worst = int(np.argmax(apart))
+    given = [array[worst] for array in arguments]
+    assert apart[worst] <= most, f"{name} of {given}: defined as {found[worst]}, NumPy has {expected[worst]}"
+
+
+def pairs(type: ScalarType, count: int) -> list[Array]:
+    """Two operands: random pairs, and all pairs of the last few numbers, which are special."""
+    left, right = numbers(type, count, 1), numbers(type, count, 2)
+    ends = left[-17:]
+    return [
+        np.concatenate([left, np.repeat(ends, ends.size)]),
+        np.concatenate([right, np.tile(ends, ends.size)]),
+    ]
+
+
+def variants(row: Row, type: ScalarType) -> list[tuple[str, str, str]]:
+    """An operation with its attributes, the type of its results, and its name for NumPy."""
+    if row.name != "compare":
+        part = str(type.part)
+        result = {"abs": part, "real": part, "imag": part, "is_finite": "i1"}.get(row.name, str(type))
+        return [(row.name, result, row.name)]
+    cases = ("EQ", "NE") if type.kind == "complex" else ("EQ", "NE", "LT", "LE", "GT", "GE")
+    directions = [
+        (f"comparison_direction = #stablehlo<comparison_direction {case}>", f"compare {case}") for case in cases
+    ]
+    found = [(f"compare {{{direction}}}", "i1", name) for direction, name in directions]
+    if type.kind == "float":
+        order = "compare_type = #stablehlo<comparison_type TOTALORDER>"
+        found += [(f"compare {{{direction}, {order}}}", "i1", "") for direction, _ in directions]
+    return found
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_operations(gpu: pumice.Device, name: str) -> None:
+    type = ScalarType(name)
+    arguments = pairs(type, 300)
+    for arity in (1, 2):
+        rows = [row for row in ELEMENTWISE if row.arity == arity and name in row.types()]
+        every = [(row, *variant) for row in rows for variant in variants(row, type)]
+        most = [row.ulps.get(kind_of(name), 0.0) for row, *_ in every]
+        operations = [(operation, result) for _, operation, result, _ in every]
+        found = check(gpu, operations, [name] * arity, arguments[:arity], most)
+        for (row, _, _, known), result, limit in zip(every, found, most, strict=True):
+            if known:
+                check_definition(known, type, arguments[: row.arity], result, limit)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_conversions(gpu: pumice.Device, name: str) -> None:
+    source = ScalarType(name)
+    targets = [
+        other
+        for other in ("i1", *_SIGNED, *_UNSIGNED, "f32", "f64", *_NARROW, "complex<f32>", "complex<f64>")
+        if not (source.kind == "complex" and ScalarType(other).kind != "complex")
+        # ml_dtypes has no conversions of these, or rounds to f32 before.
+        and not (
+            "f8E8M0FNU" in (name, other) and ("f64" in (name, other) or max(source.bits, ScalarType(other).bits) <= 8)
+        )
+    ]
+    check(gpu, [("convert", other) for other in targets], [name], [numbers(source, 300, 3)])
+
+
+@pytest.mark.parametrize(("exponent", "mantissa"), [(5, 10), (8, 7), (4, 3), (8, 23), (2, 0), (11, 52)])
+@pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16"])
+def test_reduced_precision(gpu: pumice.Device, name: str, exponent: int, mantissa: int) -> None:
+    attributes = f"{{exponent_bits = {exponent} : i32, mantissa_bits = {mantissa} : i32}}"
+    check(gpu, [(f"reduce_precision {attributes}", name)], [name], [numbers(ScalarType(name), 300, 4)])
+
+
+@pytest.mark.parametrize("name", ["f16", "bf16", "f8E5M2", "f8E4M3FN"])
+def test_narrow_floats_of_any_bits(gpu: pumice.Device, name: str) -> None:
+    """Every value becomes its f32, and moves without a change, also by way of branches and selections."""
+    type = ScalarType(name)
+    raw = np.arange(1 << type.bits, dtype=f"u{type.bits // 8}").view(type.dtype)
+    text = f"""
+        func.func @main(%a: tensor<{raw.size}x{name}>)
+            -> (tensor<{raw.size}xf32>, tensor<{raw.size}x{name}>, tensor<{raw.size}x{name}>) {{
+          %0 = stablehlo.convert %a : (tensor<{raw.size}x{name}>) -> tensor<{raw.size}xf32>
+          %1 = stablehlo.reverse %a, dims = [0] : tensor<{raw.size}x{name}>
+          %2 = stablehlo.slice %a [0:8] : (tensor<{raw.size}x{name}>) -> tensor<8x{name}>
+          %3 = stablehlo.slice %a [8:{raw.size}] : (tensor<{raw.size}x{name}>) -> tensor<{raw.size - 8}x{name}>
+          %4 = stablehlo.concatenate %2, %3, dim = 0
+            : (tensor<8x{name}>, tensor<{raw.size - 8}x{name}>) -> tensor<{raw.size}x{name}>
+          return %0, %1, %4 : tensor<{raw.size}xf32>, tensor<{raw.size}x{name}>, tensor<{raw.size}x{name}>
+        }}
+    """
+    wide, turned, joined = run_region(gpu, function_of(text), [raw])
+    expected = raw.astype(np.float32)
+    assert np.array_equal(np.isnan(wide), np.isnan(expected))
+    assert np.array_equal(wide[~np.isnan(wide)].view(np.uint32), expected[~np.isnan(wide)].view(np.uint32))
+    assert np.array_equal(turned.view(np.uint8), raw[::-1].copy().view(np.uint8))
+    assert np.array_equal(joined.view(np.uint8), raw.view(np.uint8))
+
+
+def test_doubles_are_rounded_once(gpu: pumice.Device) -> None:
+    """Just beside the middle of two halves, where rounding to f32 first would go wrong."""
+    halves = np.arange(0x0001, 0x7BFF, 7, np.uint16).view(np.float16).astype(np.float64)
+    following = np.arange(0x0002, 0x7C00, 7, np.uint16).view(np.float16).astype(np.float64)
+    middles = (halves + following) / 2
+    values = np.concatenate([middles, middles * (1 + 2.0**-45), middles * (1 - 2.0**-45)])
+    check(gpu, [("convert", "f16")], ["f64"], [np.concatenate([values, -values])])
+
+
+def test_large_doubles_are_rounded(gpu: pumice.Device) -> None:
+    """Halves, quarters and whole numbers of every size, which drivers may leave as they are beyond 2**23."""
+    sizes = 2.0 ** np.arange(55)[:, None]
+    values = np.concatenate([(sizes + steps).ravel() for steps in (np.arange(-8, 8) / 4, np.arange(-4, 4) * 0.5001)])
+    names = ["ceil", "floor", "round_nearest_afz", "round_nearest_even", "sine"]
+    most = [3.0 if name == "sine" else 0.0 for name in names]
+    check(gpu, [(name, "f64") for name in names], ["f64"], [np.concatenate([values, -values])], most)
+    exponents = np.concatenate([values, -values])
+    check(gpu, [("power", "f64")], ["f64"] * 2, [np.where(exponents > 0, -1.0, -1.5), exponents], [3.0])

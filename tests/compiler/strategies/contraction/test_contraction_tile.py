@@ -1,0 +1,184 @@
+"""Contractions and convolutions by tiles, held against the element generator and the definitions in NumPy."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.regions import EMULATED, by_definition, function_of, run_kernel
+
+import pumice
+from pumice.compiler.ir.operation import Operation
+from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.scalars.device_target import target_of
+from pumice.compiler.kernels.strategy import Strategy
+from pumice.compiler.strategies.choice import compile_region
+from pumice.compiler.strategies.contraction.contraction_tile import ContractionTile
+from pumice.compiler.strategies.contraction.workgroup_tile import WorkgroupTile
+from pumice.compiler.strategies.movement.elements import Elements
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def contraction(left: str, right: str, result: str, numbers: str) -> str:
+    """A contraction and what follows it."""
+    return f"""
+        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
+          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
+          %1 = stablehlo.add %0, %c : tensor<{result}>
+          return %1 : tensor<{result}>
+        }}
+    """
+
+
+def convolution(left: str, right: str, result: str, window: str, groups: int = 1) -> str:
+    """A convolution of pictures."""
+    return f"""
+        func.func @main(%a: tensor<{left}xf32>, %b: tensor<{right}xf32>) -> tensor<{result}xf32> {{
+          %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+            window = {{{window}}} {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+            : (tensor<{left}xf32>, tensor<{right}xf32>) -> tensor<{result}xf32>
+          return %0 : tensor<{result}xf32>
+        }}
+    """
+
+
+PLAIN = "contracting_dims = [1] x [0]"
+CASES = {
+    "whole tiles": contraction("32x48xf32", "48x64xf32", "32x64xf32", PLAIN),
+    "runs and a rest": contraction("9x300xf32", "300x13xf32", "9x13xf32", PLAIN),
+    "edges": contraction("35x17xf32", "17x37xf32", "35x37xf32", PLAIN),
+    "transposed": contraction("17x35xf32", "37x17xf32", "35x37xf32", "contracting_dims = [0] x [1]"),
+    "batched": contraction(
+        "3x17x20xf32", "3x20x19xf32", "3x17x19xf32", "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+    ),
+    "a column": contraction("100x70xf32", "70x1xf32", "100x1xf32", PLAIN),
+    "a row": contraction("1x70xf32", "70x100xf32", "1x100xf32", PLAIN),
+    "halves": contraction("19x140xf16", "140x22xf16", "19x22xf16", PLAIN),
+    "halves, odd": contraction("19x40xf16", "40x21xf16", "19x21xf16", PLAIN),
+    "wide sums": contraction("19x40xbf16", "40x22xbf16", "19x22xf32", PLAIN),
+    "bytes": contraction("19x40xi8", "40x24xi8", "19x24xi32", PLAIN),
+    "long integers": contraction("19x40xi64", "40x22xi64", "19x22xi64", PLAIN),
+    "doubles": contraction("19x40xf64", "40x22xf64", "19x22xf64", PLAIN),
+    "3x3": convolution("2x9x10x5", "3x3x5x7", "2x9x10x7", "pad = [[1, 1], [1, 1]]"),
+    "strided": convolution("1x9x12x4", "3x2x4x8", "1x4x6x8", "stride = [2, 2]"),
+    "dilated": convolution(
+        "1x6x6x4", "2x2x4x8", "1x9x14x8", "pad = [[0, 0], [4, 4]], lhs_dilate = [2, 2], rhs_dilate = [2, 5]"
+    ),
+    "depthwise": convolution("1x9x10x8", "3x3x1x8", "1x9x10x8", "pad = [[1, 1], [1, 1]]", 8),
+    "grouped": convolution("1x5x6x8", "3x3x4x6", "1x5x6x6", "pad = [[1, 1], [1, 1]]", 2),
+    "1x1": convolution("1x5x6x300", "1x1x300x12", "1x5x6x12", "pad = [[0, 0], [0, 0]]"),
+}
+LAVAPIPE = dataclasses.replace(EMULATED, family="cpu", subgroup_size=8, subgroup_operations=("shuffle",))
+VECTORS = {"a column", "a row"}
+SHARING = {"depthwise", "grouped"}
+STRATEGIES: dict[Strategy, set[str]] = {
+    ContractionTile(4, 4, 8, 8, 4, 0): {*VECTORS, "halves, odd"},
+    ContractionTile(1, 4, 16, 1, 7, 0): {"halves, odd"},
+    ContractionTile(3, 8, 2, 4, 1, 0): {*VECTORS, "halves, odd", "3x3", "grouped"},
+    ContractionTile(4, 4, 8, 1, 8, 1): {*VECTORS, "halves, odd"},
+    ContractionTile(1, 1, 8, 1, 12, 1): {"halves, odd", "halves"},
+    WorkgroupTile(2, 4, 4, 8, 16): {
+        *VECTORS,
+        *SHARING,
+        "halves, odd",
+        "3x3",
+        "doubles",
+        "long integers",
+        "strided",
+        "dilated",
+        "1x1",
+        "runs and a rest",
+    },
+    WorkgroupTile(4, 4, 2, 1, 4): {*VECTORS, *SHARING, "halves, odd", "doubles", "long integers", "3x3"},
+}
+"""What each does not take: tiles larger than the result, two rows in a word, factors that are not shared."""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
+def test_what_a_strategy_takes(strategy: Strategy) -> None:
+    blocks = {name: function_of(text).regions[0].block for name, text in CASES.items()}
+    refused = {name for name, block in blocks.items() if not strategy.takes(KernelRegion(block, "main", LAVAPIPE))}
+    assert refused == STRATEGIES[strategy]
+
+
+@pytest.mark.parametrize(("depth", "is_taken"), [(16, True), (48, False), (256, False)])
+def test_runs_of_sums_are_whole_parts(depth: int, is_taken: bool) -> None:
+    block = function_of(contraction("35x300xf32", "300x37xf32", "35x37xf32", PLAIN)).regions[0].block
+    target = dataclasses.replace(LAVAPIPE, shared_memory=1 << 20)
+    assert WorkgroupTile(2, 4, 4, 8, depth).takes(KernelRegion(block, "main", target)) == is_taken
+
+
+@pytest.mark.parametrize(("family", "is_taken"), [("cpu", True), ("nvidia", True), ("intel", False), ("arm", False)])
+def test_factors_are_shuffled_only_in_whole_subgroups(family: str, is_taken: bool) -> None:
+    block = function_of(CASES["edges"]).regions[0].block
+    target = dataclasses.replace(LAVAPIPE, family=family)
+    assert ContractionTile(4, 4, 8, 1, 8, 1).takes(KernelRegion(block, "main", target)) == is_taken
+
+
+def arguments_of(function: Operation) -> list[Array]:
+    random = np.random.default_rng(0)
+    types = [value.tensor for value in function.regions[0].block.arguments]
+    return [
+        random.integers(-9, 9, type.shape).astype(type.scalar.dtype)
+        if type.scalar.is_integer
+        else random.standard_normal(type.shape).astype(type.scalar.dtype)
+        for type in types
+    ]
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    ("name", "strategy"),
+    [(name, strategy) for strategy, refused in STRATEGIES.items() for name in CASES if name not in refused],
+    ids=str,
+)
+def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strategy: Strategy) -> None:
+    function = function_of(CASES[name])
+    block = function.regions[0].block
+    arguments = arguments_of(function)
+    (found,) = run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=strategy), block, arguments)
+    (wanted,) = by_definition(function, arguments)
+    narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(found.dtype), 1e-5)
+    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("name", [name for name, text in CASES.items() if "dot_general" in text])
+def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> None:
+    function = function_of(CASES[name])
+    block = function.regions[0].block
+    arguments = arguments_of(function)
+    strategies = [Elements(), *(each for each, refused in STRATEGIES.items() if name not in refused)]
+    found = [
+        run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=each), block, arguments)[0].tobytes()
+        for each in strategies
+    ]
+    assert len(set(found)) == 1
+
+
+@pytest.mark.vulkan
+def test_loads_of_256_bits_give_the_same(gpu: pumice.Device) -> None:
+    text = contraction("512x256xf32", "256x1xf32", "512x1xf32", PLAIN)
+    block = function_of(text).regions[0].block
+    codes = [compile_region(block, "main", target).code for target in (target_of(gpu.profile), EMULATED)]
+    assert [b"input0_by_8" in code for code in codes] == [True, False]
+    modules = pumice.compile(text, device=gpu.profile), pumice.compile(text)
+    arguments = arguments_of(function_of(text))
+    found = []
+    for module in modules:
+        with pumice.Session(gpu) as session:
+            session.load(module)
+            found.append(np.asarray(session.call("module.main", *arguments)))
+    assert found[0].tobytes() == found[1].tobytes()
+    np.testing.assert_allclose(found[0], arguments[0] @ arguments[1] + arguments[2], rtol=1e-4, atol=1e-4)

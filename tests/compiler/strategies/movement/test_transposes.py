@@ -1,0 +1,198 @@
+"""Transposes by tiles in registers and through shared memory, held against the definitions in NumPy."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from support.profiles import recorded_profiles
+from support.regions import EMULATED, by_definition, function_of, run_kernel
+
+import pumice
+from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.scalars.device_target import target_of
+from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.kernels.strategy import Strategy
+from pumice.compiler.strategies.choice import candidates_of, compile_region, ranked
+from pumice.compiler.strategies.movement.shared_transpose import SharedTranspose
+from pumice.compiler.strategies.movement.transpose_tile import TransposeTile
+
+Array = npt.NDArray[Any]
+NATIVE_LONG = replace(EMULATED, int64=True)
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
+
+
+def function(arguments: str, result: str, body: str) -> str:
+    """A function of one result; ``%r`` is what it gives."""
+    return f"func.func @main({arguments}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
+
+
+def transposed(shape: tuple[int, ...], order: tuple[int, ...], element: str) -> str:
+    """A transpose alone."""
+    given = "".join(f"{length}x" for length in shape) + element
+    result = "".join(f"{shape[axis]}x" for axis in order) + element
+    line = f"%r = stablehlo.transpose %a, dims = {list(order)} : (tensor<{given}>) -> tensor<{result}>"
+    return function(f"%a: tensor<{given}>", result, line)
+
+
+CASES = {
+    **{
+        f"{shape} {order} {element}": transposed(shape, order, element)
+        for shape, order, element in (
+            ((32, 48), (1, 0), "f32"),
+            ((41, 37), (1, 0), "f32"),
+            ((36, 52), (1, 0), "f16"),
+            ((44, 35), (1, 0), "bf16"),
+            ((36, 40), (1, 0), "i8"),
+            ((52, 33), (1, 0), "i1"),
+            ((33, 34), (1, 0), "i32"),
+            ((33, 34), (1, 0), "i64"),
+            ((35, 36), (1, 0), "f64"),
+            ((20, 36), (1, 0), "complex<f32>"),
+            ((3, 33, 36), (0, 2, 1), "f32"),
+            ((2, 20, 18, 17), (0, 2, 3, 1), "f32"),
+            ((2, 5, 8, 36), (0, 3, 1, 2), "f16"),
+            ((18, 1, 20, 3), (2, 3, 1, 0), "f32"),
+            ((5, 18, 6, 20), (3, 0, 2, 1), "i32"),
+        )
+    },
+    "before and after": function(
+        "%a: tensor<36x40xf32>, %b: tensor<36xf32>, %c: tensor<40x36xf32>",
+        "40x36xf32",
+        """%0 = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<36xf32>) -> tensor<36x40xf32>
+        %1 = stablehlo.multiply %a, %0 : tensor<36x40xf32>
+        %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<36x40xf32>) -> tensor<40x36xf32>
+        %3 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<36xf32>) -> tensor<40x36xf32>
+        %4 = stablehlo.add %2, %3 : tensor<40x36xf32>
+        %r = stablehlo.maximum %4, %c : tensor<40x36xf32>""",
+    ),
+    "two of them": function(
+        "%a: tensor<36x41xf16>, %b: tensor<36x41xi32>",
+        "41x36xf16",
+        """%0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<36x41xf16>) -> tensor<41x36xf16>
+        %1 = stablehlo.transpose %b, dims = [1, 0] : (tensor<36x41xi32>) -> tensor<41x36xi32>
+        %2 = stablehlo.convert %1 : (tensor<41x36xi32>) -> tensor<41x36xf16>
+        %r = stablehlo.subtract %0, %2 : tensor<41x36xf16>""",
+    ),
+    "reshaped": function(
+        "%a: tensor<3x34x20xf32>",
+        "20x102xf32",
+        """%0 = stablehlo.transpose %a, dims = [2, 0, 1] : (tensor<3x34x20xf32>) -> tensor<20x3x34xf32>
+        %1 = stablehlo.negate %0 : tensor<20x3x34xf32>
+        %r = stablehlo.reshape %1 : (tensor<20x3x34xf32>) -> tensor<20x102xf32>""",
+    ),
+    "narrower": function(
+        "%a: tensor<36x40xf32>",
+        "40x36xi8",
+        """%0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<36x40xf32>) -> tensor<40x36xf32>
+        %r = stablehlo.convert %0 : (tensor<40x36xf32>) -> tensor<40x36xi8>""",
+    ),
+    "a slice and its transpose": function(
+        "%a: tensor<40x50xf32>, %b: tensor<33x32xf32>",
+        "33x32xf32",
+        """%0 = stablehlo.slice %a [3:35, 5:38] : (tensor<40x50xf32>) -> tensor<32x33xf32>
+        %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<32x33xf32>) -> tensor<33x32xf32>
+        %r = stablehlo.add %1, %b : tensor<33x32xf32>""",
+    ),
+}
+STRATEGIES = (
+    TransposeTile(8, 8, 2, 4),
+    TransposeTile(4, 12, 1, 8),
+    SharedTranspose(16, 16, 32, 4),
+    SharedTranspose(16, 8, 32, 1),
+)
+
+
+def arguments_of(text: str) -> list[Array]:
+    """Values of the arguments: all different where the type has as many."""
+    random, found = np.random.default_rng(0), []
+    for value in function_of(text).regions[0].block.arguments:
+        shape, dtype = [int(str(each)) for each in value.tensor.lengths], value.tensor.scalar.dtype
+        if dtype.kind in "iu":
+            found.append(random.integers(-100, 100, shape).astype(dtype))
+        elif dtype.kind == "b":
+            found.append(random.integers(0, 2, shape).astype(dtype))
+        elif dtype.kind == "c":
+            found.append((random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype))
+        else:
+            found.append((20 * random.standard_normal(shape)).astype(dtype))
+    return found
+
+
+def taken(text: str, target: Target) -> list[Strategy]:
+    """The strategies for transposes that take a region."""
+    region = KernelRegion(function_of(text).regions[0].block, "main", target)
+    return [each for each in STRATEGIES if each.takes(region)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
+    function = function_of(CASES[name])
+    block, arguments = function.regions[0].block, arguments_of(CASES[name])
+    (expected,) = by_definition(function, arguments)
+    for target in (EMULATED, NATIVE_LONG)[: 1 + ("i64" in name)]:
+        strategies = taken(CASES[name], target)
+        assert {type(each) for each in strategies} == {TransposeTile, SharedTranspose}
+        for strategy in strategies:
+            kernel = compile_region(block, "main", target, strategy=strategy)
+            (found,) = run_kernel(gpu, kernel, block, arguments)
+            assert found.tobytes() == expected.tobytes(), strategy
+
+
+def test_what_a_tile_reads_is_left_alone_by_its_neighbours(gpu: pumice.Device) -> None:
+    # The last tiles begin earlier, where others write: the buffer of the sum is that of an operand.
+    text = CASES["before and after"].replace("maximum", "add")
+    function = function_of(text)
+    block, arguments = function.regions[0].block, arguments_of(text)
+    (expected,) = by_definition(function, arguments)
+    for strategy in STRATEGIES:
+        kernel = compile_region(block, "main", EMULATED, in_place=[2], strategy=strategy)
+        words = arguments[2].view(np.uint32).reshape(-1).copy()
+        shader = gpu.load_kernel(kernel.code)
+        shared = gpu.asarray(words)
+        given = [gpu.asarray(each.view(np.uint32).reshape(-1)) for each in arguments[:2]]
+        shader(*given, shared, shared, groups=kernel.workgroup_count)
+        found = shared.numpy().view(np.float32).reshape(expected.shape)
+        shader.close()
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_other_moves_are_not_taken() -> None:
+    kept = transposed((20, 24, 32), (1, 0, 2), "f32")
+    ones = transposed((20, 1, 32), (1, 0, 2), "f32")
+    small = transposed((64, 3), (1, 0), "f32")
+    halves = transposed((33, 36), (1, 0), "f16")
+    empty = transposed((0, 32), (1, 0), "f32")
+    for text in (kept, ones, small, halves, empty):
+        assert not taken(text, EMULATED)
+
+
+def test_families_of_gpus_go_through_shared_memory() -> None:
+    blocks = [
+        function_of(transposed((512, 512), (1, 0), each)).regions[0].block for each in ("f32", "f16", "i8", "i64")
+    ]
+    for (name, profile), block in itertools.product(recorded_profiles().items(), blocks):
+        target = target_of(profile)
+        region = KernelRegion(block, "main", target)
+        (_, best), *_ = ranked(region)
+        assert isinstance(best, TransposeTile if target.family in ("cpu", "arm") else SharedTranspose), name
+        assert any(isinstance(each, SharedTranspose) for each in candidates_of(region))
+
+
+def test_tiles_of_short_sides_are_as_short() -> None:
+    target = replace(EMULATED, family="cpu", max_workgroup_invocations=1024)
+    for shape in ((1 << 16, 3), (3, 1 << 16), (2, 1 << 16)):
+        region = KernelRegion(function_of(transposed(shape, (1, 0), "f32")).regions[0].block, "main", target)
+        (_, best), *_ = ranked(region)
+        assert isinstance(best, TransposeTile) and best.takes(region)
+        assert sorted((best.rows, best.columns))[0] == min(shape) and best.down * best.across >= 64

@@ -1,0 +1,113 @@
+"""Energy by made-up counters, whose powers are known."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.instance.profile import DeviceProfile
+from pumice.status import UnavailableError
+from pumice.study.machine import energy
+from pumice.study.machine.energy import EnergyObserver, Meter, energy_meters
+from pumice.study.workloads.workload import Workload
+
+pytestmark = pytest.mark.vulkan
+
+
+@pytest.fixture
+def profile(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DeviceProfile:
+    """A device on a machine with two packages, one with a part, and no NVML."""
+    monkeypatch.setattr(energy, "_POWERCAP", tmp_path)
+    for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")):
+        (tmp_path / zone).mkdir()
+        for file, text in (("name", name), ("max_energy_range_uj", "5000000"), ("energy_uj", "4000000")):
+            (tmp_path / zone / file).write_text(f"{text}\n")
+    return replace(driver.profiles[0], vendor_id=0x10005)
+
+
+def only(profile: DeviceProfile) -> tuple[Driver, int]:
+    """A driver with one device, and its index."""
+    return cast(Driver, types.SimpleNamespace(profiles=[profile])), 0
+
+
+def test_packages_are_read_and_their_parts_are_not(profile: DeviceProfile) -> None:
+    meters, lacking = energy_meters(profile)
+    assert [(one.name, one.read(), one.wraps) for one in meters] == [
+        ("package-0 (RAPL)", 4.0, 5.0),
+        ("package-1 (RAPL)", 4.0, 5.0),
+    ]
+    assert lacking == [f"{profile.name} is no NVIDIA device"]
+
+
+def test_a_counter_for_root_alone_is_told_with_what_to_do(
+    profile: DeviceProfile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.read_text
+
+    def refuse(self: Path, *arguments: str, **named: str) -> str:
+        if self.name == "energy_uj":
+            raise PermissionError(13, "Permission denied")
+        return real(self, *arguments, **named)
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    with pytest.raises(UnavailableError, match=r"for root alone: run as root, or `sudo chmod a\+r .*energy_uj`"):
+        EnergyObserver().check(*only(profile))
+    made = types.ModuleType("pynvml")
+    vars(made).update(
+        nvmlInit=lambda: None,
+        nvmlDeviceGetHandleByUUID=lambda uuid: uuid,
+        nvmlDeviceGetTotalEnergyConsumption=lambda handle: 2500 if handle.startswith("GPU-") else 0,
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", made)
+    nvidia = replace(profile, vendor_id=0x10DE)
+    observer = EnergyObserver()
+    observer.check(*only(nvidia))
+    observer.check(*only(nvidia))
+    assert len(observer.notes) == 1 and "root alone" in observer.notes[0]
+    assert [(one.name, one.read()) for one in energy_meters(nvidia)[0]] == [("device (NVML)", 2.5)]
+
+
+def test_a_machine_without_counters_is_told(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(energy, "_POWERCAP", tmp_path)
+    with pytest.raises(UnavailableError, match=r"cannot be read: RAPL: .* has no such zones.*Leave --energy out"):
+        EnergyObserver().check(*only(replace(driver.profiles[0], vendor_id=0x10005)))
+
+
+def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monkeypatch: pytest.MonkeyPatch) -> None:
+    # 100 W in steps of 10 ms, from 1 J below where the counter starts again; a sample takes 1 ms of two dispatches.
+    clock = types.SimpleNamespace(now=0)
+    monkeypatch.setattr(energy, "time", types.SimpleNamespace(monotonic_ns=lambda: clock.now))
+
+    def sample() -> types.SimpleNamespace:
+        clock.now += 1_000_000
+        return types.SimpleNamespace(dispatches=2)
+
+    workload = types.SimpleNamespace(device=types.SimpleNamespace(profile=profile), first=lambda: None, sample=sample)
+    meters = [
+        Meter("one", lambda: (4.0 + 100 * (clock.now // 10_000_000 / 100)) % 5.0, 5.0),
+        Meter("none", lambda: 3.0),
+    ]
+    monkeypatch.setattr(energy, "energy_meters", lambda profile: (meters, []))
+    observer = EnergyObserver()
+    observer.check(*only(profile))
+    found = observer.observe(cast(Workload, workload))
+    assert [(one.subject, one.name, one.unit) for one in found] == [
+        ("one", "energy of a sample", "J"),
+        ("one", "energy of a dispatch", "J"),
+        ("one", "mean power", "W"),
+    ]
+    assert [one.value for one in found] == pytest.approx([0.1, 0.05, 100])
+    assert found[0].details["samples"] == 1000 and found[0].details["step_joules"] == pytest.approx(1.0)
+    assert "± 0.001 J" in str(found[0].details["description"])
+    # A counter that stands still tells nothing.
+    monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("none", itertools.repeat(3.0).__next__)], []))
+    observer.check(*only(profile))
+    with pytest.raises(UnavailableError, match=r"no counter of energy moved in 1\.0 s"):
+        observer.observe(cast(Workload, workload))

@@ -1,0 +1,751 @@
+"""The store: append-only, one writer, nothing reported is lost by a kill, and clear errors for all else."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.soak import rounds
+from support.stored_results import next_block, query, sample_count
+
+from pumice.status import (
+    AlreadyExistsError,
+    ClosedError,
+    DataLossError,
+    FailedPreconditionError,
+    IncompatibleError,
+    InvalidArgumentError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+)
+from pumice.study.definition.kept_file import KeptFile
+from pumice.study.definition.point import Point
+from pumice.study.definition.sample import Sample
+from pumice.study.results.results import Results
+from pumice.study.results.storage.database import RESULTS_FILE
+from pumice.study.results.storage.point_result import SAMPLE_FIELDS
+from pumice.study.results.storage.records import Observation, PointStatus, SampleFlag
+from pumice.study.results.storage.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from pumice.study.results.storage.store import Store
+
+WRITER = Path(__file__).with_name("store_writer.py")
+STUDY = {"version": 1, "name": "copy-sizes", "sampling": {"seed": 0, "max_samples": 100}, "axes": {"n": [1, 2, 3]}}
+POINTS = [
+    *(Point(index, "saxpy", "lavapipe", {"n": index + 1}, {"batch": 1}, baseline=3) for index in range(3)),
+    Point(3, "empty kernel", "lavapipe", is_baseline=True),
+]
+KEPT = KeptFile.of("saxpy.comp", b"void main() {}", "kernel")
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="uses limits, users or mounts of Linux")
+root_only = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can do it")
+
+
+def samples(count: int, start: int = 0) -> list[Sample]:
+    return [Sample(started=start + place, total=100.0 + place, execute=50.0) for place in range(count)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.create(tmp_path, STUDY, POINTS) as fresh:
+        fresh.begin_run({"pumice": "0"})
+        yield fresh
+
+
+# -- what is kept --------------------------------------------------------------------------------
+
+
+def test_samples_come_back_as_they_were_added(tmp_path: Path, store: Store) -> None:
+    full = Sample(
+        *(5, 1000.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0),
+        device_begin=(1 << 64) - 2,
+        device_end=1 << 63,
+        dispatches=64,
+        preemptions=2,
+        stage="TOP_OF_PIPE..BOTTOM_OF_PIPE",
+        barrier="none",
+        cpu=2000.5,
+    )
+    bare = Sample(started=-3, total=0.25)
+    store.add_samples(1, 0, "sample", [full, bare], [SampleFlag.PREEMPTED | SampleFlag.THROTTLED, 0])
+    with Results.open(tmp_path) as results:
+        kept_full, kept_bare = results.points[1].samples()
+        assert kept_full == full
+        assert repr(kept_bare) == repr(bare)  # with its NaNs
+        assert results.points[1].flags.tolist() == [3, 0]
+
+
+def test_numbers_go_on_across_phases_blocks_and_runs(tmp_path: Path, store: Store) -> None:
+    store.add_samples(0, 0, "first", samples(1))
+    store.add_samples(0, 0, "warmup", samples(2))
+    store.add_samples(1, 0, "sample", samples(1))
+    store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(3))
+    store.end_run()
+    assert store.begin_run({}) == 2
+    store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(2))
+    assert query(tmp_path, "SELECT number, run, block FROM samples WHERE point = 0 ORDER BY number") == [
+        *((number, 1, 0) for number in range(3)),
+        *((number, 1, 1) for number in range(3, 6)),
+        *((number, 2, 2) for number in range(6, 8)),
+    ]
+    assert (
+        sample_count(store.path.parent, 0),
+        sample_count(store.path.parent, 0, "warmup"),
+        sample_count(store.path.parent, 2),
+    ) == (5, 2, 0)
+
+
+def test_the_latest_status_counts_and_all_are_kept(tmp_path: Path, store: Store) -> None:
+    store.set_status(0, "sampling")
+    store.set_status(1, PointStatus.FAILED, "out of memory")
+    store.set_status(0, "done", "error reached")
+    assert store.statuses() == [["done", "failed", "pending", "pending"]]
+    assert query(tmp_path, "SELECT status FROM statuses WHERE point = 0 ORDER BY id") == [("sampling",), ("done",)]
+
+
+def test_a_file_is_kept_once_and_a_changed_one_is_refused(tmp_path: Path, store: Store) -> None:
+    for _ in range(2):
+        store.add_file(KEPT)
+    zeros = KeptFile.of("weights.irpa", b"\0" * 1000, "parameters")
+    store.add_file(dataclasses.replace(zeros, content=None))
+    store.add_file(dataclasses.replace(zeros, name="zeros.npy"))
+    for name in ("saxpy.comp", "weights.irpa"):
+        changed = KeptFile.of(name, b"void main() { }", "kernel")
+        for refuse in (lambda: store.add_file(changed), lambda: store.check_files([changed])):
+            with pytest.raises(FailedPreconditionError, match=f"{name} has changed since.*--against {tmp_path} --out"):
+                refuse()
+    store.check_files([KEPT, KeptFile.of("other.comp", b"", "kernel")])
+    with Results.open(tmp_path) as results:
+        kernel, weights, compressed = results.files
+    assert kernel == KEPT and kernel.content == b"void main() {}" and kernel.size == 14
+    assert (weights.content, weights.size) == (None, 1000)
+    assert compressed.content == b"\0" * 1000
+    ((stored,),) = query(tmp_path, "SELECT content FROM files WHERE name = 'zeros.npy'")
+    assert zlib.decompress(stored) == b"\0" * 1000 and len(stored) < 100
+    assert weights.sha256 == "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53"  # of sha256sum
+
+
+def test_states_and_references_come_back_as_they_were_added(tmp_path: Path, store: Store) -> None:
+    store.add_state(host_ns=5, steal=0.25, load=None, wake_ns=math.nan)
+    store.add_reference("lavapipe", started_ns=1, duration_ns=2.0, kind="memory", point=1, load="64 KiB")
+    with Results.open(tmp_path) as results:
+        (state,), (reference,) = results.states, results.references
+    assert (state.run, state.host_ns, state.steal, state.load, state.wake_ns) == (1, 5, 0.25, None, None)
+    assert (reference.kind, reference.point, reference.load) == ("memory", 1, "64 KiB")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_rows_can_neither_be_changed_nor_removed_nor_replaced(tmp_path: Path, store: Store, table: str) -> None:
+    store.add_samples(0, 0, "sample", samples(2))
+    store.set_status(0, "done")
+    store.add_device("lavapipe", name="llvmpipe", driver="Mesa", facts={})
+    store.add_clock("lavapipe", host_ns=1)
+    store.add_reference("lavapipe", started_ns=1, duration_ns=2.0)
+    store.add_peaks("lavapipe", {"GB/s": 10.0})
+    store.add_note("warm")
+    store.add_state(host_ns=1)
+    store.add_file(KEPT)
+    store.add_observations(0, [Observation("pipeline", "main", "VGPRs", 24)])
+    store.end_run()
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        before = connection.execute(f"SELECT * FROM {table}").fetchall()
+        assert before
+        column = connection.execute(f"PRAGMA table_info({table})").fetchall()[-1][1]
+        for statement in (
+            f"UPDATE {table} SET {column} = {column}",
+            f"DELETE FROM {table}",
+            f"INSERT OR REPLACE INTO {table} SELECT * FROM {table}",
+        ):
+            with pytest.raises(sqlite3.IntegrityError, match="results are append-only"):
+                connection.execute(statement)
+        assert connection.execute(f"SELECT * FROM {table}").fetchall() == before
+
+
+def test_a_closed_study_is_one_file_that_any_sqlite_reads(tmp_path: Path, store: Store) -> None:
+    store.add_samples(0, 0, "sample", samples(5))
+    store.close()
+    store.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.lock", RESULTS_FILE]
+    assert (tmp_path / "results.lock").stat().st_size == 0
+    (tmp_path / "results.lock").unlink()
+    assert query(tmp_path, "SELECT count(*) FROM samples") == [(5,)]
+    assert query(tmp_path, "PRAGMA application_id") == [(APPLICATION_ID,)]
+    assert query(tmp_path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+
+
+def test_several_threads_may_add(store: Store) -> None:
+    def add(point: int) -> None:
+        for block in range(20):
+            store.add_samples(point, block, "sample", samples(3))
+
+    threads = [threading.Thread(target=add, args=(point,)) for point in (0, 0, 1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [sample_count(store.path.parent, point) for point in range(4)] == [120, 60, 60, 0]
+
+
+# -- a kill at any moment ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@linux_only
+def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: Path) -> None:
+    chance = random.Random(7)
+    reported: list[tuple[int, int, int, int]] = []
+    folder = tmp_path / "study"
+    for kill in range(rounds(8, 48)):
+        with subprocess.Popen(
+            [sys.executable, WRITER, folder], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None and process.stderr is not None
+            lines = []
+            if kill % 4:  # once in a while in the middle of making or opening the file
+                lines.append(process.stdout.readline())
+                time.sleep(chance.uniform(0, 0.05))
+            else:
+                time.sleep(chance.uniform(0, 0.4))
+            process.send_signal(signal.SIGKILL)
+            lines += process.stdout.readlines()
+            assert process.stderr.read() == ""
+        # A line that was cut off by the kill was not reported.
+        whole = [line.split() for line in lines if line.endswith("\n")]
+        reported += [(int(point), int(first), int(count), int(tag)) for point, first, count, tag in whole]
+    assert len(reported) > 10
+    place_of_start = SAMPLE_FIELDS.index("started_ns")
+    with Results.open(folder) as results:
+        for result in results.points:
+            rows = {row[0]: row for row in result.read_rows()}
+            started = [sample.started for phase in ("warmup", "sample") for sample in result.samples(phase)]
+            assert sorted(rows) == list(range(len(rows)))
+            assert len(set(started)) == len(started) == len(rows)
+            for point, first, count, tag in reported:
+                if point == result.point.index:
+                    mine = [rows[first + place] for place in range(count)]
+                    assert [row[place_of_start] for row in mine] == [tag + place for place in range(count)]
+        assert all(run.ended is None for run in results.runs)
+        # Blocks of a transaction are whole or not there: what was not reported is the last of each run at most.
+        kept = sum(len(result.read_rows()) for result in results.points)
+        assert 0 <= kept - sum(count for _, _, count, _ in reported) <= 40 * len(results.runs)
+    with Store.open(folder) as store:
+        assert store.begin_run({}) == len(query(folder, "SELECT run FROM runs"))
+
+
+# -- several processes ---------------------------------------------------------------------------
+
+
+def test_a_reader_reads_while_it_is_written(tmp_path: Path, store: Store) -> None:
+    seen: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set() or not seen:
+            with Results.open(tmp_path) as results:
+                seen.append(results.points[0].count)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for block in range(60):
+        store.add_samples(0, block, "sample", samples(7))
+    done.set()
+    reader.join()
+    assert seen == sorted(seen)
+    assert all(count % 7 == 0 for count in seen)
+    with Results.open(tmp_path) as results:
+        assert results.points[0].count == 420
+        store.close()  # while it is read: the log stays, and nothing is lost
+        assert results.points[1].count == 0
+    with Results.open(tmp_path) as results:
+        assert results.points[0].count == 420
+
+
+def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path, store: Store) -> None:
+    command = f"from pumice.study.results.storage.store import Store; Store.open({str(tmp_path)!r})"
+    answer = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
+    wanted = rf"FAILED_PRECONDITION: another run is writing results to .* \(run 1 by process {os.getpid()} on "
+    assert re.search(wanted, answer.stderr), answer.stderr
+    with pytest.raises(FailedPreconditionError, match="another run is writing"):
+        Store.open(tmp_path)
+    with pytest.raises(FailedPreconditionError, match="another run is writing"):
+        Store.create(tmp_path, STUDY, POINTS)
+    store.add_samples(0, 0, "sample", samples(1))  # the lock outlives those who tried
+    store.close()
+    Store.open(tmp_path).close()
+
+
+# -- going on ------------------------------------------------------------------------------------
+
+
+def test_create_refuses_a_folder_with_results(tmp_path: Path, store: Store) -> None:
+    store.close()
+    with pytest.raises(AlreadyExistsError, match="resume that study, or take another folder"):
+        Store.create(tmp_path, STUDY, POINTS)
+    assert Store.exists(tmp_path) and not Store.exists(tmp_path / "other")
+
+
+def test_open_takes_the_same_study_and_says_what_differs_in_another(tmp_path: Path, store: Store) -> None:
+    store.close()
+    Store.open(tmp_path, STUDY, POINTS).close()
+    Store.open(tmp_path, {**STUDY, "axes": {"n": (1, 2, 3)}}, POINTS).close()
+    other = {**STUDY, "sampling": {"seed": 1, "max_samples": 100}, "axes": {"n": [1, 2]}, "title": "new"}
+    with pytest.raises(FailedPreconditionError) as caught:
+        Store.open(tmp_path, other, POINTS)
+    for text in (
+        "sampling.seed: 0 is kept, 1 came",
+        "axes.n[2]: 3 is kept, nothing came",
+        'title: nothing is kept, "new"',
+    ):
+        assert text in str(caught.value)
+    with pytest.raises(FailedPreconditionError, match=r'points\[0\]\.device: "lavapipe" is kept, "nvidia" came'):
+        Store.open(tmp_path, STUDY, [Point(0, "saxpy", "nvidia", {"n": 1}, {"batch": 1}, baseline=3), *POINTS[1:]])
+    with pytest.raises(FailedPreconditionError, match="and 15 more"):
+        Store.open(tmp_path, {**STUDY, **{f"key{i}": i for i in range(20)}})
+
+
+def test_a_file_whose_making_was_killed_counts_as_none(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    assert not Store.exists(tmp_path)
+    with pytest.raises(NotFoundError, match="no study was begun in it"):
+        Store.open(tmp_path)
+    Store.create(tmp_path, STUDY, POINTS).close()
+    Store.open(tmp_path, STUDY).close()
+
+
+# -- wrong calls ---------------------------------------------------------------------------------
+
+
+def test_wrong_arguments_are_refused_and_nothing_is_added(tmp_path: Path, store: Store) -> None:
+    for point in (-1, 4):
+        with pytest.raises(InvalidArgumentError, match="points 0 to 3"):
+            store.add_samples(point, 0, "sample", samples(1))
+    with pytest.raises(InvalidArgumentError, match="first, warmup, sample; got 'cold'"):
+        store.add_samples(0, 0, "cold", samples(1))
+    with pytest.raises(InvalidArgumentError, match="2 flags and 1 samples"):
+        store.add_samples(0, 0, "sample", samples(1), [0, 0])
+    with pytest.raises(InvalidArgumentError, match="bits 0xf"):
+        store.add_samples(0, 0, "sample", samples(1), [16])
+    with pytest.raises(InvalidArgumentError, match="a value does not fit"):
+        store.add_samples(0, 0, "sample", [*samples(2), Sample(started=1 << 70, total=1.0)])
+    with pytest.raises(InvalidArgumentError, match="status is one of pending"):
+        store.set_status(0, "finished")
+    with pytest.raises(InvalidArgumentError, match="facts has to be of JSON values"):
+        store.add_device("lavapipe", name="", driver="", facts={"when": object()})
+    with pytest.raises(FailedPreconditionError, match="run 1 has begun"):
+        store.begin_run({})
+    store.add_device("lavapipe", name="", driver="", facts={})
+    with pytest.raises(AlreadyExistsError, match="adding the device lavapipe"):
+        store.add_device("lavapipe", name="", driver="", facts={})
+    assert query(tmp_path, "SELECT count(*) FROM samples") == [(0,)]
+    store.add_samples(0, 0, "sample", samples(1))
+    store.end_run()
+    with pytest.raises(FailedPreconditionError, match="no run has begun"):
+        store.add_samples(0, 0, "sample", samples(1))
+    store.close()
+    with pytest.raises(ClosedError):
+        store.statuses()
+
+
+@pytest.mark.parametrize(
+    ("points", "match"),
+    [
+        ([], "at least one point"),
+        ([Point(1, "a", "d")], "expected 0, got 1"),
+        ([Point(0, "a", "d", baseline=1)], "baseline 1; there are 1"),
+        ([Point(0, "a", "d", settings={"x": float("nan")})], "point 0: settings has to be of JSON"),
+    ],
+)
+def test_points_that_cannot_be_kept_leave_no_file(tmp_path: Path, points: list[Point], match: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=match):
+        Store.create(tmp_path / "new", STUDY, points)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("")
+    with pytest.raises(InvalidArgumentError, match="results go into a folder"):
+        Store.create(tmp_path / "x", STUDY, POINTS)
+
+
+# -- disks ---------------------------------------------------------------------------------------
+
+FILL = """
+import resource, signal, sys
+sys.path[:0] = {tests!r}
+from support.stored_results import sample_count
+from test_store import POINTS, STUDY, samples
+from pumice.status import ResourceExhaustedError
+from pumice.study.results.storage.store import Store
+if {limit}:
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+store = Store.create({folder!r}, STUDY, POINTS)
+store.begin_run({{}})
+kept = 0
+try:
+    for block in range(100000):
+        store.add_samples(0, block, "sample", samples(50, start=kept))
+        kept += 50
+except ResourceExhaustedError as error:
+    print(error)
+assert sample_count(store.path.parent, 0) == kept, "what was refused is not there"
+print(kept)
+sys.stdout.flush()
+store.close()
+"""
+
+
+def fill(folder: Path, limit: int) -> int:
+    code = FILL.format(tests=[str(WRITER.parent), str(WRITER.parents[3])], folder=str(folder), limit=limit)
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    message, kept = answer.stdout.splitlines()
+    assert re.match(
+        r"RESOURCE_EXHAUSTED: adding samples: .* cannot grow: the disk is full.*make room and resume", message
+    )
+    return int(kept)
+
+
+def hold_kept(folder: Path, kept: int) -> None:
+    with Results.open(folder) as results:
+        assert results.points[0].integers("started_ns").tolist() == list(range(kept)) and kept > 0
+
+
+@linux_only
+def test_a_limit_on_file_sizes_keeps_what_was_committed(tmp_path: Path) -> None:
+    kept = fill(tmp_path, 512 << 10)
+    hold_kept(tmp_path, kept)
+    with Store.open(tmp_path, STUDY, POINTS) as store:
+        store.begin_run({})
+        store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(50, start=kept))
+    hold_kept(tmp_path, kept + 50)
+
+
+@pytest.mark.slow
+@linux_only
+def test_a_full_disk_keeps_what_was_committed(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, text=True, check=False
+    ).returncode
+    if mounted != 0:
+        pytest.skip("mounting a small file system is not permitted here")
+    try:
+        kept = fill(disk / "study", 0)
+        hold_kept(disk / "study", kept)
+        shutil.copytree(disk / "study", tmp_path / "roomier")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    with Store.open(tmp_path / "roomier", STUDY, POINTS) as store:
+        store.begin_run({})
+        store.add_samples(0, next_block(store.path.parent, 0), "sample", samples(50, start=kept))
+    hold_kept(tmp_path / "roomier", kept + 50)
+
+
+def test_a_store_goes_on_when_there_is_room_again(tmp_path: Path, store: Store) -> None:
+    store.add_samples(0, 0, "sample", samples(5))
+    connection = store._open_connection()
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    with pytest.raises(ResourceExhaustedError, match="disk is full"):
+        store.add_samples(0, 1, "sample", samples(1000))
+    connection.execute("PRAGMA max_page_count = 1000000")
+    store.add_samples(0, 1, "sample", samples(1000, start=5))
+    assert sample_count(store.path.parent, 0) == 1005
+    numbers = query(tmp_path, "SELECT number FROM samples WHERE point = 0 ORDER BY number")
+    assert numbers == [(number,) for number in range(1005)]
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may write everywhere; a user who is not the owner may not."""
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may read, unlike pytest's."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@linux_only
+@root_only
+def test_a_read_only_folder_can_be_read_and_not_written(open_folder: Path) -> None:
+    with Store.create(open_folder, STUDY, POINTS) as store:
+        store.begin_run({})
+        store.add_samples(0, 0, "sample", samples(3))
+    with as_nobody():
+        with Results.open(open_folder) as results:
+            assert results.points[0].count == 3
+        with pytest.raises(PermissionDeniedError, match="read-only"):
+            Store.open(open_folder)
+        with pytest.raises(PermissionDeniedError, match="cannot be made"):
+            Store.create(open_folder / "new", STUDY, POINTS)
+    (open_folder / RESULTS_FILE).chmod(0)
+    with as_nobody(), pytest.raises(PermissionDeniedError):
+        Results.open(open_folder)
+
+
+@linux_only
+@root_only
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_a_killed_study_on_read_only_media_can_be_read(open_folder: Path, shared_memory: bool) -> None:
+    with Store.create(open_folder / "a", STUDY, POINTS) as store:
+        store.begin_run({})
+        store.add_samples(0, 0, "sample", samples(3))
+        shutil.copytree(open_folder / "a", open_folder / "b")  # as a kill would leave it
+    log, shared = (open_folder / "b" / f"{RESULTS_FILE}{end}" for end in ("-wal", "-shm"))
+    assert log.stat().st_size > 0
+    if not shared_memory:
+        shared.unlink()
+    with as_nobody(), Results.open(open_folder / "b") as results:
+        assert results.points[0].count == 3
+
+
+# -- files that are no results -------------------------------------------------------------------
+
+
+def both_refuse(folder: Path, kind: type[Exception], match: str) -> None:
+    before = (folder / RESULTS_FILE).read_bytes()
+    for opening in (Store.open, Results.open):
+        with pytest.raises(kind, match=match):
+            opening(folder)
+    with pytest.raises(kind, match=match):
+        Store.create(folder, STUDY, POINTS)
+    assert (folder / RESULTS_FILE).read_bytes() == before
+
+
+def test_no_results(tmp_path: Path) -> None:
+    for opening in (Store.open, Results.open):
+        for folder in (tmp_path, tmp_path / "none"):
+            with pytest.raises(NotFoundError, match=r"holds no results.*there is no results\.sqlite"):
+                opening(folder)
+
+
+def test_no_database(tmp_path: Path) -> None:
+    (tmp_path / RESULTS_FILE).write_text("point,total\n" * 1000)
+    both_refuse(tmp_path, InvalidArgumentError, "no results file of pumice: it is no SQLite database")
+
+
+def test_another_programs_database(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    both_refuse(tmp_path, InvalidArgumentError, "another program's SQLite database")
+
+
+def test_a_newer_version(tmp_path: Path, store: Store) -> None:
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    both_refuse(tmp_path, IncompatibleError, r"newer version of pumice: its tables are of version 3.*update pumice")
+
+
+def version_1(folder: Path) -> Path:
+    """A file that a version of pumice with tables of version 1 wrote; ``dump`` tells its content."""
+    with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
+        connection.executescript(WRITER.with_name("version_1.sql").read_text(encoding="utf-8"))
+    return folder / RESULTS_FILE
+
+
+def dump(path: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
+
+
+def test_a_file_of_version_1_is_read_as_it_is(tmp_path: Path) -> None:
+    path = version_1(tmp_path)
+    before = path.read_bytes()
+    with Results.open(tmp_path) as results:
+        first, second = results.points
+        assert first.values().tolist() == [50.0] * 3 and np.isnan(first.values("cpu")).all()
+        assert (first.against, first.point.against, first.point.is_against) == (None, None, False)
+        assert first.baseline is second
+        assert [run.repeat for run in results.runs] == [1]
+        assert [(one.kind, one.point) for one in results.references] == [("compute", None)]
+        assert (results.states, results.files) == ((), ())
+    assert path.read_bytes() == before
+
+
+def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: Store) -> None:
+    old = tmp_path / "old"
+    old.mkdir()
+    path = version_1(old)
+    rows = [line for line in dump(path) if line.startswith("INSERT")]
+    reader = Results.open(old)
+    with Store.open(old) as upgraded:
+        upgraded.begin_run({}, repeat=2)
+        upgraded.add_samples(0, 2, "sample", samples(2))
+        upgraded.add_file(KEPT)
+        # One that was opened before goes on.
+        assert reader.points[0].count == 5 and [run.repeat for run in reader.runs] == [1, 2]
+    reader.close()
+    with Results.open(old) as results:
+        assert [run.repeat for run in results.runs] == [1, 2] and results.points[0].count == 5
+        assert [one.name for one in results.files] == ["saxpy.comp"]
+    columns = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)'
+    for table in TABLES:
+        assert query(old, columns, table) == query(tmp_path, columns, table)
+    triggers = "SELECT sql FROM sqlite_master WHERE type IN ('trigger', 'index', 'view') ORDER BY name"
+    assert query(old, triggers) == query(tmp_path, triggers)
+    kept = [line for line in dump(path) if line.startswith("INSERT")]
+    assert len(rows) > 10 and all(any(line.startswith(row[:-2]) for line in kept) for row in rows)
+
+
+def test_a_file_of_this_version_from_before_its_latest_table(tmp_path: Path, store: Store) -> None:
+    store.add_samples(0, 0, "sample", samples(2))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute("DROP TABLE observations")
+    before = dump(tmp_path / RESULTS_FILE)
+    with Results.open(tmp_path) as results:
+        assert results.observations == () and results.points[0].count == 2
+    assert dump(tmp_path / RESULTS_FILE) == before
+    with Store.open(tmp_path) as upgraded:
+        upgraded.begin_run({})
+        upgraded.add_observations(0, [Observation("energy", "device", "joules", 1.5, "J")])
+    with Results.open(tmp_path) as results:
+        assert [one.value for one in results.observations] == [1.5]
+
+
+@pytest.mark.parametrize(("measure", "column"), [("total", "call"), ("submit", "submit")])
+def test_the_call_of_a_module_has_a_segment_of_its_own(tmp_path: Path, measure: str, column: str) -> None:
+    """Version 1 has it as ``submit``; a headline keeps its name."""
+    path = version_1(tmp_path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for table in ("study", "points", "samples"):
+            connection.execute(f"DROP TRIGGER {table}_no_update")
+        connection.execute("""UPDATE study SET study = replace(study, '"kernel"', '"module"')""")
+        connection.execute("UPDATE points SET measure = ?", (measure,))
+        connection.execute("UPDATE samples SET submit_ns = 7, execute_ns = NULL")
+        connection.commit()
+    other = "submit" if column == "call" else "call"
+    for upgraded in (False, True):
+        if upgraded:
+            Store.open(tmp_path).close()
+        with Results.open(tmp_path) as results:
+            result = results.points[0]
+            assert result.values(column).tolist() == [7.0] * 3 and np.isnan(result.values(other)).all()
+            assert {getattr(one, column) for one in result.samples()} == {7.0}
+
+
+def test_a_refused_study_leaves_a_file_of_version_1(tmp_path: Path) -> None:
+    path = version_1(tmp_path)
+    before = dump(path)
+    with pytest.raises(FailedPreconditionError, match="another study"):
+        Store.open(tmp_path, {"version": 1, "name": "other"})
+    assert dump(path) == before and query(tmp_path, "PRAGMA user_version") == [(1,)]
+
+
+def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute("DROP TRIGGER study_no_update")
+        connection.execute("UPDATE study SET format = 7")
+        connection.commit()
+    both_refuse(tmp_path, IncompatibleError, r"its format is 7, this one reads up to 1; update pumice")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE samples SET total_ns = 'long'",
+        "UPDATE samples SET started_ns = 1e999",
+        "UPDATE points SET axes = '[1]'",
+        "UPDATE points SET axes = '[[[[['",
+        "UPDATE runs SET environment = 'NaN'",
+        "DELETE FROM study",
+        "UPDATE study SET format = 'x'",
+    ],
+)
+def test_values_that_pumice_does_not_write(tmp_path: Path, store: Store, statement: str) -> None:
+    store.add_samples(0, 0, "sample", samples(5))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        connection.commit()
+    with pytest.raises(DataLossError, match="damaged"), Results.open(tmp_path) as results:
+        results.points[0].samples()
+        results.points[0].values("total")
+        results.points[0].integers("started_ns")
+        assert results.runs
+
+
+@pytest.mark.parametrize("statement", ["DROP TABLE samples", "ALTER TABLE samples RENAME COLUMN total_ns TO gone"])
+def test_tables_that_another_program_changed(tmp_path: Path, store: Store, statement: str) -> None:
+    store.add_samples(0, 0, "sample", samples(5))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
+        connection.execute(statement)
+    with Results.open(tmp_path) as results, pytest.raises(DataLossError, match="damaged.*no such"):
+        results.points[0].values()
+
+
+def test_a_schema_that_is_no_text(tmp_path: Path, store: Store) -> None:
+    store.close()
+    path = tmp_path / RESULTS_FILE
+    path.write_bytes(path.read_bytes().replace(b"CREATE TABLE points", b"CREATE\xffTABLE points"))
+    both_refuse(tmp_path, DataLossError, "damaged")
+
+
+def truncate(path: Path, share: float) -> None:
+    os.truncate(path, int(path.stat().st_size * share))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
+def test_a_file_that_was_cut_short(tmp_path: Path, store: Store, share: float) -> None:
+    store.add_samples(0, 0, "sample", samples(5000))
+    store.close()
+    truncate(tmp_path / RESULTS_FILE, share)
+    both_refuse(tmp_path, DataLossError, r"damaged or was cut short.*\.recover")
+
+
+def test_a_damaged_page_is_found_before_anything_is_added(tmp_path: Path, store: Store) -> None:
+    store.add_samples(0, 0, "sample", samples(5000))
+    store.close()
+    path = tmp_path / RESULTS_FILE
+    data = bytearray(path.read_bytes())
+    middle = len(data) // 2 // 4096 * 4096
+    data[middle : middle + 4096] = bytes(4096)
+    path.write_bytes(data)
+    with pytest.raises(DataLossError, match="damaged"):
+        Store.open(tmp_path)
+    with Results.open(tmp_path) as results, pytest.raises(DataLossError, match="damaged"):
+        results.points[0].values()
+
+
+def test_a_log_that_was_cut_short_loses_its_end_only(tmp_path: Path, store: Store) -> None:
+    for block in range(20):
+        store.add_samples(0, block, "sample", samples(10, start=10 * block))
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    truncate(tmp_path / "copy" / f"{RESULTS_FILE}-wal", 0.8)
+    (tmp_path / "copy" / f"{RESULTS_FILE}-shm").unlink()
+    with Results.open(tmp_path / "copy") as results:
+        started = results.points[0].integers("started_ns").tolist()
+    assert started == list(range(len(started))) and 0 < len(started) < 200 and len(started) % 10 == 0

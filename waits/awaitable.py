@@ -1,0 +1,220 @@
+"""``await`` on a wait source: in asyncio coroutines, and in native functions that are coroutines.
+
+Whoever drives a native coroutine sets ``driving``: then ``await`` yields the source to it, and the invocation suspends.
+Anywhere else the source is looked at first, if it answers quickly, and then a callback tells the running asyncio loop.
+Nothing blocks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
+
+from ..status import FailedPreconditionError, PumiceError
+from .notification import Callback
+from .wait_mode import Look, WaitMode, give_way
+
+if TYPE_CHECKING:  # programs without it start sooner
+    import asyncio
+
+
+class Driving(threading.local):
+    """Whether this thread steps a native coroutine."""
+
+    depth: int = 0
+
+
+driving = Driving()
+
+
+def look_for(
+    source: Any, mode: WaitMode | None = None, deadline: float | None = None, ended: Callable[[], object] = bool
+) -> Generator[None, None, bool]:
+    """Looks at a source that was not ready when it was asked, between the other callbacks of an asyncio loop.
+
+    Args:
+        source: a wait source with ``quick_query``; it is asked again if it has ``look`` (hal/semaphore.py).
+        mode: how to wait; ``None`` is as the device was opened.
+        deadline: ``monotonic()`` seconds at which to stop.
+        ended: whether to stop; asked each time.
+
+    Returns:
+        whether it is ready, or ``ended``. Raises its failure.
+    """
+    look = getattr(source, "look", None)
+    looks: Look | None = None if look is None else look(mode)
+    if looks is None:
+        return False
+    began = now = monotonic()
+    until = now + looks.length(now)
+    until = until if deadline is None else min(until, deadline)
+    while now < until:
+        yield
+        give_way()  # the driver's thread may be waiting for this core
+        if ended() or source.query():
+            looks.found(monotonic() - began)
+            return True
+        now = monotonic()
+    looks.missed(now - began)
+    return False
+
+
+_LONGEST_GATHERED: Final = 0.005  # seconds; about as long as a thread that computes keeps the interpreter
+
+
+class _Mailbox:
+    """Outcomes that other threads have for coroutines of one asyncio loop.
+
+    A thread that gathers what it tells may begin something long before it wakes the loop. Where several coroutines are
+    told by such threads, the loop looks by itself every few milliseconds; a single one is told at once.
+    """
+
+    __slots__ = ("_due", "_is_called", "_is_watched", "_watching")
+
+    def __init__(self) -> None:
+        self._watching = 0  # coroutines
+        self._is_watched = False  # whether ``_look`` is scheduled
+        self._due: deque[tuple[Callback, PumiceError | None]] = deque()
+        self._is_called = False  # whether ``_deliver`` is scheduled
+
+    def post(
+        self, loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None, late: bool = False
+    ) -> None:
+        self._due.append((callback, error))
+        boxes = gathered.boxes
+        if late and boxes is not None and self._watching > 1:  # see ``_look``, which reads it before ``_due``
+            boxes[self] = loop
+        else:
+            self.wake(loop)
+
+    def wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._is_called:  # ``_deliver`` comes after this
+            return
+        self._is_called = True
+        try:
+            loop.call_soon_threadsafe(self._deliver, loop)
+        except RuntimeError:  # the loop was closed, and its coroutines with it
+            self._due.clear()
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Has the loop look now and then, from here to ``unwatch``."""
+        self._watching += 1
+        if self._watching > 1 and not self._is_watched:
+            self._is_watched = True
+            loop.call_later(_LONGEST_GATHERED, self._look, loop)
+
+    def unwatch(self) -> None:
+        self._watching -= 1
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_watched = self._watching > 1
+        if self._is_watched:
+            loop.call_later(_LONGEST_GATHERED, self._look, loop)
+        if self._due:
+            self._deliver(loop)
+
+    def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._is_called = False
+        due = self._due
+        try:
+            while due:
+                callback, error = due.popleft()
+                callback(error)
+        finally:
+            if due:  # an interrupt
+                self._is_called = True
+                loop.call_soon(self._deliver, loop)
+
+
+class _Gathered(threading.local):
+    """What this thread has told, in mailboxes whose loop it has yet to wake; ``None`` where it wakes at once."""
+
+    boxes: dict[_Mailbox, asyncio.AbstractEventLoop] | None = None
+
+
+gathered: Final = _Gathered()
+
+
+def gather_wakes() -> None:
+    """Has this thread wake asyncio loops in ``wake_told`` only, for sources with ``told_late``."""
+    gathered.boxes = {}
+
+
+def wake_told() -> None:
+    """Wakes the loops that this thread has told something."""
+    boxes = gathered.boxes
+    while boxes:
+        box, loop = boxes.popitem()
+        box.wake(loop)
+
+
+_mailboxes: Final[WeakKeyDictionary[Any, _Mailbox]] = WeakKeyDictionary()
+
+
+def _mailbox_of(loop: asyncio.AbstractEventLoop) -> _Mailbox:
+    return _mailboxes.get(loop) or _mailboxes.setdefault(loop, _Mailbox())
+
+
+def tell(loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None) -> None:
+    """Has an asyncio loop call back, from another thread; nothing is called if it is closed.
+
+    A wake-up of the loop costs more than what is told, so those who are told before it is awake share one.
+    """
+    _mailbox_of(loop).post(loop, callback, error)
+
+
+def await_source(source: Any) -> Generator[Any, Any, None]:
+    """The ``__await__`` of every wait source.
+
+    Raises:
+        FailedPreconditionError: there is neither a running loop nor an invocation.
+        PumiceError: the source's failure.
+    """
+    if driving.depth:
+        yield source
+        return
+    import asyncio
+
+    running_loop = asyncio._get_running_loop
+    loop = running_loop()
+    if loop is None:
+        raise FailedPreconditionError(
+            "await on a wait source needs a running asyncio loop, or a native function that is a coroutine"
+        )
+    if getattr(type(source), "quick_query", False):
+        yield  # the loop's other callbacks first: the work may be done by then
+        give_way()
+        if source.query() or (yield from look_for(source)):
+            return
+    future: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: PumiceError | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error.again())
+
+    def callback(error: PumiceError | None) -> None:
+        if running_loop() is loop:
+            settle(error)
+        else:
+            box.post(loop, settle, error, is_told_late)
+
+    box, is_told_late = _mailbox_of(loop), getattr(type(source), "told_late", False)
+    notification = source.notify(callback)
+    if is_told_late:
+        box.watch(loop)
+    try:
+        yield from future
+    except BaseException:
+        notification.cancel()
+        raise
+    finally:
+        if is_told_late:
+            box.unwatch()

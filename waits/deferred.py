@@ -1,0 +1,136 @@
+"""Deferred waits: a loop looks at their source before it arms them.
+
+Work of a device is often done by the time that its loop has nothing else to do, or soon after. Then some queries are
+enough, where an armed callback has to wake the device's notifier and be woken by it. So a loop defers such a wait, runs
+what is scheduled, and then asks: once, and again and again for as long as the source says that it pays (``look``). What
+is not ready by then is armed. Only sources that say they answer ``query`` quickly are deferred (``quick_query``).
+
+Thread rule: ``look_at`` in the loop's thread; ``cancel`` from any.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from time import monotonic
+
+from ..status import PumiceError
+from .notification import Notification
+from .wait_frame import WaitFrame
+from .wait_mode import Look, WaitMode, give_way
+from .waits import ArmedWait, arm_frame
+
+
+def can_defer(frame: WaitFrame) -> bool:
+    """Whether a frame waits for one source whose ``query`` is quick."""
+    sources = frame.sources
+    return len(sources) == 1 and getattr(type(sources[0]), "quick_query", False)
+
+
+class DeferredWait(Notification):
+    """A wait that is not armed yet. It ends in its callback, once, or is cancelled.
+
+    The callback gets ``None`` with the outcome on the frame, or what kept the wait from being performed. ``schedule``
+    has a callback called by the loop.
+    """
+
+    __slots__ = ("_armed", "_began", "_deadline", "_failure", "_frame", "_look", "_mode", "_schedule", "_until")
+
+    def __init__(
+        self,
+        frame: WaitFrame,
+        deadline: float | None,
+        callback: Callable[[Exception | None], None],
+        schedule: Callable[[Callable[[Exception | None], None]], None],
+        mode: WaitMode | None = None,
+    ) -> None:
+        self._callback = callback
+        self._frame = frame
+        self._deadline = deadline
+        self._schedule = schedule
+        self._mode = mode
+        self._failure: Exception | None = None
+        self._armed: ArmedWait | None = None
+        self._look: Look | None = None
+        self._began = self._until = 0.0
+
+    def is_over(self) -> bool:
+        """Whether its source is ready or failed, or it was cancelled; the outcome is on the frame."""
+        if self._callback is None:
+            return True
+        frame = self._frame
+        try:
+            if not frame.sources[0].query():
+                return False
+            frame.complete()
+        except PumiceError as error:
+            frame.complete(error)
+        except Exception as error:
+            self._failure = error
+        if self._look is not None:
+            self._look.found(monotonic() - self._began)
+        return True
+
+    def end(self) -> None:
+        """Calls back; it is over."""
+        self.call(self._failure)
+
+    def begin_look(self) -> bool:
+        """Whether it pays to ask again; for how long, is known then."""
+        look = getattr(self._frame.sources[0], "look", None)
+        if look is not None and self._look is None:
+            self._look = found = look(self._mode)
+            if found is not None:
+                self._began = now = monotonic()
+                self._until = now + found.length(now)
+        return self._look is not None
+
+    def goes_on(self) -> bool:
+        """Whether the look has not lasted long enough."""
+        now = monotonic()
+        if now < self._until and (self._deadline is None or now < self._deadline):
+            return True
+        assert self._look is not None
+        self._look.missed(now - self._began)
+        return False
+
+    def arm(self) -> None:
+        """Has it end when the source calls back, through the loop."""
+        if self._callback is None:
+            return
+        try:
+            self._armed = arm_frame(self._frame, self._deadline, lambda _: self._schedule(self.call))
+        except Exception as error:
+            self.call(error)
+            return
+        if self.is_done:  # cancelled meanwhile
+            self._cancelled()
+
+    def _cancelled(self) -> None:
+        if self._armed is not None:
+            self._armed.cancel()
+
+
+def look_at(waits: deque[DeferredWait]) -> bool:
+    """Looks at the waits deferred by now, in order; whether to look again when the loop has nothing else to do.
+
+    Work of a device mostly ends in the order it began: behind the first that is not ready nothing is asked. When its
+    look is over, all are armed.
+    """
+    for _ in range(len(waits)):
+        first = waits[0]
+        if not first.is_over():
+            if not first.begin_look():
+                break
+            give_way()  # the driver's thread may be waiting for this core
+            if not first.is_over():
+                if first.goes_on():
+                    return True
+                break
+        waits.popleft()
+        first.end()
+    else:
+        return bool(waits)
+    for _ in range(len(waits)):
+        waits.popleft().arm()
+    return False

@@ -1,0 +1,138 @@
+"""Latches: the common part of wait sources that become ready by a call instead of a device.
+
+Thread rule: every method from any thread, and from signal handlers. Callbacks run in the thread that settles the latch,
+or in ``notify`` where it is settled already.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator
+from typing import Any, Final
+
+from ..status import DeadlineExceededError, PumiceError
+from .awaitable import await_source
+from .notification import Callback, Notification
+
+# One lock for all latches, held for a few assignments: ten thousand sources need no ten thousand locks. Reentrant, as a
+# signal handler may settle a latch while its thread holds it.
+_lock: Final = threading.RLock()
+
+LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
+"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
+
+
+def seconds_until(deadline: float | None) -> float | None:
+    """The time left until ``time.monotonic()`` is at ``deadline``, as threads wait it."""
+    return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
+
+
+class _LatchNotification(Notification):
+    """One callback armed on a latch."""
+
+    __slots__ = ("_latch",)
+
+    def __init__(self, latch: Latch, callback: Callback) -> None:
+        super().__init__(callback)
+        self._latch = latch
+
+    def _cancelled(self) -> None:
+        with _lock:
+            if self._latch._notifications is not None:
+                self._latch._notifications.pop(self, None)
+        self._latch._disarmed()
+
+
+class Latch:
+    """A wait source that is settled once: ready, or failed.
+
+    Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is
+    armed, and ``_poll``, which looks.
+
+    Attributes:
+        is_settled: whether it is ready or failed.
+    """
+
+    __slots__ = ("__weakref__", "_error", "_notifications", "is_settled")
+
+    def __init__(self) -> None:
+        self.is_settled = False
+        self._error: PumiceError | None = None
+        self._notifications: dict[_LatchNotification, None] | None = None  # in order
+
+    # -- for subclasses ------------------------------------------------------------------------------
+
+    def _armed(self) -> None:
+        """A callback was armed: make sure that ``settle`` is called. May be called again."""
+
+    def _disarmed(self) -> None:
+        """A callback was cancelled."""
+
+    def _poll(self) -> None:
+        """Calls ``settle`` if it is ready now."""
+
+    # -- state ---------------------------------------------------------------------------------------
+
+    def settle(self, error: PumiceError | None = None) -> bool:
+        """Makes it ready, or failed; ``False`` and no change if it is settled already."""
+        with _lock:
+            if self.is_settled:
+                return False
+            self._error = error
+            self.is_settled = True
+            notifications, self._notifications = self._notifications, None
+        if notifications is not None:
+            for one in notifications:
+                one.call(error)
+        return True
+
+    @property
+    def has_listeners(self) -> bool:
+        """Whether a callback is armed."""
+        return bool(self._notifications)
+
+    # -- the wait source -----------------------------------------------------------------------------
+
+    def query(self) -> bool:
+        """Whether it is ready now. Raises its failure."""
+        if not self.is_settled:
+            self._poll()
+        if self._error is not None:
+            raise self._error.again()
+        return self.is_settled
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
+        if not self.query():
+            done = threading.Event()
+            notification = self.notify(lambda _: done.set())
+            try:
+                if not done.wait(seconds_until(deadline)) and not self.query():
+                    raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
+            finally:
+                notification.cancel()
+        if self._error is not None:
+            raise self._error.again()
+
+    def notify(self, callback: Callback) -> Notification:
+        """Calls back once, when it is ready or failed, perhaps before this returns. Blocks nothing."""
+        notification = _LatchNotification(self, callback)
+        with _lock:
+            settled = self.is_settled
+            if not settled:
+                if self._notifications is None:
+                    self._notifications = {}
+                self._notifications[notification] = None
+        if not settled:
+            self._armed()
+        else:
+            notification.call(self._error)
+        return notification
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return await_source(self)
+
+    def __repr__(self) -> str:
+        state = "pending" if not self.is_settled else "ready" if self._error is None else f"failed: {self._error}"
+        return f"<{type(self).__name__}, {state}>"

@@ -1,0 +1,126 @@
+"""What suspends an invocation: ``Wait``, which a native function returns instead of its results, and its frame.
+
+Calling sequence: a native function returns ``Wait(sources, resume=…)``; the interpreter pushes a ``WaitFrame`` on top
+of the native function's frame and returns to its driver; the driver waits for the sources and stores the outcome on the
+frame; on resumption ``resume`` is called with it and returns the function's results.
+
+Thread rule: that of the invocation: any thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from ..status import InvalidArgumentError, PumiceError
+from .source import Waitable
+
+OnWait: TypeAlias = Literal["suspend", "ask", "block"]
+"""What native functions that wait for a device do: they return a ``Wait``; once a step they ask first whether it is
+over; or they block in their own place, which is for waits without a deadline of calls that nothing else can end. The
+last two save suspending and resuming."""
+
+
+class StepMode(threading.local):
+    """What native functions of the invocation that this thread steps do where they wait."""
+
+    on_wait: OnWait = "suspend"
+
+
+step_mode: Final = StepMode()
+
+
+class Wait:
+    """A native function's answer that its results are not there yet.
+
+    It is over when its sources are ready: all of them, or one if ``any`` is set. The first source that fails ends it in
+    either case, with that source's failure.
+
+    Attributes:
+        sources: what it waits for; without any it only yields.
+        any: whether one ready source is enough.
+        deadline: ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` is never.
+        resume: called once, when the wait is over, with ``None`` or the wait's error: a source's failure or
+            DeadlineExceededError. Returns the function's results, or another Wait; raises what the function fails with.
+
+    Raises:
+        InvalidArgumentError: ``sources`` is no sequence, ``deadline`` no number, or ``resume`` not callable.
+    """
+
+    # ``callee``, for the interpreter: the function of another bytecode module that is called, and its arguments.
+    __slots__ = ("any", "callee", "deadline", "resume", "sources")
+
+    def __init__(
+        self,
+        sources: Sequence[Waitable] = (),
+        *,
+        any: bool = False,
+        deadline: float | None = None,
+        resume: Callable[[PumiceError | None], object],
+    ) -> None:
+        # Checked here, so that the traceback shows the native function and not the interpreter.
+        if type(sources) is not tuple:
+            try:
+                sources = tuple(sources)
+            except TypeError:
+                raise InvalidArgumentError(
+                    f"a Wait takes a sequence of wait sources, got {type(sources).__name__}"
+                ) from None
+        if deadline is not None:
+            given: object = deadline
+            try:
+                deadline = float(deadline)
+            except (TypeError, ValueError, OverflowError):
+                deadline = math.nan
+            if deadline != deadline:
+                raise InvalidArgumentError(
+                    f"a Wait's deadline is a time.monotonic() time in seconds or None, got {given!r}"
+                )
+        if not callable(resume):
+            raise InvalidArgumentError(
+                f"a Wait's resume is called with the outcome and returns the results; got {type(resume).__name__}"
+            )
+        self.sources: tuple[Any, ...] = sources
+        self.any = any
+        self.deadline = deadline
+        self.resume = resume
+        self.callee: tuple[Any, tuple[Any, ...]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Wait for {'any' if self.any else 'all'} of {len(self.sources)} source(s)>"
+
+
+class WaitFrame:
+    """A wait on an invocation's stack.
+
+    Attributes:
+        sources, any, deadline: those of the ``Wait``.
+        done: whether the outcome is known.
+        error: the outcome: ``None`` or what went wrong.
+    """
+
+    __slots__ = ("any", "deadline", "done", "error", "resume", "sources")
+
+    def __init__(self, wait: Wait) -> None:
+        self.sources: tuple[Any, ...] = wait.sources
+        self.any = wait.any
+        self.deadline = wait.deadline
+        self.resume = wait.resume
+        self.done = False
+        self.error: PumiceError | None = None
+
+    def until(self, deadline: float | None) -> float | None:
+        """The earlier of its own deadline and another."""
+        own = self.deadline
+        return own if deadline is None else deadline if own is None else min(own, deadline)
+
+    def complete(self, error: PumiceError | None = None) -> None:
+        """Stores the outcome."""
+        self.error = error
+        self.done = True
+
+    def __repr__(self) -> str:
+        state = "pending" if not self.done else "ready" if self.error is None else repr(self.error)
+        return f"<WaitFrame {'any' if self.any else 'all'} of {len(self.sources)} source(s), {state}>"
