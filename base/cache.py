@@ -27,12 +27,12 @@ from .switches import switch
 if TYPE_CHECKING:
     from hashlib import blake2b
 else:
-    try:  # hashlib loads OpenSSL, which takes longer than all that is hashed here
+    try:  # hashlib loads OpenSSL and is slow to import
         from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
 
-#: The most bytes of all entries together; those that were not used for longest go first.
+#: The limit on the total size of all entries, in bytes.
 MAX_BYTES: Final = 512 << 20
 #: The most entries, so that looking at all of them takes a tenth of a second at most.
 MAX_ENTRIES: Final = 16_384
