@@ -13,6 +13,7 @@ from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 from .ir.types import I32, I64
 from .kernels.scalars.target import Target
+from .kernels.strategy import Strategy
 from .module.emit import emit_module
 from .passes.canonical.canonicalize import canonicalize, inlined
 from .passes.canonical.trip_counts import count_trips
@@ -102,36 +103,35 @@ def _targets(program: Program, target: Target) -> None:
     """Each executable is lowered for each kind of device."""
     executables = []
     for executable in program.executables:
-        longer = _longer(executable, target)
+        longer, strategy = _longer(executable, target)
         _lower(executable, target, None if longer is None else entry_of(longer)[0])
         executables.append(executable)
         if longer is not None:
-            _lower(longer, target, None)
+            _lower(longer, target, strategy=strategy)
             executables.append(longer)
     program.operations = [*executables, *program.functions.values()]
 
 
-def _longer(executable: Operation, target: Target) -> Operation | None:
-    """An executable for calls in which the loops of another one's kernel are too long; None where there are none."""
+def _longer(executable: Operation, target: Target) -> tuple[Operation, Strategy] | tuple[None, None]:
+    """Returns an executable for calls in which the loops of this one's kernel are too long, and its strategy."""
     _, function = entry_of(executable)
     made_for = [each for kind, _, each in target.variants() if kind == "vulkan"]
     strategy = vulkan.longer_strategy(function, made_for[0]) if made_for else None
     if strategy is None:
-        return None
-    name, attributes = f"{function.attributes['sym_name']}_long", function.attributes
-    attributes = {**attributes, "sym_name": name, vulkan.STRATEGY: strategy.attribute()}
+        return None, None
+    attributes = {**function.attributes, "sym_name": f"{function.attributes['sym_name']}_long"}
     body = copy_region(function.regions[0], {})
     longer = Operation(function.name, (), (), attributes, [body], location=function.location)
-    return executable_of(longer, f"{executable.attributes['sym_name']}_long")
+    return executable_of(longer, f"{executable.attributes['sym_name']}_long"), strategy
 
 
-def _lower(executable: Operation, target: Target, longer: str | None) -> None:
+def _lower(executable: Operation, target: Target, longer: str | None = None, strategy: Strategy | None = None) -> None:
     _, function = entry_of(executable)
     (unspecified,) = executable.regions[0].block.operations
     variants = []
     for kind, features, made_for in target.variants():
         if kind == "vulkan":
-            kernel = replace(vulkan.vulkan_kernel(function, made_for), longer=longer)
+            kernel = replace(vulkan.vulkan_kernel(function, made_for, strategy), longer=longer)
             variants.append(vulkan.vulkan_variant(kernel, function.location, features))
         else:
             variants.append(reference.reference_variant(unspecified.regions[0], function.location))

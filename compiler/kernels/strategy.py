@@ -8,10 +8,8 @@ from dataclasses import fields
 from typing import ClassVar, Final, Self
 
 from ..analysis.weights import words_of
-from ..ir.attributes import Attribute, IntegerAttr
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, estimated
-from ..ir.types import I64
 from .contractions import products_per_element
 from .kernel import Kernel
 from .region import KernelRegion
@@ -71,10 +69,6 @@ class Strategy(ABC):
     def names(cls) -> list[str]:
         """The names of the parameters."""
         return [field.name for field in fields(cls)]  # type: ignore[arg-type]
-
-    def attribute(self) -> dict[str, Attribute]:
-        """The parameters as an attribute of an executable's function."""
-        return {"name": self.NAME, **{name: IntegerAttr(getattr(self, name), I64) for name in self.names()}}
 
     def text(self) -> str:
         """The parameters on a line, as tuning keeps them: ``contraction_tile rows=4 columns=8``."""

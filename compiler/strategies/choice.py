@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
 from ..ir.attributes import Attribute, IntegerAttr
-from ..ir.operation import Block
 from ..kernels.kernel import Kernel
 from ..kernels.region import KernelRegion
-from ..kernels.scalars.target import NeedsSplitError, Target, compile_error
+from ..kernels.scalars.target import NeedsSplitError, compile_error
 from ..kernels.strategy import MAX_WORDS, Strategy
 from .contraction.contraction_tile import ContractionTile
 from .contraction.cooperative_tile import CooperativeTile
@@ -69,43 +68,26 @@ def candidates_of(region: KernelRegion) -> list[Strategy]:
     return found[: next(at for at, each in enumerate(found) if isinstance(each, Elements)) + 1]
 
 
-def compile_region(
-    block: Block,
-    name: str,
-    target: Target,
-    in_place: Sequence[int] = (),
-    is_update: bool = False,
-    strategy: Strategy | None = None,
-) -> Kernel:
-    """The kernel of a block: its arguments are the input tensors, its last operation takes the result tensors.
-
-    Args:
-        block: the region.
-        name: of the entry point.
-        target: the device.
-        in_place: inputs whose buffer may be that of the result; each is read only where the same element is written.
-        is_update: whether the result's buffer holds the first input already, of which the last operation updates a
-            slice; only the slice is written.
-        strategy: that computes it, rather than the one that is estimated to be the fastest.
+def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Kernel:
+    """Compiles a region with a strategy, or with the one that was measured or is estimated to be the fastest.
 
     Raises:
         CompileError: an operation or a type that no code is generated for, or that the target lacks; or a strategy
             that does not apply.
         NeedsSplitError: the region is too much for one kernel.
     """
-    region = KernelRegion(block, name, target, in_place, is_update)
     region.check()
     if strategy is not None:
         if not strategy.takes(region):
             message = f"the strategy {strategy.text()} does not apply to the region; leave the attribute out"
-            raise compile_error(block.operations[0], message)
+            raise compile_error(region.block.operations[0], message)
         words = strategy.words(region)
         if words > MAX_WORDS:
             message = (
                 f"expected a strategy of at most {MAX_WORDS:,} words of code, got about {words:,} of "
                 f"{strategy.text()}; choose smaller numbers, or leave the attribute out"
             )
-            raise compile_error(block.operations[0], message)
+            raise compile_error(region.block.operations[0], message)
         return strategy.emit(region)
     *others, last = candidates_of(region)
     tuned = tuned_strategy(region)
@@ -123,7 +105,7 @@ def _is_compiled(strategy: Strategy, region: KernelRegion) -> bool:
 
 
 def strategy_of(attribute: Attribute) -> Strategy | None:
-    """The strategy that ``Strategy.attribute`` describes, or None."""
+    """Returns the strategy that an attribute such as ``{name = "elements"}`` fixes, or None."""
     if not isinstance(attribute, Mapping):
         return None
     numbers = {key: value.value for key, value in attribute.items() if isinstance(value, IntegerAttr)}
@@ -158,10 +140,9 @@ def tuned_strategy(region: KernelRegion) -> Strategy | None:
     if not target.tuned and not shipped:
         return None
     name = class_of(region)
-    texts = [text for each, text in target.tuned if each == name]
-    texts += [text for pattern, text in shipped if fnmatchcase(name, pattern)]
-    found = (strategy_from(text) for text in texts)
-    return next((each for each in found if each is not None and _is_compiled(each, region)), None)
+    strategies = [strategy_from(text) for tuned, text in target.tuned if tuned == name]
+    strategies += [strategy for pattern, strategy in shipped if fnmatchcase(name, pattern)]
+    return next((each for each in strategies if each is not None and _is_compiled(each, region)), None)
 
 
 def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-SHIPPED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+from ..kernels.strategy import Strategy
+from .contraction.contraction_tile import ContractionTile
+
+SHIPPED: Final[Mapping[str, tuple[tuple[str, Strategy], ...]]] = {
     # lavapipe of Mesa 22.3.6, two cores: in the other 17 classes of the benchmark's programs the estimate is the best.
     "cpu": (
         # Eight rows, as of the steps of a recurrent network: 0.74 and 0.83 of the time of tiles with four rows.
-        (
-            "dot_general 8x*/64xf32 */64x*/64xf32 * -> 8x*/64xf32",
-            "contraction_tile rows=8 columns=4 across=8 down=1 depth=8 shuffled=1",
-        ),
+        ("dot_general 8x*/64xf32 */64x*/64xf32 * -> 8x*/64xf32", ContractionTile(8, 4, 8, 1, 8, 1)),
     ),
 }
 """By the family of devices. Brackets in a pattern stand for one of some characters (``fnmatch``): write ``*``."""

@@ -54,16 +54,16 @@ STRATEGY = "iree.executable.strategy"
 _COMPUTE_STAGE = 0x20
 
 
-def vulkan_kernel(function: Operation, target: Target) -> Kernel:
-    """The kernel of an executable's function.
+def vulkan_kernel(function: Operation, target: Target, strategy: Strategy | None = None) -> Kernel:
+    """Compiles an executable's function with a strategy, the one that its attribute fixes, or the fastest.
 
     Raises:
-        CompileError: an operation or a type that no code is generated for, or that the target lacks.
+        CompileError: an operation or a type that no code is generated for, or that the target lacks; or a strategy
+            that does not apply.
     """
-    fixed = function.attributes.get(STRATEGY)
-    strategy = None if fixed is None else strategy_of(fixed)
-    region = kernel_region(function, target)
-    return compile_region(region.block, region.name, target, region.in_place, region.is_update, strategy)
+    if strategy is None and STRATEGY in function.attributes:
+        strategy = strategy_of(function.attributes[STRATEGY])
+    return compile_region(kernel_region(function, target), strategy)
 
 
 def kernel_region(function: Operation, target: Target) -> KernelRegion:

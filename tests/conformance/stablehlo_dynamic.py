@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import pumice
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.attributes import DenseElements
 from pumice.compiler.ir.copying import copy_operations
@@ -23,7 +24,6 @@ from pumice.compiler.passes.dynamic.resolve import resolve
 from pumice.compiler.passes.formulas.expand import expand_chlo
 from pumice.compiler.passes.verification.verify import verify
 from pumice.compiler.stages import program_of
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

@@ -15,6 +15,7 @@ from support.regions import run_kernel
 from support.schedules import ScheduleRunner
 
 import pumice
+from pumice.compiler.analysis.reference_program import ProgramWriter, plain
 from pumice.compiler.dialects.syntax.text import parse, to_text
 from pumice.compiler.ir.attributes import Attribute, FloatAttr, SymbolRef
 from pumice.compiler.ir.copying import copy_operations
@@ -22,6 +23,7 @@ from pumice.compiler.ir.operation import Block, Operation, Region, Value
 from pumice.compiler.ir.source import CompileError, SourceText
 from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.kernels.kernel import Kernel
+from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.canonical.canonicalize import canonicalize, inlined
 from pumice.compiler.passes.canonical.trip_counts import count_trips
@@ -38,7 +40,6 @@ from pumice.compiler.passes.verification.verify import verify
 from pumice.compiler.pipeline import compile_program, compile_text
 from pumice.compiler.stages import program_of
 from pumice.compiler.strategies.choice import compile_region
-from pumice.compiler.targets.reference import ProgramWriter, plain
 from pumice.hal.buffer_view import BufferView
 from pumice.hal_reference.elementwise import is_float, total_order
 from pumice.hal_reference.operations import DEFINITIONS
@@ -207,7 +208,7 @@ class VulkanEvaluator:
     def _kernel_given(self, block: Block, operands: Sequence[Array]) -> Sequence[Array]:
         key = _text_of(block), self._target
         if key not in self._kernels:
-            self._kernels[key] = compile_region(block, "main", self._target)
+            self._kernels[key] = compile_region(KernelRegion(block, "main", self._target))
         return run_kernel(self._device, self._kernels[key], block, operands)
 
 

@@ -104,6 +104,7 @@ ROOMS: Mapping[str, set[str]] = {
         "compiler.strategies.sorts",
     },
     "compiler.targets": {
+        "compiler.analysis",
         "compiler.dialects.rules",
         "compiler.dialects.syntax",
         "compiler.ir",
@@ -119,14 +120,13 @@ ROOMS: Mapping[str, set[str]] = {
         "compiler.ir",
         "compiler.passes.dynamic",
         "compiler.passes.formulas",
-        "compiler.targets",
     },
     "compiler.passes.canonical": {
+        "compiler.analysis",
         "compiler.dialects",
         "compiler.dialects.rules",
         "compiler.ir",
         "compiler.passes.formulas",
-        "compiler.targets",
     },
     "compiler.conversion": {
         "compiler.dialects",
@@ -186,6 +186,7 @@ ROOMS: Mapping[str, set[str]] = {
         "compiler.frontends.graphdef",
         "compiler.frontends.graphdef.file",
         "compiler.ir",
+        "compiler.kernels",
         "compiler.kernels.scalars",
         "compiler.module",
         "compiler.passes.canonical",

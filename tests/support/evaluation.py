@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

@@ -9,15 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 import pumice
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ShapedType
 from pumice.compiler.kernels.kernel import Kernel
+from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.scalars import storage_bits
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.strategies.choice import compile_region
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.spirv.binary.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionMode, Op
 from pumice.spirv.binary.words import read_binary
@@ -100,7 +101,7 @@ def run_region(
 ) -> list[Array]:
     """What a function gives on a device."""
     block = function.regions[0].block
-    return run_kernel(device, compile_region(block, "main", target), block, arguments)
+    return run_kernel(device, compile_region(KernelRegion(block, "main", target)), block, arguments)
 
 
 def by_definition(function: Operation, arguments: Sequence[Array]) -> list[Array]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.types import I1
 from pumice.compiler.passes.sequencing.steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array, Body
 

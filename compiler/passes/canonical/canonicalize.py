@@ -10,6 +10,7 @@ import numpy as np
 
 from ....hal_reference.operations import DEFINITIONS, evaluate
 from ....hal_reference.program import Body, Node
+from ...analysis.reference_program import flat_attributes, plain, spec_of
 from ...dialects.builder import Builder
 from ...dialects.rules.hlo import infer
 from ...ir.attributes import Attribute, DenseElements, IntegerAttr, SymbolRef, type_shape
@@ -19,7 +20,6 @@ from ...ir.parser import MAX_OPERATIONS
 from ...ir.source import SourceText
 from ...ir.type_parser import MAX_DEPTH
 from ...ir.types import I64, TensorType
-from ...targets.reference import flat_attributes, plain, spec_of
 from .legacy import RULES, constant_of
 
 MAX_FOLDED: Final = 4096

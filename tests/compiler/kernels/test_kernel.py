@@ -15,6 +15,7 @@ from support.regions import EMULATED, NATIVE, by_definition, function_of, run_re
 import pumice
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.ir.types import ScalarType
+from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.target import NeedsSplitError, Target
 from pumice.compiler.strategies.choice import compile_region
 from pumice.status import InvalidArgumentError
@@ -313,7 +314,7 @@ def test_groups_beyond_two_dimensions() -> None:
     """A small limit stands for the real one."""
     function = function_of("func.func @main(%a: tensor<1000xi32>) -> tensor<1000xi32> { return %a : tensor<1000xi32> }")
     target = dataclasses.replace(EMULATED, max_groups=3, workgroup_size=32)
-    kernel = compile_region(function.regions[0].block, "main", target)
+    kernel = compile_region(KernelRegion(function.regions[0].block, "main", target))
     assert max(kernel.workgroup_count) <= 4 and math.prod(kernel.workgroup_count) * 32 >= 1000
 
 
@@ -321,14 +322,14 @@ def test_groups_beyond_two_dimensions() -> None:
 def test_groups_in_three_dimensions(gpu: pumice.Device) -> None:
     text = "func.func @main(%a: tensor<1000xi8>) -> tensor<1000xi8> { return %a : tensor<1000xi8> }"
     target = dataclasses.replace(EMULATED, max_groups=3, workgroup_size=16)
-    kernel = compile_region(function_of(text).regions[0].block, "main", target)
+    kernel = compile_region(KernelRegion(function_of(text).regions[0].block, "main", target))
     assert kernel.workgroup_count == (3, 3, 2)
     agrees(gpu, text, [values((1000,), "i8")], target)
 
 
 def test_nothing_to_compute_takes_no_workgroup() -> None:
     function = function_of("func.func @main(%a: tensor<0x4xf32>) -> tensor<0x4xf32> { return %a : tensor<0x4xf32> }")
-    kernel = compile_region(function.regions[0].block, "main", EMULATED)
+    kernel = compile_region(KernelRegion(function.regions[0].block, "main", EMULATED))
     assert 0 in kernel.workgroup_count
     assert [binding.size for binding in kernel.bindings] == [4, 4]
 
@@ -340,7 +341,7 @@ def test_inputs_that_are_not_needed_are_not_read() -> None:
           return %0 : tensor<4xf32>
         }
     """
-    kernel = compile_region(function_of(text).regions[0].block, "main", EMULATED)
+    kernel = compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
     assert [(binding.is_read, binding.is_written) for binding in kernel.bindings] == [
         *((True, False), (False, False), (False, True))
     ]
@@ -351,7 +352,7 @@ def test_long_chains_need_no_recursion() -> None:
     lines += [f"%{i} = stablehlo.add %{i - 1}, %{i - 1} : tensor<4xf32>" for i in range(1, 3000)]
     body = "\n".join(lines)
     text = f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\nreturn %2999 : tensor<4xf32>\n}}"
-    assert len(compile_region(function_of(text).regions[0].block, "main", EMULATED).code) < 120_000
+    assert len(compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED)).code) < 120_000
 
 
 def _padded(depth: int) -> str:
@@ -370,9 +371,9 @@ def _padded(depth: int) -> str:
 
 
 def test_branches_in_branches_are_bounded() -> None:
-    compile_region(function_of(_padded(49)).regions[0].block, "main", EMULATED)
+    compile_region(KernelRegion(function_of(_padded(49)).regions[0].block, "main", EMULATED))
     with pytest.raises(NeedsSplitError, match="stablehlo.pad: nested more than 50 levels deep"):
-        compile_region(function_of(_padded(80)).regions[0].block, "main", EMULATED)
+        compile_region(KernelRegion(function_of(_padded(80)).regions[0].block, "main", EMULATED))
 
 
 def test_the_size_of_a_kernel_is_bounded() -> None:
@@ -380,7 +381,7 @@ def test_the_size_of_a_kernel_is_bounded() -> None:
     body = "\n".join(["%0 = stablehlo.negate %a : tensor<4xbf16>", *lines])
     text = f"func.func @main(%a: tensor<4xbf16>) -> tensor<4xbf16> {{\n{body}\nreturn %199 : tensor<4xbf16>\n}}"
     with pytest.raises(NeedsSplitError, match="the kernel has more than 262144 words"):
-        compile_region(function_of(text).regions[0].block, "main", EMULATED)
+        compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
 
 
 def test_targets_are_those_of_features() -> None:
@@ -390,7 +391,7 @@ def test_targets_are_those_of_features() -> None:
 def test_doubles_are_refused_by_name_where_the_device_has_none() -> None:
     function = function_of("func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> { return %a : tensor<4xf64> }")
     with pytest.raises(CompileError, match="tensor<4xf64> needs a device with shaderFloat64"):
-        compile_region(function.regions[0].block, "main", Target(float64=False))
+        compile_region(KernelRegion(function.regions[0].block, "main", Target(float64=False)))
 
 
 def test_operations_without_code_are_refused() -> None:
@@ -401,14 +402,14 @@ def test_operations_without_code_are_refused() -> None:
         }
     """
     with pytest.raises(InvalidArgumentError, match="stablehlo.cholesky: no code is generated for it"):
-        compile_region(function_of(text).regions[0].block, "main", EMULATED)
+        compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
 
 
 @pytest.mark.parametrize("type", ["tensor<?xf32>", "!stablehlo.token", "tensor<4xi33>"])
 def test_only_tensors_of_known_shape_are_compiled(type: str) -> None:
     function = function_of(f"func.func @main(%a: {type}) -> {type} {{ return %a : {type} }}")
     with pytest.raises(CompileError, match="expected tensors of known shape|are not supported"):
-        compile_region(function.regions[0].block, "main", EMULATED)
+        compile_region(KernelRegion(function.regions[0].block, "main", EMULATED))
 
 
 def _sum(length: int) -> str:
@@ -449,7 +450,7 @@ def test_loops_that_are_too_long_are_refused() -> None:
     with pytest.raises(
         NeedsSplitError, match="^INVALID_ARGUMENT: stablehlo.reduce: an invocation would run 124992 it"
     ) as caught:
-        compile_region(block, "main", EMULATED)
+        compile_region(KernelRegion(block, "main", EMULATED))
     assert caught.value.operation.name == "stablehlo.reduce"
 
 
@@ -468,7 +469,7 @@ def test_what_no_index_and_no_binding_reaches_is_refused(type: str, message: str
       return %0 : tensor<{type}>
     }}"""
     with pytest.raises(CompileError, match=message):
-        compile_region(function_of(text).regions[0].block, "main", EMULATED)
+        compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
 
 
 @pytest.mark.vulkan

@@ -98,13 +98,12 @@ def test_rows_of_much_code_are_refused() -> None:
     block = function_of(text).regions[0].block
     assert Rows(1, 1, 4, 1).takes(KernelRegion(block, "main", Target()))
     with pytest.raises(CompileError, match="expected a strategy of at most 262,144 words of code"):
-        compile_region(block, "main", Target(), strategy=Rows(1, 1, 4, 1))
+        compile_region(KernelRegion(block, "main", Target()), Rows(1, 1, 4, 1))
 
 
-def test_strategies_are_read_as_they_are_written() -> None:
-    tile = ContractionTile(2, 4, 4, 2, 4, 0)
-    assert strategy_of(tile.attribute()) == tile and strategy_of(Elements().attribute()) == Elements()
-    assert len({each.NAME for each in STRATEGIES}) == len(STRATEGIES)
+def test_strategies_have_names_of_their_own() -> None:
+    assert strategy_of({"name": "elements"}) == Elements()
+    assert len({strategy.NAME for strategy in STRATEGIES}) == len(STRATEGIES)
 
 
 def test_small_regions_are_left_to_the_element_generator() -> None:

@@ -168,7 +168,7 @@ def run_for(
 
 def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str, int]) -> None:
     function = function_of(text)
-    kernel = compile_region(function.regions[0].block, "main", LAVAPIPE, strategy=strategy)
+    kernel = compile_region(KernelRegion(function.regions[0].block, "main", LAVAPIPE), strategy)
     ensure_valid(kernel.code, "vulkan1.1")
     called = specialised(function, values)
     arguments = arguments_of(called)

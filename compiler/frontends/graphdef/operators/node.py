@@ -9,6 +9,7 @@ from typing import Final, Protocol, TypeAlias
 import numpy as np
 
 from .....hal_reference.operations import DEFINITIONS, evaluate
+from ....analysis.reference_program import ProgramWriter
 from ....dialects.builder import Builder
 from ....ir.attributes import Array, Attribute, type_shape
 from ....ir.operation import Block, Operation, Value, tensor_of
@@ -17,7 +18,6 @@ from ....ir.source import CompileError
 from ....ir.types import ScalarType, TensorType, Type, types_text
 from ....passes.dynamic.known_sizes import Known, is_size
 from ....passes.formulas.expression import Expression
-from ....targets.reference import ProgramWriter
 from ..file.graph import Graph, GraphNode
 from ..file.messages import AttributeMessage
 from ..file.tensors import dims_of, element_of

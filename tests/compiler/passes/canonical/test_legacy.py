@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.source import SourceText
 from pumice.compiler.passes.canonical.canonicalize import canonicalize
 from pumice.compiler.passes.dynamic.resolve import resolve
 from pumice.compiler.passes.verification.verify import verify
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
@@ -13,7 +14,6 @@ from pumice.compiler.passes.decomposition.decompose import decompose
 from pumice.compiler.passes.decomposition.sorts import BLOCK
 from pumice.compiler.passes.decomposition.transforms import is_short
 from pumice.compiler.passes.verification.verify import verify
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from support.dynamic import specialised
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.ir.attributes import DenseArray
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.ir.types import FunctionType
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

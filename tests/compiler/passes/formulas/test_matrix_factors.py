@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.builder import Builder
 from pumice.compiler.ir.operation import Block, Operation, tensor_of
 from pumice.compiler.ir.types import ScalarType, TensorType
@@ -16,7 +17,6 @@ from pumice.compiler.passes.decomposition.decompose import decompose
 from pumice.compiler.passes.formulas.matrix import Matrix, identity
 from pumice.compiler.passes.formulas.matrix_factors import eigh, lu, qr, reflected, svd
 from pumice.compiler.passes.formulas.tridiagonal import tridiagonal_solve
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import scipy.special as scipy_special
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.builder import Builder
 from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ScalarType, TensorType
 from pumice.compiler.passes.formulas.expand import expand_chlo
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.dialects.syntax.text import parse
 from pumice.compiler.ir.attributes import DenseArray, IntegerAttr, SymbolRef
 from pumice.compiler.ir.operation import Operation
@@ -38,7 +39,6 @@ from pumice.compiler.passes.sequencing.steps import (
     uses,
     walk,
 )
-from pumice.compiler.targets.reference import ProgramWriter
 from pumice.hal_reference.operations import evaluate
 
 SOMEWHERE = Operation("test.step", attributes={"entry": SymbolRef("test::@step")})

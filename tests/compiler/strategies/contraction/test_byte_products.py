@@ -87,7 +87,7 @@ def test_products_of_bytes_agree_with_the_definitions(gpu: pumice.Device, name: 
     taken = [each for each in TILES if each.takes(KernelRegion(block, "main", DEVICE))]
     assert len(taken) >= 4
     for strategy in taken:
-        kernel = compile_region(block, "main", DEVICE, strategy=strategy)
+        kernel = compile_region(KernelRegion(block, "main", DEVICE), strategy)
         capabilities, extensions = shader_declarations(kernel.code)
         assert "DotProductInput4x8BitPacked" in capabilities and "SPV_KHR_integer_dot_product" in extensions
         (found,) = run_kernel(gpu, kernel, block, arguments)
@@ -96,7 +96,7 @@ def test_products_of_bytes_agree_with_the_definitions(gpu: pumice.Device, name: 
 
 def test_bytes_that_lie_side_by_side_are_words_as_they_are_loaded() -> None:
     block = function_of(CASES["whole words"]).regions[0].block
-    binary = read_binary(compile_region(block, "main", DEVICE, strategy=TILES[0]).code)
+    binary = read_binary(compile_region(KernelRegion(block, "main", DEVICE), TILES[0]).code)
     made_by, factors = dict[int, int](), list[int]()
     for opcode, start, _ in binary:
         if opcode in (Op.Load, Op.CompositeExtract, Op.BitwiseOr, Op.Select):

@@ -49,7 +49,7 @@ def test_a_kernel_keeps_to_the_limits_of_its_device(name: str, program: str) -> 
     block = function_of(PROGRAMS[program]).regions[0].block
     (chosen, *_) = candidates_of(KernelRegion(block, "main", target))
     assert not isinstance(chosen, Elements)
-    kernel = compile_region(block, "main", target, strategy=chosen)
+    kernel = compile_region(KernelRegion(block, "main", target), chosen)
     assert math.prod(kernel.workgroup_size) <= target.max_workgroup_invocations
 
 

@@ -147,7 +147,7 @@ def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strateg
     function = function_of(CASES[name])
     block = function.regions[0].block
     arguments = arguments_of(function)
-    (found,) = run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=strategy), block, arguments)
+    (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), strategy), block, arguments)
     (wanted,) = by_definition(function, arguments)
     narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(found.dtype), 1e-5)
     np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
@@ -161,7 +161,7 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
     arguments = arguments_of(function)
     strategies = [Elements(), *(each for each, refused in STRATEGIES.items() if name not in refused)]
     found = [
-        run_kernel(gpu, compile_region(block, "main", LAVAPIPE, strategy=each), block, arguments)[0].tobytes()
+        run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), each), block, arguments)[0].tobytes()
         for each in strategies
     ]
     assert len(set(found)) == 1
@@ -171,7 +171,7 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
 def test_loads_of_256_bits_give_the_same(gpu: pumice.Device) -> None:
     text = contraction("512x256xf32", "256x1xf32", "512x1xf32", PLAIN)
     block = function_of(text).regions[0].block
-    codes = [compile_region(block, "main", target).code for target in (target_of(gpu.profile), EMULATED)]
+    codes = [compile_region(KernelRegion(block, "main", target)).code for target in (target_of(gpu.profile), EMULATED)]
     assert [b"input0_by_8" in code for code in codes] == [True, False]
     modules = pumice.compile(text, device=gpu.profile), pumice.compile(text)
     arguments = arguments_of(function_of(text))

@@ -59,7 +59,7 @@ def test_matrices_are_taken_where_the_device_has_them(name: str) -> None:
     block = function_of(text).regions[0].block
     chosen, *_ = candidates_of(KernelRegion(block, "main", NVIDIA))
     assert isinstance(chosen, CooperativeTile) and (chosen.m, chosen.n, chosen.k) == matrix[:3]
-    kernel = compile_region(block, "main", NVIDIA)
+    kernel = compile_region(KernelRegion(block, "main", NVIDIA))
     assert kernel.workgroup_size[0] % NVIDIA.subgroup_size == 0 and kernel.workgroup_size[1:] == (1, 1)
     assert ensure_valid(_in_older_words(kernel.code), "vulkan1.1")
 
@@ -175,6 +175,6 @@ def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.Monk
     arguments = [
         random.standard_normal(value.tensor.shape).astype(np.float16) for value in function.regions[0].block.arguments
     ]
-    (found,) = run_kernel(gpu, compile_region(block, "main", target, strategy=tile), block, arguments)
+    (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), tile), block, arguments)
     (expected,) = by_definition(function, arguments)
     np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), rtol=2e-3, atol=2e-3)

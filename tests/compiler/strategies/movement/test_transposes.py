@@ -144,7 +144,7 @@ def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
         strategies = taken(CASES[name], target)
         assert {type(each) for each in strategies} == {TransposeTile, SharedTranspose}
         for strategy in strategies:
-            kernel = compile_region(block, "main", target, strategy=strategy)
+            kernel = compile_region(KernelRegion(block, "main", target), strategy)
             (found,) = run_kernel(gpu, kernel, block, arguments)
             assert found.tobytes() == expected.tobytes(), strategy
 
@@ -156,7 +156,7 @@ def test_what_a_tile_reads_is_left_alone_by_its_neighbours(gpu: pumice.Device) -
     block, arguments = function.regions[0].block, arguments_of(text)
     (expected,) = by_definition(function, arguments)
     for strategy in STRATEGIES:
-        kernel = compile_region(block, "main", EMULATED, in_place=[2], strategy=strategy)
+        kernel = compile_region(KernelRegion(block, "main", EMULATED, in_place=[2]), strategy)
         words = arguments[2].view(np.uint32).reshape(-1).copy()
         shader = gpu.load_kernel(kernel.code)
         shared = gpu.asarray(words)

@@ -168,7 +168,7 @@ def test_neighbours_are_what_each_is_alone(gpu: pumice.Device, text: str) -> Non
     assert taken
     (wanted,) = by_definition(given, arguments)
     for strategy in (Elements(), taken[0], taken[-1]):
-        (found,) = run_kernel(gpu, compile_region(block, "main", EMULATED, strategy=strategy), block, arguments)
+        (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", EMULATED), strategy), block, arguments)
         assert found.tobytes() == wanted.tobytes(), strategy
 
 
@@ -212,7 +212,7 @@ def test_rows_that_take_turns_are_told_apart_while_compiling(
     region = KernelRegion(block, "main", EMULATED)
     assert strategy.takes(region)
     assert not strategy.takes(KernelRegion(function_of(sum_of("64x4xi32")).regions[0].block, "main", EMULATED))
-    kernel = compile_region(block, "main", EMULATED, strategy=strategy)
+    kernel = compile_region(KernelRegion(block, "main", EMULATED), strategy)
     (found,) = run_kernel(gpu, kernel, block, arguments)
     assert found.tobytes() == by_definition(given, arguments)[0].tobytes()
     branches = [opcode for opcode, _, _ in read_binary(kernel.code) if opcode == Op.SelectionMerge]
@@ -225,7 +225,7 @@ def test_rows_that_take_turns_are_told_apart_while_compiling(
 def test_neighbours_are_loaded_together(name: str, loads: int) -> None:
     block = function_of(CASES[name]).regions[0].block
     elements = 8 if name in ("72x5xf16", "wider") else 4
-    code = read_binary(compile_region(block, "main", EMULATED, strategy=Neighbours(elements, 64)).code)
+    code = read_binary(compile_region(KernelRegion(block, "main", EMULATED), Neighbours(elements, 64)).code)
     vectors = [code.words[at + 1] for opcode, at, _ in code if opcode == Op.TypeVector and code.words[at + 3] == 4]
     found = [at for opcode, at, _ in code if opcode == Op.Load and code.words[at + 1] in vectors]
     assert len(found) == loads

@@ -144,7 +144,7 @@ def test_rows_agree_with_the_definitions(gpu: pumice.Device, name: str, has_subg
         replace(taken[-1], unrolled=1 - chosen.unrolled),
         replace(taken[len(taken) // 2], unrolled=0),
     }:
-        found = run_kernel(gpu, compile_region(block, "main", target, strategy=strategy), block, arguments)
+        found = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), strategy), block, arguments)
         for one, other in zip(found, wanted, strict=True):
             near = {2: 2e-3, 4: 1e-6}.get(one.dtype.itemsize, 1e-12) if one.dtype.kind in "fc" else 0
             np.testing.assert_allclose(

@@ -86,7 +86,7 @@ def test_results_are_those_of_the_definitions(
 
 def test_all_loads_are_by_address() -> None:
     text = text_of("vectors and numbers of rows")
-    kernel = compile_region(region_of(text).block, "main", CPU, strategy=SubgroupVectors(2, 4))
+    kernel = compile_region(KernelRegion(region_of(text).block, "main", CPU), SubgroupVectors(2, 4))
     ensure_valid(kernel.code, "vulkan1.2")
     assert kernel.pushes_addresses
     assert "PhysicalStorageBufferAddresses" in shader_declarations(kernel.code)[0]

@@ -98,7 +98,7 @@ def test_scans_agree_with_numpy(gpu: pumice.Device, name: str, has_subgroups: bo
         wanted = by_numpy(value, axis, operation, float(start), way).astype(value.dtype)
         chosen, *_ = candidates_of(KernelRegion(block, "main", target))
         assert isinstance(chosen, (RowScans, ColumnScans))
-        (found,) = run_kernel(gpu, compile_region(block, "main", target, strategy=chosen), block, [value])
+        (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), chosen), block, [value])
         np.testing.assert_array_equal(found, wanted, err_msg=f"{way}: {chosen}")
 
 
@@ -107,7 +107,7 @@ def test_invocations_beyond_a_subgroup_share_memory(gpu: pumice.Device) -> None:
     value = values_of("3x2048xf32", "add")
     block = function_of(scan("3x2048xf32", 1, start="0.0")).regions[0].block
     for strategy in (RowScans(64, 2, 4), RowScans(128, 1, 16), RowScans(1, 64, 8)):
-        kernel = compile_region(block, "main", replace(target_of(gpu.profile), int64=False), strategy=strategy)
+        kernel = compile_region(KernelRegion(block, "main", replace(target_of(gpu.profile), int64=False)), strategy)
         (found,) = run_kernel(gpu, kernel, block, [value])
         np.testing.assert_array_equal(found, np.cumsum(value, 1), err_msg=str(strategy))
 
@@ -156,7 +156,7 @@ def test_a_kernel_keeps_to_the_limits_of_its_device(name: str) -> None:
         block = function_of(scan(type, axis)).regions[0].block
         (chosen, *_) = candidates_of(KernelRegion(block, "main", target))
         assert isinstance(chosen, (RowScans, ColumnScans))
-        kernel = compile_region(block, "main", target, strategy=chosen)
+        kernel = compile_region(KernelRegion(block, "main", target), chosen)
         assert math.prod(kernel.workgroup_size) <= target.max_workgroup_invocations
 
 
