@@ -11,9 +11,9 @@ from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from ..waits.futures import AsyncioSource, FutureSource, WhenReadySource, as_wait_source
+    from ..waits.host_sources import AllOf, AnyOf, Delay, Event, FileReady
     from ..waits.notification import Cancellable
     from ..waits.source import Waitable, WaitSource, WhenReady
-    from ..waits.sources import AllOf, AnyOf, Delay, Event, FileReady
     from ..waits.wait_frame import Wait, WaitFrame
     from .bytecode import CallingConvention, ModuleArchive, ModuleDef, read_module, write_module
     from .execution.bytecode_module import BytecodeModule
@@ -119,6 +119,6 @@ __getattr__, __dir__ = lazy_exports(
         "..waits.wait_frame": ("Wait", "WaitFrame"),
         "..waits.futures": ("AsyncioSource", "FutureSource", "WhenReadySource", "as_wait_source"),
         "..waits.source": ("Waitable", "WaitSource", "WhenReady"),
-        "..waits.sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
+        "..waits.host_sources": ("AllOf", "AnyOf", "Delay", "Event", "FileReady"),
     },
 )

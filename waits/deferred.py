@@ -15,10 +15,10 @@ from collections.abc import Callable
 from time import monotonic
 
 from ..status import PumiceError
+from .armed_wait import ArmedWait, arm_frame
 from .notification import Notification
 from .wait_frame import WaitFrame
 from .wait_mode import Look, WaitMode, give_way
-from .waits import ArmedWait, arm_frame
 
 
 def can_defer(frame: WaitFrame) -> bool:

@@ -14,10 +14,10 @@ from types import CellType
 from typing import Final, TypeVar
 
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
+from ...waits.armed_wait import perform_wait
 from ...waits.latch import LONGEST_WAIT
 from ...waits.source import WaitSource
 from ...waits.wait_frame import WaitFrame
-from ...waits.waits import perform_wait
 from .frame import Frame, NativeFrame
 from .interruption import Interrupted, deadlines
 from .stack import Stack

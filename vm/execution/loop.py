@@ -21,11 +21,11 @@ from typing import Final, Protocol, TypeAlias
 
 from ...base.closeable import Closing
 from ...status import AbortedError, PumiceError
+from ...waits.armed_wait import ArmedWait, arm_frame
 from ...waits.awaitable import gather_wakes, wake_told
 from ...waits.deferred import DeferredWait, can_defer, look_at
 from ...waits.wait_frame import WaitFrame
 from ...waits.wait_mode import WaitMode, waits
-from ...waits.waits import ArmedWait, arm_frame
 from .deadlines import wait_for
 from .stack import Stack
 

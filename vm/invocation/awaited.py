@@ -10,10 +10,10 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ...status import PumiceError
+from ...waits.armed_wait import arm_frame
 from ...waits.awaitable import look_for, tell
 from ...waits.wait_frame import WaitFrame
 from ...waits.wait_mode import WaitMode, give_way
-from ...waits.waits import arm_frame
 from ..execution.context import Context, Function
 from ..execution.policy import InvocationPolicy
 from ..execution.stack import Stack

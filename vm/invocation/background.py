@@ -12,12 +12,12 @@ from collections.abc import Callable, Generator
 from typing import Any, TypeAlias
 
 from ...status import CancelledError, InvalidArgumentError, PumiceError
+from ...waits.armed_wait import ArmedWait
 from ...waits.deferred import DeferredWait
 from ...waits.futures import as_pumice_error
 from ...waits.source import WaitSource
 from ...waits.wait_frame import WaitFrame
 from ...waits.wait_mode import WaitMode
-from ...waits.waits import ArmedWait
 from ..execution.context import Context, Function
 from ..execution.deadlines import timed_out
 from ..execution.loop import Loop

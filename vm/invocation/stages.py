@@ -33,8 +33,8 @@ from collections.abc import Callable, Iterable, MutableSequence
 from typing import Any, TypeAlias
 
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
+from ...waits.armed_wait import ArmedWait, arm_frame
 from ...waits.wait_frame import WaitFrame
-from ...waits.waits import ArmedWait, arm_frame
 from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after, outer_deadline, timed_out, wait_for
 from ..execution.interruption import Interrupted

@@ -48,8 +48,8 @@ from pumice.vm import (
 )
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.frame import Frame, NativeFrame
+from pumice.waits.armed_wait import ArmedWait
 from pumice.waits.wait_frame import WaitFrame
-from pumice.waits.waits import ArmedWait
 
 DEFERRED, OK = StatusCode.DEFERRED, StatusCode.OK
 

@@ -12,11 +12,11 @@ from collections.abc import Generator
 from typing import Any
 
 from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
+from .armed_wait import ArmedWait, arm, wait_several
 from .awaitable import await_source
 from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
 from .notification import Callback, Notification
-from .waits import ArmedWait, arm, wait_several
 
 
 class Event(Latch):

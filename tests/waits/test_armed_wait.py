@@ -25,9 +25,9 @@ from pumice.vm.execution.context import Context
 from pumice.vm.execution.frame import Frame, NativeFrame
 from pumice.vm.native.calls import checked_native
 from pumice.vm.native.module import NativeModule
+from pumice.waits.armed_wait import perform_wait
 from pumice.waits.source import WaitSource
 from pumice.waits.wait_frame import Wait, WaitFrame
-from pumice.waits.waits import perform_wait
 
 PROGRAM = """
 vm.module @program
