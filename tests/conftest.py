@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.soak import SEED, SOAK, outside_of_the_sample
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver, shared_driver
@@ -52,15 +53,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if "pytest.mark.timing" not in collection_path.read_text(encoding="utf-8") else None
 
 
+def pytest_report_header() -> str:
+    return "tests marked sample: all" if SOAK else f"tests marked sample: PUMICE_SAMPLE_SEED={SEED}, or PUMICE_SOAK=1"
+
+
+@pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the part out that ``--timing`` does not ask for."""
+    """Leaves out the part that ``--timing`` does not ask for, and what is outside of the sample."""
+    left_out: set[pytest.Item] = set()
     part = config.getoption("timing")
-    if part == "with":
-        return
-    chosen = [item for item in items if (item.get_closest_marker("timing") is not None) == (part == "only")]
-    kept = set(chosen)
-    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
-    items[:] = chosen
+    if part != "with":
+        left_out.update(item for item in items if (item.get_closest_marker("timing") is None) == (part == "only"))
+    if not SOAK and not any("::" in argument for argument in config.args):
+        left_out |= outside_of_the_sample([item for item in items if item not in left_out])
+    if left_out:
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session", autouse=True)

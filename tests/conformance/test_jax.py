@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.flat import SOAK
+from support.soak import SOAK
 from support.stages import check_stages
 
 import pumice

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.flat import SOAK
+from support.soak import SOAK
 
 import pumice
 

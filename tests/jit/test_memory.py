@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.flat import SOAK, hold_flat
+from support.flat import hold_flat
+from support.soak import SOAK
 
 import pumice
 

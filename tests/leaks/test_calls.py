@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from support.flat import SOAK, hold_flat
+from support.flat import hold_flat
+from support.soak import SOAK
 
 import pumice
 from pumice import shaders

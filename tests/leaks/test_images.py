@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.flat import SOAK, hold_flat
+from support.flat import hold_flat
+from support.soak import SOAK
 
 from pumice.hal_vulkan import Device, Driver, PlanOptions
 from pumice.spirv.sources.glsl import compile_glsl

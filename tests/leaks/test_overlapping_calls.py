@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.flat import SOAK, hold_flat
+from support.flat import hold_flat
 from support.peer import compile_module
+from support.soak import SOAK
 
 import pumice
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.flat import SOAK, hold_flat
+from support.flat import hold_flat
 from support.outputs import compiled
 from support.peer import compile_module
+from support.soak import SOAK
 
 import pumice
 

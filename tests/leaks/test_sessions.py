@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.flat import SOAK, hold_flat
+from support.flat import hold_flat
+from support.soak import SOAK
 
 import pumice
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import psutil
 import pytest
+from support.soak import SOAK
 
 import pumice
 
 VALIDATION = os.environ.get("PUMICE_VALIDATION", "0") not in ("", "0")
-SOAK = os.environ.get("PUMICE_SOAK", "0") not in ("", "0")
 _MAX_BLOCKS = 4 if SOAK else 8
 _MAX_STAYING = 64 if SOAK else 16  # native objects of a kind in a block
 _MAX_RESIDENT = (4 << 20) if SOAK else (1 << 20)
