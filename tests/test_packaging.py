@@ -148,13 +148,14 @@ def test_the_versions_agree(wheel: zipfile.ZipFile) -> None:
     assert Parser().parsestr(_info(wheel, "METADATA"))["Version"] == version
 
 
-def test_the_changelog_leads_up_to_the_version() -> None:
+def test_the_changelog_and_its_fragments_are_in_order() -> None:
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = [line for line in text.splitlines() if line.startswith("## ")]
-    assert headings[0] == "## [Unreleased]"
-    assert all(re.fullmatch(r"## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])
-    # Until its release, a version's changes stand under Unreleased, which says what it is going to be.
-    assert f"[{PYPROJECT['project']['version']}]" in text or f"version {PYPROJECT['project']['version']}" in text
+    assert all(re.fullmatch(r"## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", heading) for heading in headings)
+    assert headings[0].startswith(f"## [{PYPROJECT['project']['version']}]")
+    kinds = "|".join(kind["directory"] for kind in PYPROJECT["tool"]["towncrier"]["type"])
+    fragments = [path.name for path in (ROOT / "changelog.d").iterdir() if path.name != "README.md"]
+    assert all(re.fullmatch(rf"(\d+|\+[\w-]+)\.({kinds})\.md", name) for name in fragments), fragments
 
 
 def test_installing_the_wheel_gives_a_package_that_imports(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
