@@ -43,6 +43,7 @@ def reference() -> Iterator[pumice.Device]:
         yield device
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", [*_CASES, *JAX_NAMES])
 def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: pumice.Device, tmp_path: Path) -> None:
     if name in JAX_NAMES:
@@ -77,6 +78,7 @@ def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: p
         pytest.skip(f"without the C program, which {CANNOT_BUILD}")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("convention", ["outs", "values", "buffers", "outs,values", "values,buffers"])
 @pytest.mark.parametrize("name", ["newton", "layer", "doubles_and_long_integers"])
 def test_every_way_honours_the_calling_convention(

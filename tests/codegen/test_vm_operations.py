@@ -132,6 +132,7 @@ def test_hal_code_gives_the_same(module: bytes) -> None:
     assert found == _outcomes(module)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.vulkan
 @pytest.mark.skipif(bool(c_programs.CANNOT_BUILD), reason=c_programs.CANNOT_BUILD)
 def test_c_gives_the_same(module: bytes, tmp_path: Path) -> None:

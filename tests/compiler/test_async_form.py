@@ -137,6 +137,7 @@ def loaded(session: pumice.Session, text: str) -> str:
     return str(session.load(pumice.compile(text, targets=(kind,))).name)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_written_to_the_storages(session: pumice.Session, name: str) -> None:
     text, arguments = PROGRAMS[name]
@@ -151,6 +152,7 @@ def test_results_are_written_to_the_storages(session: pumice.Session, name: str)
         np.testing.assert_allclose(storage.numpy(), other, rtol=1e-5)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_by_the_convention_outs_the_function_itself_takes_storages(session: pumice.Session, name: str) -> None:
     text, arguments = PROGRAMS[name]
@@ -165,6 +167,7 @@ def test_by_the_convention_outs_the_function_itself_takes_storages(session: pumi
     assert marks == [None] * len(arguments) + [f"{index} : index" for index in range(len(expected))]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_work_lies_between_the_fences(session: pumice.Session, name: str) -> None:
     text, arguments = PROGRAMS[name]

@@ -101,6 +101,7 @@ def loaded(session: pumice.Session, module: bytes, function: str = "main") -> pu
     return session.lookup(f"{session.load(module).name}.{function}")
 
 
+@pytest.mark.sample(6)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_every_convention_gives_the_same(case: ModuleCase) -> None:

@@ -136,6 +136,7 @@ def device() -> Iterator[pumice.Device]:
         yield opened
 
 
+@pytest.mark.sample(4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", WANTED)
 @pytest.mark.parametrize("rows", ["", "?x"], ids=["one row", "rows"])

@@ -10,14 +10,10 @@ from support.numpy_oracle import wrapped
 from support.operation_cases import ARGUMENTS, CASES, Array, Case, Given, numbers_of
 from support.operation_page import PAGE, page
 from support.operation_table import REFUSED, TYPES
-from support.soak import SOAK
 
 import pumice
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.ir.types import ScalarType
-
-QUICK = ("i1", "i4", "i8", "ui16", "i64", "f4E2M1FN", "f8E4M3FN", "bf16", "f16", "f32", "f64", "complex<f32>")
-"""Types of every width and kind, which every run of the suite has."""
 
 RANDOM_WORDS = (0x6B200159, 0x99BA4EFE)
 RANDOM_PAIRS = (0x99BA4EFE6B200159, 0xC0DE3F32508EFB2C)
@@ -103,7 +99,8 @@ def expected_of(case: Case, type: str, given: Given) -> tuple[Array, ScalarType]
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("type", TYPES if SOAK else QUICK)
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("type", TYPES)
 def test_cases(type: str) -> None:
     cases = [case for case in CASES if type in case.types()]
     given = dict(numbers_of(type))

@@ -183,6 +183,7 @@ def combinations(found: Sequence[tuple[int, ...]]) -> Iterator[dict[int, int]]:
     yield together
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_in_the_memory_of_arguments_are_the_same(session: pumice.Session, name: str) -> None:
     text, arguments = PROGRAMS[name]

@@ -27,6 +27,7 @@ PROGRAMS = (
 )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_control_flow_and_scalars(name: str) -> None:
     path = ROOT / "tests" / "conformance" / "programs" / f"{name}.mlir"

@@ -25,6 +25,7 @@ def test_there_are_many() -> None:
     assert len(CORPUS) - len(NOT_HERE) >= 45
 
 
+@pytest.mark.sample(10)
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CORPUS.keys() - NOT_HERE))

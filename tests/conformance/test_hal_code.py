@@ -27,6 +27,7 @@ CHOSEN = (
 )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CORPUS if SOAK else CHOSEN)
 def test_hal_code_gives_what_numpy_gives(name: str, device: Device) -> None:
     program = CORPUS[name]

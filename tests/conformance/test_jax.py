@@ -31,6 +31,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
         yield device
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize(("name", "opened"), CASES, indirect=["opened"])
 def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
     function, arguments = jax_functions.FUNCTIONS[name]
@@ -52,6 +53,7 @@ def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
             np.testing.assert_allclose(one, other, 2e-4, 2e-5)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", list(jax_functions.FUNCTIONS)[::8])
 def test_every_stage_reads_the_same_and_makes_the_same_module(name: str) -> None:
     """With the places in Python's source that JAX gives."""

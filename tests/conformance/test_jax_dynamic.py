@@ -23,6 +23,7 @@ def opened() -> Iterator[pumice.Device]:
         yield device
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("name", list(functions.FUNCTIONS))
 def test_results_are_jaxs_for_every_size(name: str, opened: pumice.Device) -> None:
     function, specs = functions.FUNCTIONS[name]

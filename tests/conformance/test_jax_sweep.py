@@ -41,6 +41,7 @@ def opened() -> Iterator[pumice.Device]:
         yield device
 
 
+@pytest.mark.sample(6)
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.timeout(300)

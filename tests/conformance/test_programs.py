@@ -60,6 +60,7 @@ def _cases() -> list[object]:
     return cases
 
 
+@pytest.mark.sample(24)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("release", "name"), _cases())
 def test_pumice_gives_what_numpy_gives(release: str, name: str) -> None:
@@ -83,6 +84,7 @@ def test_pumice_gives_what_numpy_gives(release: str, name: str) -> None:
             assert not list(differences(program, call.function, got, expected))
 
 
+@pytest.mark.sample(12)
 @pytest.mark.vulkan
 @pytest.mark.skipif(installed_compiler() is None or installed_tool("iree-run-module") is None, reason=NO_COMPILER)
 @pytest.mark.parametrize("name", [name for name, program in CORPUS.items() if program.peer_device is not None])

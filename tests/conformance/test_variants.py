@@ -182,6 +182,7 @@ def _known(compiler: Compiler, variant: str, name: str) -> bool:
     )
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(("compiler", "variant"), _cases())
 def test_variants(compiler: Compiler, variant: str) -> None:
     names = [name for name in programs_of(variant) if not _known(compiler, variant, name)]
@@ -213,6 +214,7 @@ def test_variants(compiler: Compiler, variant: str) -> None:
     assert not wrong
 
 
+@pytest.mark.sample(3)
 @pytest.mark.skipif(not COMPILERS, reason=NO_COMPILER)
 @pytest.mark.parametrize("variant", ["direct", "mappable", *(["addresses", "async_external"] if FULL else [])])
 @pytest.mark.parametrize("way", ["staging", "robust", "staging and robust", "default"])
@@ -238,6 +240,7 @@ def test_a_session_opens_the_default_device() -> None:
         assert not list(differences(program, call.function, got, expected))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif(not COMPILERS, reason=NO_COMPILER)
 @pytest.mark.parametrize(
     "flags", [(), (DIRECT,), (UNMEMOIZED,), ("--iree-execution-model=async-external",)], ids=" ".join

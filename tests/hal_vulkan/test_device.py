@@ -394,6 +394,7 @@ print("end")
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", ["open", "busy", "waiting", "view", "cycle"])
 def test_an_interpreter_ends_whatever_was_left_open(driver: Driver, kind: str) -> None:
     done = subprocess.run(

@@ -53,6 +53,7 @@ def hold_equal(found: Any, expected: Any) -> None:
             np.testing.assert_allclose(one.numpy().astype(wide), exact, tolerance, tolerance * scale)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(("name", "kind"), CHOSEN)
 def test_results_are_jaxs(name: str, kind: str | None) -> None:
     case: Case = CASES[name]

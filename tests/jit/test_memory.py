@@ -15,7 +15,7 @@ import pumice
 jax = pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
 jnp = jax.numpy
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(1)]
 
 CALLS = 25_000 if SOAK else 500
 SHAPES = 50 if SOAK else 20

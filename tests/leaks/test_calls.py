@@ -16,7 +16,7 @@ from support.soak import SOAK
 import pumice
 from pumice import shaders
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(3)]
 
 _CALLS = 25_000 if SOAK else 1_000
 A = np.arange(16, dtype=np.float32)

@@ -11,7 +11,7 @@ from support.soak import SOAK
 from pumice.hal_vulkan import Device, Driver, PlanOptions
 from pumice.spirv.sources.glsl import compile_glsl
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(1)]
 
 _CALLS = 5_000 if SOAK else 100
 SHADER = """#version 450

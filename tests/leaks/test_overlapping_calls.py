@@ -21,7 +21,7 @@ from support.soak import SOAK
 import pumice
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 
-pytestmark = [pytest.mark.vulkan, pytest.mark.peer]
+pytestmark = [pytest.mark.vulkan, pytest.mark.peer, pytest.mark.sample(2)]
 
 _BLOCK = 25_000 if SOAK else 400
 _IN_FLIGHT = 20

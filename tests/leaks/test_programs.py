@@ -15,7 +15,7 @@ from support.soak import SOAK
 
 import pumice
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(2)]
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 MULTIPLY = """

@@ -14,7 +14,7 @@ from support.soak import SOAK
 
 import pumice
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(2)]
 
 _CALLS = 25_000 if SOAK else 300
 DIGITS = Path(__file__).parents[2] / "examples" / "digits" / "digits.vmfb"

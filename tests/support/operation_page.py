@@ -51,8 +51,8 @@ Operations between processes are shown with one process, which is what a module 
 has their operations. `f64` needs a device with `shaderFloat64`; every other type runs on every Vulkan device. Sizes
 have a table of their own below.
 
-Tests are in `tests/compiler`; in brackets is the type. Those of `test_operations.py::test_cases` run for one type of
-each width and kind in the suite, and for all with `make soak`.
+Tests are in `tests/compiler`; in brackets is the type. Those of `test_operations.py::test_cases` run for four types in
+each run of the suite, and for all with `make soak`.
 
 """
 _SIZES: Final = """

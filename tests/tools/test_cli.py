@@ -337,6 +337,7 @@ def test_interrupt_leaves_without_a_traceback(tmp_path: Path) -> None:
 PRINTING = [["--help"], ["--version"], ["run", "--help"], ["info", "SHADER"], ["info", "SHADER", "--json"]]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @posix
 @buffering
@@ -379,6 +380,7 @@ full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="a file that is
 UNWRITABLE = [">&-", ">&- <&-", pytest.param(">/dev/full", marks=full)]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.slow
 @posix
 @buffering
@@ -405,6 +407,7 @@ def test_a_stderr_that_cannot_be_written_changes_no_status(redirection: str, sha
     assert done.returncode == 0 and json.loads(done.stdout)
 
 
+@pytest.mark.sample(1)
 @posix
 @buffering
 @pytest.mark.vulkan

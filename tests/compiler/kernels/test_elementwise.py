@@ -183,6 +183,7 @@ def variants(row: Row, type: ScalarType) -> list[tuple[str, str, str]]:
     return found
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", TYPES)
 def test_operations(gpu: pumice.Device, name: str) -> None:
     type = ScalarType(name)
@@ -198,6 +199,7 @@ def test_operations(gpu: pumice.Device, name: str) -> None:
                 check_definition(known, type, arguments[: row.arity], result, limit)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", TYPES)
 def test_conversions(gpu: pumice.Device, name: str) -> None:
     source = ScalarType(name)

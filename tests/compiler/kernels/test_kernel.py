@@ -70,6 +70,7 @@ def test_a_chain_of_operations_is_one_expression(gpu: pumice.Device) -> None:
     agrees(gpu, text, [values((5, 7)), values((7,))], rtol=1e-5)
 
 
+@pytest.mark.sample(24)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(
     "shape", [(), (1,), (3,), (5, 1, 3), (2, 3, 4, 5), (1, 2, 1, 3, 2), (2, 1, 3, 2, 2, 3), (0, 4)]
@@ -94,6 +95,7 @@ def test_every_size_of_element_at_every_rank(gpu: pumice.Device, shape: tuple[in
     agrees(gpu, text, [values(shape, type, 1), values(shape, "i1", 2), values(shape, type, 3)])
 
 
+@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("target", [EMULATED, NATIVE], ids=["emulated", "native"])
 @pytest.mark.parametrize("type", ["i8", "ui16", "i64", "f16", "f32", "f64", "complex<f32>", "i1"])
@@ -131,6 +133,7 @@ def test_elements_move(gpu: pumice.Device, type: str, target: Target) -> None:
         )
 
 
+@pytest.mark.sample(12)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("source", ["i8", "i16", "f32", "i64", "complex<f32>", "i4"])
 @pytest.mark.parametrize("target", ["ui4", "i8", "f16", "f32", "f64", "complex<f64>"])
@@ -156,6 +159,7 @@ def test_bits_are_cast(gpu: pumice.Device, source: str, target: str) -> None:
     np.testing.assert_array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["i8", "ui64", "f16", "f32", "f64", "complex<f32>", "i1"])
 def test_products_and_windows(gpu: pumice.Device, type: str) -> None:

@@ -11,6 +11,7 @@ import pumice
 from pumice.compiler.ir.types import ScalarType
 
 
+@pytest.mark.sample(2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("first", range(0, 200, 40))
 def test_random_regions(first: int) -> None:

@@ -180,6 +180,7 @@ def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str
         np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=error, atol=error * scale)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("strategy", TILES, ids=str)
 @pytest.mark.parametrize("name", CONTRACTIONS)

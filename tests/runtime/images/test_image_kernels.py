@@ -42,6 +42,7 @@ STORED = [
 ]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", STORED)
 def test_shaders_write_and_read_what_numpy_makes_of_a_format(mapped: pumice.Device, name: str) -> None:
     one = ImageFormat.parse(name)

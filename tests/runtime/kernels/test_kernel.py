@@ -147,6 +147,7 @@ def test_views_at_any_offset(device: pumice.Device, mul: pumice.Kernel) -> None:
     assert not z.numpy()[26:].any(), "nothing is written behind the views"
 
 
+@pytest.mark.sample(20)
 @pytest.mark.parametrize(
     ("glsl", "dtype"),
     [

@@ -66,6 +66,7 @@ def device() -> Iterator[pumice.Device]:
         yield opened
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("optimize", [False, True], ids=["as compiled", "optimised"])
 @pytest.mark.parametrize("name", BODIES)
 def test_a_cut_is_reported_and_nothing_else(device: pumice.Device, name: str, optimize: bool) -> None:

@@ -226,6 +226,7 @@ def device() -> Iterator[pumice.Device]:
         yield opened
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("optimize", [False, True], ids=["as compiled", "optimised"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_wrong_access_is_reported_and_skipped(device: pumice.Device, name: str, optimize: bool) -> None:

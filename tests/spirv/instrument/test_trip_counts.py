@@ -39,6 +39,7 @@ def test_counts_hold(start: int, bound: int, step: int, sign: str, is_signed: bo
         assert passes == min(claimed, MOST + 1)
 
 
+@pytest.mark.sample(10)
 @needs_compiler
 @pytest.mark.parametrize("optimize", [False, True])
 @pytest.mark.parametrize(

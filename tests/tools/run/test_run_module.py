@@ -621,6 +621,7 @@ def beside(*arguments: object) -> Result:
     return result
 
 
+@pytest.mark.sample(8)
 @pytest.mark.peer
 @device
 @pytest.mark.usefixtures("driver")

@@ -43,6 +43,7 @@ def test_it_says_what_it_answers_and_how_it_is_read(file: Path) -> None:
     assert study.compare or study.fit or study.axes
 
 
+@pytest.mark.sample(3)
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -34,6 +34,7 @@ def frames_of(folder: Path) -> list[np.ndarray]:
     return [np.asarray(image.open(path)).astype(int) for path in sorted(folder.iterdir())]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize(

@@ -303,6 +303,7 @@ def _in_other_thread(work: Callable[[], object]) -> object:
     return answers[0]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("slots", ["typed", "reused", "mixed"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_program_is_the_same_however_it_is_suspended(seed: int, slots: str) -> None:

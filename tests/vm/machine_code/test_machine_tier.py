@@ -157,6 +157,7 @@ def _calls(path: Path) -> list[str]:
     return re.findall(r"^vm\.func @(\w+)\(\)", path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", ASSEMBLY, ids=lambda path: path.stem)
 def test_the_assembly_tests_end_alike(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -170,6 +171,7 @@ def test_the_assembly_tests_end_alike(path: Path) -> None:
             assert outcome(module, f"{module.name}.{name}") == expected, name
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "graph, fuel, host_stack", [("structured", machine_tier.FUEL, machine_tier.HOST_STACK), ("random", 40, 4000)]

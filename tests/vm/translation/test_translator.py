@@ -488,6 +488,7 @@ for _slot in range(1, 5001):
 LARGE["a rotation of 5,000"] = (LARGE["a rotation of 5,000"][0], 0, _XOR)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGE)
 def test_large_functions(name: str) -> None:

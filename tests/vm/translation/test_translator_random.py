@@ -52,6 +52,7 @@ def _calling_all_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ModuleAnalysis, "leaves", frozenset())
 
 
+@pytest.mark.sample(12)
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [_as_bits, _as_dispatch_loops, _calling_all_leaves])
 @pytest.mark.parametrize("shape", SHAPES)
@@ -64,6 +65,7 @@ def test_a_program_is_the_same_however_it_is_translated(
     assert results(text) == expected
 
 
+@pytest.mark.sample(12)
 @pytest.mark.peer
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("seed", range(100, 103))

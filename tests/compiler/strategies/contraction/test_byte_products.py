@@ -74,6 +74,7 @@ TILES: list[Strategy] = [
 ]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", CASES)
 def test_products_of_bytes_agree_with_the_definitions(gpu: pumice.Device, name: str) -> None:

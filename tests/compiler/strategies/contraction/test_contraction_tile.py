@@ -137,6 +137,7 @@ def arguments_of(function: Operation) -> list[Array]:
     ]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(
     ("name", "strategy"),
@@ -153,6 +154,7 @@ def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strateg
     np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", [name for name, text in CASES.items() if "dot_general" in text])
 def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> None:

@@ -156,6 +156,7 @@ class _Emulation:
         return builder.emit(Op.CompositeConstruct, total.kind, *found)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("numbers", [PLAIN, TRANSPOSED, "contracting_dims = [1] x [1]"])
 def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.MonkeyPatch, numbers: str) -> None:

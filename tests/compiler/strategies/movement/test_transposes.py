@@ -135,6 +135,7 @@ def taken(text: str, target: Target) -> list[Strategy]:
     return [each for each in STRATEGIES if each.takes(region)]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", CASES)
 def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
     function = function_of(CASES[name])

@@ -42,6 +42,7 @@ def numbers(*shape: int) -> Array:
     return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("length", [2, 7, 12, 13, 15, 16, 36, 1000, 8192])
 @pytest.mark.parametrize("kind", ["FFT", "IFFT"])
 def test_every_radix_has_the_error_of_its_type(gpu: pumice.Device, length: int, kind: str) -> None:

@@ -155,6 +155,7 @@ def arguments_of(given: Operation) -> list[Array]:
     return [random.integers(-9, 9, type.shape).astype(type.scalar.dtype) for type in types]
 
 
+@pytest.mark.sample(12)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("text", [*CASES.values(), *map(moves, range(24))], ids=[*CASES, *map(str, range(24))])
 def test_neighbours_are_what_each_is_alone(gpu: pumice.Device, text: str) -> None:

@@ -125,6 +125,7 @@ def arguments_of(function: Operation) -> list[Array]:
     return [random.integers(-4, 5, type.shape).astype(type.scalar.dtype) for type in types]
 
 
+@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("has_subgroups", [False, True])
 @pytest.mark.parametrize("name", CASES)

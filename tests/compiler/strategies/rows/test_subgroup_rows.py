@@ -55,6 +55,7 @@ def region_of(text: str) -> KernelRegion:
     return KernelRegion(function_of(text).regions[0].block, "main", CPU)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("subgroups, run", [(1, 4), (4, 1), (2, 2), (16, 1)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_definitions(

@@ -102,6 +102,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("way", ["inclusive forward", "exclusive reverse"])
 @pytest.mark.parametrize("name", CASES)

@@ -86,6 +86,7 @@ CASES = {
 WAYS = ["inclusive forward", "exclusive forward", "inclusive reverse", "exclusive reverse"]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("has_subgroups", [False, True])
 @pytest.mark.parametrize("name", CASES)
@@ -120,6 +121,7 @@ LONG = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("way", ["inclusive forward", "exclusive reverse"])
 @pytest.mark.parametrize("name", LONG)

@@ -104,6 +104,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("short")
 @pytest.mark.parametrize("name", CASES)
