@@ -44,6 +44,7 @@ def test_a_stored_notebook_says_nothing_of_the_machine_it_ran_on(path: Path) -> 
     assert not [one for cell in code for one in cell.outputs if one.get("name") == "stderr"]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.usefixtures("driver")

@@ -37,6 +37,7 @@ def run_page(path: Path, errors: Path) -> tuple[int | None, str]:
     return process.exitcode, errors.read_text(encoding="utf-8")
 
 
+@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # README.md takes 20 s of processor time: minutes on a busy machine

@@ -24,16 +24,26 @@ class TestGroup:
     @pytest.mark.parametrize("case", range(4))
     def test_own_mark(self, case): pass
 
+@pytest.mark.sample(1, "named")
+def test_named_a(): pass
+
+@pytest.mark.sample(1, "named")
+@pytest.mark.parametrize("case", range(3))
+def test_named_b(case): pass
+
+@pytest.mark.sample(0)
+def test_soak_alone(): pass
+
 def test_unmarked(): pass
 """
 
 
 def test_a_sample_has_the_stated_size_and_is_the_same_again(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\nmarkers = sample(n): x\n")
+    pytester.makeini("[pytest]\nmarkers = sample(n, group): x\n")
     items = pytester.getitems(TESTS)
     left_out = outside_of_the_sample(items)
     names = [item.name for item in items if item not in left_out]
-    assert len(names) == 3 + 1 + 2 + 1
+    assert len(names) == 3 + 1 + 2 + 1 + 1
     assert [sum(name.startswith(start) for name in names) for start in ("test_cases", "test_own_mark")] == [3, 2]
-    assert names[-1] == "test_unmarked"
+    assert names[-1] == "test_unmarked" and "test_soak_alone" not in names
     assert outside_of_the_sample(items[::-1]) == left_out

@@ -31,6 +31,7 @@ EXTENSIONS = "".join(
 )
 
 
+@pytest.mark.sample(10)
 @needs_compiler
 @pytest.mark.parametrize("standard", ["STD140", "STD430"])
 @pytest.mark.parametrize("name", GLSL)

@@ -110,6 +110,7 @@ def test_behaviour_is_defined(module: bytes, tmp_path: Path) -> None:
         assert _ran([f"./{built.name}", *arguments], tmp_path, ASAN_OPTIONS="detect_leaks=0") == "as the header says\n"
 
 
+@pytest.mark.sample(0)
 @pytest.mark.slow
 def test_nothing_leaks(application: Path) -> None:
     valgrind = shutil.which("valgrind")

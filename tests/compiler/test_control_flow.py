@@ -137,6 +137,7 @@ def test_a_loop_until_the_device_says_so(opened: pumice.Device, most_guarded: in
         assert (end, steps) == (1, collatz(number))
 
 
+@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(
     ("start", "way", "limit", "step", "trips"),
@@ -194,6 +195,7 @@ def test_more_rounds_than_one_command_buffer_holds(opened: pumice.Device) -> Non
     assert rounds == 3
 
 
+@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("most_guarded", [0, 64])
 @pytest.mark.parametrize(("index", "factor"), [(0, -1), (1, 2), (2, 1), (7, 1), (-1, 1)])
@@ -252,6 +254,7 @@ func.func @main(%x: tensor<3x5xT>) -> (tensor<3x5xT>, tensor<4x3x5xT>) {
 """
 
 
+@pytest.mark.sample(7)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["f32", "f64", "i64", "i8", "f16", "bf16", "i1", "complex<f32>"])
 def test_what_a_loop_carries_is_updated_in_place(opened: pumice.Device, type: str) -> None:

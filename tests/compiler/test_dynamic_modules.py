@@ -167,6 +167,7 @@ def load(session: pumice.Session, text: str) -> Callable[..., list[Array]]:
     return call
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_every_size_gives_what_numpy_gives(session: pumice.Session, name: str) -> None:
     text, arguments, expected = PROGRAMS[name]
@@ -323,6 +324,7 @@ def test_reductions_go_in_runs(session: pumice.Session) -> None:
         np.testing.assert_array_equal(largest, x.max((0, 2), initial=-np.inf))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("text", [LAYERS, BYTES, SCAN, SORT, TAIL, BATCH, COUNT])
 def test_every_stage_goes_on_from_its_text(text: str) -> None:
     assert "ll_seq" in check_stages(text)

@@ -106,7 +106,7 @@ ALL: dict[str, Callable[[], Case]] = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("name", ALL if SOAK else QUICK)
 def test_large(name: str) -> None:
     function, arguments = ALL[name]()

@@ -20,6 +20,7 @@ def _wrong(tally: Tally) -> str:
     return "\n".join(f"mutant {index}: {result}: {detail}" for index, result, detail in tally.wrong)
 
 
+@pytest.mark.sample(1, "mutants")
 def test_assembled_modules() -> None:
     tally = run_mutants(assembled_bases(), 500, processes=2)
     assert not tally.wrong, _wrong(tally)
@@ -30,6 +31,7 @@ def test_assembled_modules() -> None:
     assert sum(count for (stage, _), count in tally.outcomes.items() if stage == "load") > 100
 
 
+@pytest.mark.sample(1, "mutants")
 @pytest.mark.peer
 def test_compiled_modules() -> None:
     if not available_compilers():
@@ -59,6 +61,7 @@ def test_mutants_are_reproducible() -> None:
     assert mutate(bases, 7, 0) != mutate(bases, 8, 0)
 
 
+@pytest.mark.sample(1, "mutants")
 def test_crashes_and_hangs_are_laid_to_their_mutants(monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness itself: what ends or stops a worker is counted, and the rest of its share still runs."""
     monkeypatch.setenv("PUMICE_TEST_CASES", "2=abort,5=hang,8=raise")

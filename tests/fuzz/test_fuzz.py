@@ -17,6 +17,7 @@ from support.soak import rounds
 DEVICE = ("pipeline-cache", "results", "command-line", "environment", "output", "input", "signals")
 
 
+@pytest.mark.sample(10)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -179,6 +179,7 @@ WAYS = {
 }
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("way", WAYS)
 def test_every_waiter_is_told_however_the_loss_is_found(victim: Device, way: str) -> None:
     device = victim

@@ -18,6 +18,7 @@ for _case in references.CASES:
     by_shader.setdefault(_case.shader, []).append(_case)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", sorted(by_shader))
 def test_shader_against_its_reference(device: Device, name: str) -> None:
     """All cases of one shader on one device; a case's name is in the message where it differs."""

@@ -126,6 +126,7 @@ class TestBuilt:
         constants = reflect(shaders.spirv(name)).specialization_constants
         assert [constant for constant in constants if len(constant.defaults) > 1] == []
 
+    @pytest.mark.sample(8)
     @needs_compiler
     @needs_tools
     def test_valid_when_optimized(self, name: str) -> None:
@@ -206,6 +207,7 @@ class TestBuild:
         if build.read_manifest()["mul"].compiler == glsl.find_compiler().version:
             assert (copy / "builtin" / "empty.spv").read_bytes() == original
 
+    @pytest.mark.sample(0)
     @pytest.mark.slow
     @needs_compiler
     def test_build_all_is_reproducible(self, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

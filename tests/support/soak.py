@@ -27,17 +27,21 @@ def rounds(short: int, long: int) -> int:
 def outside_of_the_sample(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     """Returns the tests that a run with this seed leaves out.
 
-    ``sample(n)`` on a function keeps n of its cases; on a class or in a module's ``pytestmark``, n of its tests. The
-    closest mark counts.
+    ``sample(n)`` on a function keeps n of its cases; on a class or in a module's ``pytestmark``, n of its tests;
+    ``sample(n, "a name")`` keeps n of all cases in the module that are marked with this name. The closest mark counts.
     """
     groups: dict[str, list[tuple[bytes, pytest.Item]]] = collections.defaultdict(list)
     sizes: dict[str, int] = {}
     for item in items:
         for node, mark in item.iter_markers_with_node("sample"):
-            group = item.nodeid.partition("[")[0] if node is item else node.nodeid
+            size, *name = mark.args
+            if name:
+                group = f"{item.nodeid.partition('::')[0]} {name}"
+            else:
+                group = item.nodeid.partition("[")[0] if node is item else node.nodeid
             rank = hashlib.sha256(f"{SEED} {item.nodeid}".encode()).digest()
             groups[group].append((rank, item))
-            (sizes[group],) = mark.args
+            sizes[group] = size
             break
     return {
         item

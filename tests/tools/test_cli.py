@@ -152,6 +152,7 @@ def test_messages_do_not_steer_the_terminal(broken: Callable[[BaseException], No
 LONG = "9" * 5000
 
 
+@pytest.mark.sample(13)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(
     "arguments",

@@ -17,6 +17,7 @@ def compiled(text: str, **options: bool) -> bytes:
     return compile_source(source.text, Language.GLSL, parts=source.parts)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("text", "entry"),
     [

@@ -202,6 +202,7 @@ def test_a_surface_without_a_size_has_that_of_the_window(windows: Windows, monke
         assert not window.frame() and made
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("call", ["vkAcquireNextImageKHR", "vkQueuePresentKHR"])
 @pytest.mark.parametrize("result", ["_OUT_OF_DATE", "_SUBOPTIMAL", "_SURFACE_LOST"])
 def test_what_the_window_system_answers_is_taken(

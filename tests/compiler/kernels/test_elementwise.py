@@ -215,6 +215,7 @@ def test_conversions(gpu: pumice.Device, name: str) -> None:
     check(gpu, [("convert", other) for other in targets], [name], [numbers(source, 300, 3)])
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("exponent", "mantissa"), [(5, 10), (8, 7), (4, 3), (8, 23), (2, 0), (11, 52)])
 @pytest.mark.parametrize("name", ["f32", "f64", "f16", "bf16"])
 def test_reduced_precision(gpu: pumice.Device, name: str, exponent: int, mantissa: int) -> None:

@@ -143,6 +143,7 @@ def shared_device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[De
         yield opened
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("offset", range(5))
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 255, 256, 257, 65535, 65536, 65537, 200_001])
 def test_fills_and_updates_of_every_size(shared_device: Device, offset: int, size: int) -> None:

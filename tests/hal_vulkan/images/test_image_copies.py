@@ -205,6 +205,7 @@ def test_mip_levels_are_means_of_four(device: Device) -> None:
         assert number == 5
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("filter", "extent", "options"),
     [

@@ -304,6 +304,7 @@ def data_for(name: str) -> tuple[list[np.ndarray], np.ndarray, bytes]:
     return [a, b], a * b + a, struct.pack("<QQ", 1000, 1000)
 
 
+@pytest.mark.sample(10)
 @pytest.mark.peer
 @pytest.mark.parametrize("slots", [False, True], ids=["buffers", "slots"])
 @pytest.mark.parametrize("abi", ["sets", "push", "bda"])

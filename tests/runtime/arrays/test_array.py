@@ -29,6 +29,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
         yield opened
 
 
+@pytest.mark.sample(80)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (0, 4), (2, 3, 4)])
 def test_contents_come_back(device: pumice.Device, dtype: type[np.generic], shape: tuple[int, ...]) -> None:

@@ -37,6 +37,7 @@ def has(device: Device, dtype: np.dtype[np.generic]) -> bool:
 
 
 class TestValues:
+    @pytest.mark.sample(6)
     @pytest.mark.parametrize("dtype", ELEMENTS, ids=str)
     def test_types(self, device: Device, dtype: np.dtype[np.generic]) -> None:
         if not has(device, dtype):

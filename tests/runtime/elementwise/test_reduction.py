@@ -31,6 +31,7 @@ def device() -> Iterator[Device]:
 
 
 class TestValues:
+    @pytest.mark.sample(6)
     @pytest.mark.parametrize(
         ("shape", "axis"),
         [

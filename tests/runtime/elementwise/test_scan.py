@@ -32,6 +32,7 @@ def device() -> Iterator[Device]:
 
 
 class TestValues:
+    @pytest.mark.sample(6)
     @pytest.mark.parametrize(
         ("shape", "axis"),
         [

@@ -132,6 +132,7 @@ async def by_task(call: asyncio.Task[object], ready: Callable[[], bool]) -> None
         await call
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("cancel", [by_timeout, by_task])
 @pytest.mark.parametrize("where", ["queued", "fence", "loop", "coroutine", "work"])
 def test_cancelling_releases_everything(

@@ -134,6 +134,7 @@ def _mapped(path: Path) -> mmap.mmap:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize(
     "source",
     [

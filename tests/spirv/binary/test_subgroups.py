@@ -28,6 +28,7 @@ void main() {
 """
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("use", "size", "expected"),
     [

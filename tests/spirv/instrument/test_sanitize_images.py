@@ -146,6 +146,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", CASES)
 def test_a_texel_outside_is_reported_and_skipped(device: Device, name: str) -> None:
     case = CASES[name]

@@ -72,6 +72,7 @@ def run(device: Device, code: bytes, out: np.ndarray, groups: tuple[int, int, in
         out[:] = np.frombuffer(buffer.read(), np.uint32)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("body", [WHOLE, COMPONENTS], ids=["whole", "components"])
 @pytest.mark.parametrize("most", [(2, 3, 4), (1, 1, 1), (5, 9, 2)], ids=str)

@@ -433,6 +433,7 @@ def _check_image(text: Disassembly, base: str, binding: Binding) -> None:
     assert binding.image_aliases == ()
 
 
+@pytest.mark.sample(6)
 def test_equals_disassembly(shader: bytes) -> None:
     text = Disassembly(shader)
     module = reflect(shader)
@@ -1109,6 +1110,7 @@ def test_random_instructions(instructions: list[tuple[int, list[int]]]) -> None:
     _survives(_word_module(MEMORY_MODEL, *((opcode, *operands) for opcode, operands in instructions)))
 
 
+@pytest.mark.sample(6)
 @_settings(60)
 @given(data=st.data())
 def test_bit_flips(shader: bytes, data: st.DataObject) -> None:
@@ -1118,6 +1120,7 @@ def test_bit_flips(shader: bytes, data: st.DataObject) -> None:
     _survives(bytes(damaged))
 
 
+@pytest.mark.sample(6)
 @_settings(40)
 @given(data=st.data())
 def test_replaced_words(shader: bytes, data: st.DataObject) -> None:
@@ -1127,6 +1130,7 @@ def test_replaced_words(shader: bytes, data: st.DataObject) -> None:
     _survives(struct.pack(f"<{len(words)}I", *words))
 
 
+@pytest.mark.sample(6)
 def test_truncations(shader: bytes) -> None:
     outcomes = [_survives(shader[:length]) for length in range(0, len(shader), 4)]
     assert not any(_survives(shader[:length]) for length in range(1, len(shader), 97) if length % 4)

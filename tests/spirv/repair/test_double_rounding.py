@@ -96,6 +96,7 @@ def opened(**options: bool) -> pumice.Device:
     return device
 
 
+@pytest.mark.sample(6)
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize("width", WIDTHS)

@@ -202,6 +202,7 @@ def meanwhile(work: Callable[[], None]) -> Iterator[None]:
         raise error
 
 
+@pytest.mark.sample(1, "workers that go and come")
 def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
     cluster: Cluster, workers: list[str], tmp_path: Path
 ) -> None:
@@ -234,6 +235,7 @@ def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
         assert isinstance(there, dict) and sorted(there["workers"]) == workers
 
 
+@pytest.mark.sample(1, "workers that go and come")
 @pytest.mark.slow
 def test_runs_of_pairs_survive_the_loss_of_the_busy_worker(
     cluster: Cluster, workers: list[str], tmp_path: Path
@@ -279,6 +281,7 @@ def test_runs_of_pairs_survive_the_loss_of_the_busy_worker(
                 assert np.count_nonzero(new.repeat == repeat) <= SAMPLES
 
 
+@pytest.mark.sample(1, "workers that go and come")
 def test_a_machine_measures_one_chunk_at_a_time(cluster: Cluster, workers: list[str], tmp_path: Path) -> None:
     run_on_cluster(make_study(), tmp_path, cluster.address, devices=("all",))
     assert_measured_once(tmp_path, 8)
@@ -351,6 +354,7 @@ def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run_on_cluster(make_study(), tmp_path, "tcp://127.0.0.1:8786")
 
 
+@pytest.mark.sample(1, "workers that go and come")
 def test_an_interrupted_study_goes_on_on_the_cluster_and_here(
     cluster: Cluster, workers: list[str], tmp_path: Path
 ) -> None:
@@ -383,6 +387,7 @@ def test_an_interrupted_study_goes_on_on_the_cluster_and_here(
     assert_measured_once(tmp_path, 12)
 
 
+@pytest.mark.sample(1, "workers that go and come")
 def test_a_worker_that_comes_takes_over(cluster: Cluster, tmp_path: Path) -> None:
     for address in [*cluster.processes]:
         cluster.kill(address)

@@ -247,6 +247,7 @@ def test_a_study_of_nothing_measured_has_a_report(tmp_path: Path) -> None:
 ONE_POINT = 'version = 1\nname = "one"\n[[targets]]\nname = "mul"\nkind = "kernel"\nsource = "builtin:mul"\n'
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("count", [1, 2, 9])
 @pytest.mark.parametrize("time", [0.0, 0.25, 1.0, 5e10])
 def test_a_study_of_one_point_and_few_equal_samples_has_a_report(tmp_path: Path, count: int, time: float) -> None:

@@ -90,6 +90,7 @@ def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- pairs ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[tuple[str, int]] = []
@@ -133,6 +134,7 @@ def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeyp
         assert "processes of each side tell too little" in found.comparison.explanation
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 @pytest.mark.usefixtures("few_rounds")
 def test_a_verdict_says_that_the_sides_have_other_devices_and_environments(
@@ -148,6 +150,7 @@ def test_a_verdict_says_that_the_sides_have_other_devices_and_environments(
         ]
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 @pytest.mark.usefixtures("few_rounds")
 def test_an_error_is_of_its_side(tmp_path: Path) -> None:
@@ -160,6 +163,7 @@ def test_an_error_is_of_its_side(tmp_path: Path) -> None:
     assert all(reason.startswith("the old side failed: ") for reason in outcome.failed.values()), outcome.failed
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 @posix
 @pytest.mark.usefixtures("few_rounds")
@@ -189,6 +193,7 @@ def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None
         assert {results.points[min(failed)].point.against} == {max(failed)}
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 @posix
 @pytest.mark.usefixtures("few_rounds")
@@ -215,6 +220,7 @@ KERNEL = "#version 450\nlayout(local_size_x = 64) in;\nvoid main() {}\n"
 PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 @posix
 @pytest.mark.slow
@@ -337,6 +343,7 @@ def test_what_is_no_process(process: dict[str, object]) -> None:
         study_from_dict({**study_as_dict(make()), "process": process})
 
 
+@pytest.mark.sample(2, "pairs")
 @vulkan
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")

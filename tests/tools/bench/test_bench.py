@@ -230,6 +230,7 @@ def test_push_constants_from_a_file(tmp_path: Path) -> None:
     assert settings(measured(SAXPY, "--push", f"@{tmp_path}/push.bin", "--size", 4))["push"] == {"a": 2.5}
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -173,6 +173,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("arguments", "expected"), WRONG, ids=[expected for _, expected in WRONG])
 def test_wrong_arguments(folder: Path, arguments: tuple[str, ...], expected: str) -> None:
     (folder / "bad.png").write_bytes((folder / "in.png").read_bytes()[:60])

@@ -65,6 +65,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("language", [one for one in Language if one is not Language.ASSEMBLY])
 def test_run(language: Language) -> None:
     try:

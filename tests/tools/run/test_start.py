@@ -53,6 +53,7 @@ pytestmark = [
     pytest.mark.vulkan,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="owners and modes as POSIX has them"),
+    pytest.mark.sample(3),
 ]
 
 
@@ -99,6 +100,7 @@ def _empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("planted", [False, True])
 def test_what_is_damaged_or_planted_is_made_anew(tmp_path: Path, planted: bool) -> None:
     right, _ = run(environment(tmp_path / "right"), *ARGUMENTS)

@@ -293,6 +293,7 @@ def window_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return package
 
 
+@pytest.mark.sample(1)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("before", ["nothing", "a device", "an instance for windows"])
 def test_windows_and_their_driver_have_one_libxcb(before: str, window_package: Path, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_the_workflow_is_one() -> None:
         assert "run_attempt" in kept["with"]["key"] and kept["with"]["key"].startswith(restored["with"]["restore-keys"])
 
 
+@pytest.mark.sample(0)
 @pytest.mark.slow
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("driver")

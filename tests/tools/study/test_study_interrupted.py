@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.vulkan,
     pytest.mark.usefixtures("driver"),
     pytest.mark.skipif(sys.platform == "win32", reason="signals and limits as POSIX has them"),
+    pytest.mark.sample(1),
 ]
 PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
 

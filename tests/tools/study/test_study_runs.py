@@ -118,6 +118,7 @@ def resumed(toml: Path, folder: Path, before: Taken) -> None:
             assert len(set(zip(one.repeat.tolist(), one.blocks.tolist(), strict=True))) == len(set(one.blocks.tolist()))
 
 
+@pytest.mark.sample(1, "runs that end early")
 @pytest.mark.slow
 def test_killed_runs_go_on(toml: Path, tmp_path: Path) -> None:
     status, _, before = interrupted(toml, tmp_path / "r", signal.SIGKILL)
@@ -127,6 +128,7 @@ def test_killed_runs_go_on(toml: Path, tmp_path: Path) -> None:
     resumed(toml, tmp_path / "r", before)
 
 
+@pytest.mark.sample(1, "runs that end early")
 @pytest.mark.slow
 def test_ctrl_c_is_clean_and_more_runs_may_be_added(toml: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"
@@ -143,6 +145,7 @@ def test_ctrl_c_is_clean_and_more_runs_may_be_added(toml: Path, tmp_path: Path) 
     assert "nothing is left to measure; --continue" in run(toml, folder).stderr
 
 
+@pytest.mark.sample(1, "runs that end early")
 @pytest.mark.slow
 def test_one_noisy_run_makes_the_folder_noisy_and_is_sampled_on(toml: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"

@@ -197,6 +197,7 @@ def _compare(dumped: dict[str, object], module: ModuleDef) -> None:
     assert dumped == _as_dumped(module)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_modules_say_what_the_peer_reads(programs: dict[str, Path], name: str) -> None:
     with ModuleArchive.open(programs[name]) as archive:

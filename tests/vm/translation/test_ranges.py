@@ -40,6 +40,7 @@ def _value(rng: random.Random, bounds: Range) -> int:
     return rng.choice((bounds[0], bounds[1], rng.randint(*bounds), rng.choice(near or [bounds[0]])))
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize(
     "mnemonic", [one for one in _INTEGER if not one.startswith(("bitcast", "cast", "list", "buffer"))]
 )

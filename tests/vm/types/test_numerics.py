@@ -227,6 +227,7 @@ def peer_words(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]
     return _peer_words(tmp_path_factory.mktemp("peer"), CASES | ELEMENTARY)
 
 
+@pytest.mark.sample(38)
 @pytest.mark.peer
 @pytest.mark.parametrize("mnemonic", CASES)
 def test_gives_the_peers_words(mnemonic: str, peer_words: dict[str, list[int]]) -> None:

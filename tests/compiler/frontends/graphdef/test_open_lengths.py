@@ -120,6 +120,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
         yield opened
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_one_module_for_every_size(session: pumice.Session, name: str) -> None:
     text, inner, function = GRAPHS[name]

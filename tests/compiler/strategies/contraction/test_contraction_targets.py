@@ -42,6 +42,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sample(17)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_a_kernel_keeps_to_the_limits_of_its_device(name: str, program: str) -> None:

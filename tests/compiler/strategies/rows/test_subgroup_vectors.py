@@ -55,6 +55,7 @@ def region_of(text: str) -> KernelRegion:
     return KernelRegion(function_of(text).regions[0].block, "main", CPU)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("vectors, subgroups", [(1, 1), (4, 4), (2, 16)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_definitions(

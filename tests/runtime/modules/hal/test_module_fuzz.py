@@ -159,6 +159,7 @@ def fresh(driver: Driver) -> Iterator[tuple[HalState, Device]]:
         state.close()
 
 
+@pytest.mark.sample(25)
 @pytest.mark.parametrize(("name", "convention"), EXPORTS, ids=[" ".join(export) for export in EXPORTS])
 def test_exports_raise_nothing_but_pumice_errors(fresh: tuple[HalState, Device], name: str, convention: str) -> None:
     state, device = fresh
