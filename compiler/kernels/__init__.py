@@ -1,6 +1,5 @@
-"""From a region of tensor operations to a SPIR-V kernel, whatever the strategy.
+"""Generation of SPIR-V kernels from regions of tensor operations, whatever the strategy.
 
-Imports: compiler.ir, spirv, formats.
-Read: target; wide_integers, narrow_floats, scalars, integers, conversions, floats, exponentials, trigonometry,
-remainders, complex_math, elementwise; index, elements, movement, contractions, reductions, scatters; kernel, region.
+Read: scalars/; index, elements; elementwise, movement, contractions, reductions, joining, scatters, fourier; kernel,
+region, strategy, subgroup_access.
 """

@@ -21,17 +21,17 @@ from .scalars.scalars import Complex, Scalar, as_complex, as_id, is_signed, sele
 from .scalars.target import Target
 
 MAX_IN_ORDER: Final = 128
-"""Sums of more floats go by runs of so many, whose errors do not add up."""
+"""The longest sum of floats in order; longer ones are sums of runs, which bounds the rounding error."""
 
 _WITHOUT_DOTS: Final = frozenset({"cpu"})
-"""Families whose sums of four products of bytes are made of more instructions than four products of words."""
+"""Families for which a dot product of four bytes takes more instructions than four products of words."""
 
 Body: TypeAlias = Callable[[Sequence[Id], Sequence[Scalar]], Sequence[Scalar]]
 Step: TypeAlias = Callable[[Sequence[Id], int, Sequence[Scalar]], Sequence[Scalar]]
 
 
 def working_type(type: ScalarType) -> ScalarType:
-    """The type to sum in: of narrow floats f32, of narrow integers one that wraps in the end."""
+    """Returns the type to sum in: f32 for narrow floats, i32 for narrow integers, which wrap at the end."""
     if type.kind == "float" and type.bits < 32:
         return F32
     return I32 if type.is_integer and type.bits < 32 else type
@@ -46,19 +46,19 @@ def summed(
     width: int = 0,
     is_padded: bool = False,
 ) -> Sequence[Scalar]:
-    """Sums over all products, floats by runs of ``MAX_IN_ORDER`` at most.
+    """Emits the sums over all products; floats in runs of at most ``MAX_IN_ORDER``.
 
     Args:
-        frame: where the operands are.
+        frame: the frame of the operands.
         operation: the contraction.
-        depth: lengths of what is summed over.
-        zeros: the sums of no products.
-        step: from one number for each length, how many products there are from the last on, and sums, to the sums with
-            these products.
-        width: products of a step at most, each of which is code of its own; 0 for single ones, in loops that the frame
-            unrolls as it sees fit.
-        is_padded: whether the last step is as wide as the others where the last length depends on the call: factors
-            beyond it are zeros.
+        depth: the lengths that are summed over.
+        zeros: the initial sums.
+        step: adds products to sums. It takes an index for each length, the number of products from the last index on,
+            and the sums.
+        width: the largest number of products of a step, each of which has code of its own; 0 for single products, in
+            loops that the frame unrolls.
+        is_padded: whether the last step is a full one where the last length depends on the call; factors beyond the
+            length are zeros.
     """
     unrolled = 1 if width else None
 
@@ -69,21 +69,21 @@ def summed(
         return frame.fold(operation, first, sums, lambda at, sums: nest(rest, [*found, at], sums, body), unrolled)
 
     def along(found: Sequence[Id], first: Id, count: Dim, sums: Sequence[Scalar]) -> Sequence[Scalar]:
-        """The products of some numbers along the last length."""
+        """Adds ``count`` products along the last length."""
         if not width or isinstance(count, Size):
             return frame.fold(operation, count, sums, lambda at, sums: step([*found, first + at], 1, sums), unrolled)
         steps, rest = divmod(count, width)
         if steps == 1:
             sums = step([*found, first], width, sums)
         elif steps:
-            # The number of a loop's first product is a multiple of the width.
+            # A loop starts at a multiple of the width.
             sums = frame.fold(
                 operation, steps, sums, lambda at, sums: step([*found, first + at * width], width, sums), unrolled
             )
         return step([*found, first + steps * width], rest, sums) if rest else sums
 
     def dynamic(found: Sequence[Id], length: Size, sums: Sequence[Scalar]) -> Sequence[Scalar]:
-        """The products along a last length that depends on the call: whole steps, and what is left one by one."""
+        """Adds the products along a last length that depends on the call: whole steps, then single products."""
         run, limit = max(MAX_IN_ORDER // width, 1) * width, frame.word(length)
 
         def whole(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
@@ -144,38 +144,40 @@ def _added(totals: Sequence[Scalar], parts: Sequence[Scalar]) -> list[Scalar]:
 
 
 def result_of(frame: Frame, type: ScalarType, total: Scalar) -> Scalar:
-    """A sum as an element of the result."""
+    """Converts a sum to an element of the result."""
     if type.kind == "float":
         return frame.scalars.rounded(type, as_id(total))
     return frame.scalars.wrapped(type, as_id(total)) if type.is_integer else total
 
 
 def products_of(frame: Frame, operation: Operation, pack: int = 1) -> Products:
-    """The products whose sums are the elements of a contraction or a convolution.
+    """Creates the products of a contraction or a convolution.
 
     Args:
-        frame: where the operands are.
+        frame: the frame of the operands.
         operation: the contraction.
-        pack: products that are computed together: 4, of ``pack_of``, or 1.
+        pack: the number of products that are computed together: 1, or 4 where ``pack_of`` says so.
     """
     made = _DotGeneral if operation.name == "stablehlo.dot_general" else _Convolution
     return made(frame, operation, pack)
 
 
 def pack_of(operation: Operation, target: Target) -> int:
-    """Products that one instruction of the target adds: four of bytes, or one."""
+    """Returns how many products one instruction of the target adds: four for bytes, else one."""
     left, right = (scalar_of(value) for value in operation.operands[:2])
     is_packed = target.int8_dot and target.family not in _WITHOUT_DOTS
     return 4 if is_packed and left is right and left.is_integer and left.bits == 8 else 1
 
 
 def products_per_element(operation: Operation) -> Dim:
-    """Products that are summed for each element of a contraction or a convolution."""
+    """Returns the number of products that are summed for each element of a contraction or a convolution."""
     return product(depth_of(operation))
 
 
 def depth_of(operation: Operation) -> list[Dim]:
-    """Lengths of what is summed over: contracted dimensions, or the window's and the features."""
+    """Returns the lengths that are summed over: contracted dimensions, or the window's dimensions and the input
+    features.
+    """
     left, right = (shape_of(value) for value in operation.operands[:2])
     if operation.name == "stablehlo.dot_general":
         return [left[axis] for axis in _numbers(operation).ints("lhs_contracting_dimensions")]
@@ -185,19 +187,19 @@ def depth_of(operation: Operation) -> list[Dim]:
 
 
 def _numbers(operation: Operation) -> StructAttr:
-    """Which dimensions are which."""
+    """Returns the dimension numbers of a contraction or a convolution."""
     found = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
     assert isinstance(found, StructAttr)
     return found
 
 
 class Products(ABC):
-    """The products whose sums are the elements of a contraction or a convolution.
+    """The products of a contraction or a convolution; each element of the result is a sum of them.
 
     Attributes:
-        depth: lengths of what is summed over; each product has one number for each.
-        working: the type that they are summed in.
-        pack: products that are computed together.
+        depth: the lengths that are summed over; a product has an index for each.
+        working: the type of the sums.
+        pack: the number of products that are computed together.
     """
 
     def __init__(self, frame: Frame, operation: Operation, pack: int = 1) -> None:
@@ -211,23 +213,23 @@ class Products(ABC):
 
     @abstractmethod
     def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
-        """Whether there is a product, and where one of its factors is; somewhere in the operand, if there is none.
+        """Returns whether a product exists, and the index of one of its factors; any valid index if it does not.
 
         Args:
-            side: of the operand, 0 or 1. There is always a factor of the second.
-            parts: index of the element of the result.
-            inner: one number for each length of ``depth``.
+            side: the operand, 0 or 1. A factor of the second always exists.
+            parts: the index of the element of the result.
+            inner: an index for each length of ``depth``.
         """
 
     def factor(self, side: int, there: Id, index: Index) -> Scalar:
-        """A factor where there is a product, else zero."""
+        """Returns a factor, or zero where there is no product."""
         operand = self.operands[side]
         scalars = self._frame.scalars
         found = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self.working)
         return select(there, found, scalars.constant(self.working, 0)) if there.value != 1 else found
 
     def factors(self, side: int, places: Sequence[tuple[Id, Index]]) -> Scalar:
-        """The factors of as many products as are computed together, or of fewer: one, or bytes of a word."""
+        """Returns the factors of up to ``pack`` products: one scalar, or bytes in a word."""
         if self.pack == 1:
             ((there, index),) = places
             return self.factor(side, there, index)
@@ -240,7 +242,7 @@ class Products(ABC):
         )
 
     def plus(self, total: Scalar, left: Scalar, right: Scalar) -> Scalar:
-        """A sum with a product, or with those that are computed together."""
+        """Adds a product to a sum, or all products that are computed together."""
         if self.pack > 1:
             signed = is_signed(scalar_of(self.operands[0]))
             return as_id(total) + dot(self._frame.builder, as_id(left), as_id(right), signed)
@@ -262,11 +264,11 @@ class _DotGeneral(Products):
         self._batch = [self._numbers.ints(f"{side}_batching_dimensions") for side in sides]
         self._summed = [self._numbers.ints(f"{side}_contracting_dimensions") for side in sides]
         left, *_ = free_dimensions(operation)
-        # The result's dimensions: those of batches, then the free ones of either side.
+        # The dimensions of the result are the batch dimensions, then the free ones of either side.
         self._first = len(self._batch[0]), len(self._batch[0]) + len(left)
 
     def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
-        """Where a factor is: there is always one."""
+        """Returns the index of a factor, which always exists."""
         shape = self._shapes[side]
         places = dict(zip(self._batch[side], parts, strict=False)) | dict(zip(self._summed[side], inner, strict=True))
         free = [axis for axis in range(len(shape)) if axis not in places]
@@ -294,7 +296,7 @@ class _Convolution(Products):
         self._lengths = shape_of(operation.result)
 
     def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
-        """Where a factor is; those in the padding and between dilated elements are not there."""
+        """Returns the index of a factor; none exists in the padding or between dilated elements."""
         return self._kernel_place(parts, inner) if side else self._input_place(parts, inner)
 
     def _kernel_place(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
@@ -337,7 +339,7 @@ class _Convolution(Products):
 
 
 def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
-    """Dimensions of the operands of a contraction that are neither of batches nor summed over."""
+    """Returns the dimensions of each operand of a contraction that are neither batch dimensions nor contracted."""
     numbers = _numbers(operation)
     left, right = (
         [
@@ -352,7 +354,7 @@ def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
 
 
 def operands_along(operation: Operation) -> list[set[int]]:
-    """For each dimension of the result, the operands whose elements depend on the place along it."""
+    """Returns for each dimension of the result the operands whose elements depend on the index along it."""
     numbers = _numbers(operation)
     if operation.name == "stablehlo.dot_general":
         left, right = free_dimensions(operation)
@@ -365,7 +367,7 @@ def operands_along(operation: Operation) -> list[set[int]]:
 
 
 def undilated(frame: Frame, place: Id, base: int, length: Dim, inside: Id) -> tuple[Id, Id]:
-    """Whether a signed place in a dilated dimension is an element, and which."""
+    """Returns whether a signed index in a dilated dimension is that of an element, and the element's index."""
     if base > 1:
         inside = inside & ~place.below(0) & (place % base).equals(0)
         place = place // base

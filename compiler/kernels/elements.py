@@ -1,8 +1,8 @@
-"""The value of a tensor at an index, as expressions: what operations are fused by.
+"""The value of a tensor at an index, as expressions: the basis of fusion.
 
-An operation is one of three: an index map (its value is its operand's at another index), element-wise (its value is
-computed from its operands' at the same index), or a structure (anything else, such as a loop). Chains of the first two
-need no recursion here, however long.
+There are three kinds of operations. The value of an index map is its operand's value at another index. The value of an
+element-wise operation is computed from its operands' values at the same index. Anything else, such as a loop, is a
+structure. Chains of the first two kinds need no recursion here, however long.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .scalars.scalars import Scalar, Scalars, storage_bits
 from .scalars.target import NeedsSplitError, compile_error
 
 MAX_WORDS: Final = 1 << 18
-"""Instructions of a kernel take at most this many words."""
+"""Upper bound for the words of a kernel's instructions."""
 
 _ALONE: Final = "compute it in a region of its own"
 _MAX_DEPTH: Final = 50
@@ -30,12 +30,11 @@ _MAX_UNROLLED_WORDS: Final = 2_000
 
 
 def shape_of(value: Value) -> tuple[Dim, ...]:
-    """The shape of a tensor."""
     return value.tensor.lengths
 
 
 def scalar_of(value: Value) -> ScalarType:
-    """The type of a tensor's elements."""
+    """Returns the element type of a tensor."""
     return value.tensor.scalar
 
 
@@ -44,22 +43,22 @@ ElementWise: TypeAlias = Callable[[Scalars, Operation, Sequence[Scalar]], Scalar
 Structure: TypeAlias = "Callable[[Frame, Operation, Index], Sequence[Scalar]]"
 _Subject: TypeAlias = tuple[int, Operation | Block | Value]
 _Key: TypeAlias = tuple[_Subject, Hashable]
-"""What is computed together, with the number of its frame, and the key of a place."""
+"""A value or a structure with the number of its frame, and the key of an index."""
 _Place: TypeAlias = tuple[Value, Index, _Key]
 
 
 def _scalar_of_value(found: Sequence[Scalar], value: Value, key: _Key) -> Scalar:
-    """The scalar of a value among those that are kept under a key."""
+    """Picks the scalar of a value from the scalars that are kept under a key."""
     return found[0] if key[0][1] is value else found[value.index]
 
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What operations are, by name without the dialect.
+    """The code generators of operations, by name without the dialect.
 
     Attributes:
-        maps: from an index of the result to that of the operand.
-        element_wise: from operands to the result; scalar operands go with every index.
+        maps: from an index of the result to the operand's.
+        element_wise: from operands to the result; scalar operands are the same at every index.
         structures: from an index of the results to all results there.
     """
 
@@ -69,13 +68,13 @@ class Definitions:
 
 
 class Work:
-    """What an invocation does so far.
+    """The state of code generation for a kernel.
 
     Attributes:
-        definitions: of operations.
-        scalars: of the kernel.
-        frames: how many there were.
-        depth: of structures within structures.
+        definitions: the code generators of operations.
+        scalars: the scalars of the kernel.
+        frames: the number of frames so far.
+        depth: how deeply structures are nested.
     """
 
     def __init__(self, definitions: Definitions, scalars: Scalars) -> None:
@@ -89,10 +88,10 @@ class Frame:
     """The values of a block, whose arguments are buffers or scalars.
 
     Args:
-        work: of the kernel.
+        work: the state of the kernel.
         block: the block.
-        parent: frame of the block around a body.
-        arguments: words of a buffer's name, or scalars.
+        parent: the frame of the block around a body.
+        arguments: numbers of buffers, or scalars.
     """
 
     def __init__(self, work: Work, block: Block, parent: Frame | None, arguments: Sequence[int | Scalar]) -> None:
@@ -109,15 +108,15 @@ class Frame:
     # -- values ----------------------------------------------------------------------------------------
 
     def index(self, shape: Sequence[Dim], parts: Sequence[Id]) -> Index:
-        """A place, by one number a dimension."""
+        """Returns an index from one part per dimension."""
         return Index(self.builder, shape, parts)
 
     def word(self, value: Dim) -> Id:
-        """A number for indices."""
+        """Returns a word that holds a length; one that depends on the call is computed."""
         return self.builder.word(value)
 
     def at(self, value: Value, index: Index) -> Scalar:
-        """The scalar of a value at an index."""
+        """Returns the scalar of a value at an index."""
         known = self.builder.known
         key = self._key(value, index)
         found = known(key)
@@ -140,16 +139,16 @@ class Frame:
         return _scalar_of_value(found, value, key)
 
     def keep(self, value: Value, index: Index, scalars: Sequence[Scalar]) -> None:
-        """Says what an operation gives at an index: one scalar for each result of a structure, else one."""
+        """Stores what an operation yields at an index: one scalar for each result of a structure, else one."""
         self.builder.keep(self._key(value, index), list(scalars))
 
     def scalar(self, value: Value) -> Scalar:
-        """The scalar of a value without dimensions, or of the first element."""
+        """Returns the scalar of a value of rank 0, or of the first element."""
         shape = shape_of(value)
         return self.at(value, self.index(shape, [self.word(0)] * len(shape)))
 
     def call(self, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
-        """What a body gives for scalars."""
+        """Emits a body for scalar arguments and returns its results."""
         inner = Frame(self._work, block, self, arguments)
         return [inner.scalar(value) for value in block.terminator.operands]
 
@@ -175,7 +174,7 @@ class Frame:
         return subject, index.key
 
     def _needs(self, value: Value, index: Index) -> list[tuple[Value, Index]]:
-        """What an element-wise operation or an index map takes."""
+        """Returns the operands of an element-wise operation or an index map, with their indices."""
         operation = value.owner
         if isinstance(operation, Block):
             return []
@@ -218,7 +217,7 @@ class Frame:
         return self.load(argument, scalar_of(value), index.linear) if isinstance(argument, int) else argument
 
     def load_ahead(self, value: Value, indices: Sequence[Index], widest: int = 4) -> None:
-        """Loads what a value needs at some places, where it lies side by side in buffers, by up to so many words."""
+        """Loads what a value needs at some indices; neighbouring words of a buffer together, up to ``widest``."""
         builder = self.builder
         pending = [(value, index) for index in indices]
         found: dict[tuple[int, int], dict[int, Id]] = {}
@@ -250,11 +249,11 @@ class Frame:
                             del words_there[each]
 
     def load(self, buffer: int, type: ScalarType, number: Id) -> Scalar:
-        """An element of a buffer."""
+        """Loads an element of a buffer."""
         return self.unpacked(type, number, lambda word: self.builder.load(buffer, word))
 
     def unpacked(self, type: ScalarType, number: Id, word: Callable[[Id], Id]) -> Scalar:
-        """An element that lies densely in words."""
+        """Extracts an element from densely packed words."""
         bits = storage_bits(type)
         if bits >= 32:
             count = bits // 32
@@ -273,7 +272,7 @@ class Frame:
     def conditional(
         self, condition: Id, then: Callable[[], Sequence[Scalar]], otherwise: Callable[[], Sequence[Scalar]]
     ) -> list[Scalar]:
-        """What one of two functions gives; only that one runs."""
+        """Runs one of two functions and returns its results."""
         return self.scalars.conditional(condition, then, otherwise)
 
     def fold(
@@ -284,14 +283,14 @@ class Frame:
         step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]],
         unrolled: int | None = None,
     ) -> list[Scalar]:
-        """Accumulators after ``step(number, accumulators)`` for each number below a count.
+        """Returns the accumulators after ``step(number, accumulators)`` for each number below a count.
 
         Args:
-            operation: that is computed, for errors.
-            count: of the steps.
-            starts: the accumulators before.
-            step: what one does.
-            unrolled: steps of an iteration at most; None for what makes little code.
+            operation: the operation that is computed, for errors.
+            count: the number of steps.
+            starts: the initial accumulators.
+            step: one step.
+            unrolled: the largest number of steps of an iteration; None to choose it by the size of the code.
         """
         values = list(starts)
         if isinstance(count, Size):
@@ -310,13 +309,13 @@ class Frame:
     def counted(
         self, limit: Id, most: Dim, starts: Sequence[Scalar], step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]]
     ) -> list[Scalar]:
-        """A loop whose count is computed; whoever calls holds the kernel's iterations against the target.
+        """Emits a loop whose count is computed. The caller checks the kernel's iterations against the target's limit.
 
         Args:
             limit: the count.
-            most: what it is at most.
-            starts: the accumulators before.
-            step: as that of ``fold``.
+            most: an upper bound of the count.
+            starts: the initial accumulators.
+            step: one step, as for ``fold``.
         """
         work = self.scalars
         around = work.repeats

@@ -33,7 +33,10 @@ def _by_type(
     of_integer: OfInteger | None = None,
     of_boolean: Callable[..., Id] | None = None,
 ) -> ElementWise:
-    """An operation that is one function a kind of type: each takes its helper (none for booleans) and the operands."""
+    """Creates an operation from a function for each kind of type, which takes the kind's helper and the operands.
+
+    The functions of booleans take no helper.
+    """
 
     def define(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:
         type = scalar_of(operation.operands[0])
@@ -107,12 +110,12 @@ def _compare(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
 
 
 def _total_order(scalars: Scalars, type: ScalarType, value: Id) -> Id:
-    """Signed integers in the order of IEEE 754's totalOrder."""
+    """Maps floats to signed integers in the order of IEEE 754's totalOrder."""
     if type.bits >= 32:
         bits, last = scalars.float_bits(value), type.bits - 1
     else:
         bits, last = scalars.to_words(type, value)[0], 31
-        if str(type) == "f8E8M0FNU":  # without a sign
+        if str(type) == "f8E8M0FNU":  # unsigned
             return bits
         bits = bits << (32 - type.bits)
     return bits ^ (bits.shifted_signed(last) & ((1 << last) - 1))
@@ -128,7 +131,7 @@ def _convert(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
 
 
 def _reduce_precision(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:
-    """Rounds the mantissa to nearest even; what overflows the exponent is infinite, what underflows it is zero."""
+    """Rounds the mantissa to nearest even; an exponent that overflows gives infinity, one that underflows zero."""
     type = scalar_of(operation.operands[0])
     f = _floats(scalars, type)
     value = as_id(operands[0])

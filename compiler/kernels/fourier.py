@@ -12,11 +12,11 @@ from .scalars.scalars import Complex
 
 
 def transformed(values: Sequence[Complex], sign: int) -> list[Complex]:
-    """The unscaled transform of some numbers.
+    """Returns the unscaled transform of some numbers.
 
     Args:
         values: the numbers.
-        sign: of the exponent: -1, or 1 for the inverse.
+        sign: the sign of the exponent: -1, or 1 for the inverse.
     """
     count = len(values)
     radix = next((prime for prime in range(2, math.isqrt(count) + 1) if count % prime == 0), count)
@@ -33,7 +33,7 @@ def transformed(values: Sequence[Complex], sign: int) -> list[Complex]:
 
 
 def _direct(values: Sequence[Complex], sign: int) -> list[Complex]:
-    """The transform of a prime number of values, by sums and differences of those at both ends."""
+    """Transforms a prime number of values by sums and differences of the values at both ends."""
     count = len(values)
     if count == 1:
         return list(values)
@@ -63,7 +63,7 @@ def _direct(values: Sequence[Complex], sign: int) -> list[Complex]:
 
 
 def _turned(value: Complex, number: int, count: int, sign: int) -> Complex:
-    """A number times a power of a root of unity."""
+    """Multiplies a number by a power of a root of unity."""
     number %= count
     if number == 0:
         return value

@@ -1,4 +1,4 @@
-"""Where an element is: by its number in row-major order, by one number a dimension, or both."""
+"""The index of an element: a linear (row-major) index, one part per dimension, or both."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from .scalars.lengths import KernelBuilder
 
 
 class Index:
-    """A place in a tensor.
+    """An index into a tensor.
 
-    What is not given is computed when it is asked for, since it may be asked for in blocks that do not dominate each
-    other. The builder knows what it has.
+    The missing form is computed each time it is asked for, as the uses may stand in blocks that do not dominate each
+    other.
+    The builder remembers what is in scope.
 
     Args:
-        builder: of the kernel.
-        shape: of the tensor.
-        parts: one number a dimension.
-        linear: number in row-major order.
+        builder: the kernel's builder.
+        shape: the tensor's shape.
+        parts: one part per dimension.
+        linear: the row-major index.
     """
 
     __slots__ = ("_key", "_linear", "_parts", "builder", "shape")
@@ -35,14 +36,14 @@ class Index:
 
     @property
     def key(self) -> Hashable:
-        """Equal for what is known to be the same place."""
+        """A key that is equal for indices known to be equal."""
         if self._key is None:
             self._key = tuple([part.key for part in self.parts]) if self._linear is None else self._linear.key
         return self._key
 
     @property
     def parts(self) -> tuple[Id, ...]:
-        """One number a dimension."""
+        """One part per dimension."""
         if self._parts is not None:
             return self._parts
         assert self._linear is not None
@@ -59,7 +60,7 @@ class Index:
 
     @property
     def linear(self) -> Id:
-        """Number in row-major order."""
+        """The row-major index."""
         if self._linear is not None:
             return self._linear
         key = self.shape, self.key
@@ -73,7 +74,7 @@ class Index:
         return found
 
     def reshaped(self, shape: Sequence[Dim]) -> Index:
-        """The place of the same number in another shape."""
+        """Returns the index with the same linear index in another shape."""
         shape = tuple(shape)
         if shape == self.shape:
             return self
@@ -89,5 +90,5 @@ def _kept(shape: Sequence[Dim]) -> list[Dim]:
 
 
 def split(builder: KernelBuilder, number: Id, lengths: Sequence[Dim]) -> tuple[Id, ...]:
-    """A number in row-major order as one number a dimension."""
+    """Splits a linear index into one part per dimension."""
     return Index(builder, lengths, linear=number).parts

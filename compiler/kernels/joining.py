@@ -1,4 +1,4 @@
-"""How bodies of reductions join values, and how invocations give each other theirs."""
+"""How the bodies of reductions join values, and how invocations exchange them."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Values: TypeAlias = Sequence[Scalar]
 Join: TypeAlias = Callable[[Values, Values], Values]
 
 WHOLE_SUBGROUPS: Final = frozenset({"cpu", "nvidia", "amd"})
-"""Families whose subgroups are of one size, full, and in the order of invocations."""
+"""Families whose subgroups are full, of one size, and in the order of invocations."""
 
 
 def subgroup_of(target: Target) -> int:
-    """Invocations that follow each other and may exchange values; 1 where there are none."""
+    """Returns how many consecutive invocations can exchange values; 1 if none can."""
     can = "shuffle" in target.subgroup_operations and target.family in WHOLE_SUBGROUPS
     return target.subgroup_size if can else 1
 
 
 def is_commutative(reduction: Operation) -> bool:
-    """Whether a body joins elements in any order."""
+    """Returns whether a body may join elements in any order."""
     return joined_by(reduction.regions[0].block) not in ("", REPLACED)
 
 
 def join_of(frame: Frame, reduction: Operation) -> Join:
-    """What joins values of a reduction; sums of floats are not rounded to narrow types."""
+    """Returns the function that joins values of a reduction; sums of floats are not rounded to narrow types."""
     body = reduction.regions[0].block
     type = scalar_of(body.arguments[0])
     if joined_by(body) != "add" or type.kind not in ("float", "complex"):
@@ -50,7 +50,7 @@ def join_of(frame: Frame, reduction: Operation) -> Join:
 
 
 def rounded(frame: Frame, reduction: Operation, values: Values) -> list[Scalar]:
-    """Results of a reduction, as their types hold them."""
+    """Rounds the results of a reduction to their types."""
     types = [scalar_of(value) for value in reduction.results]
     return [
         frame.scalars.rounded(type, as_id(value)) if type.kind == "float" else value
@@ -59,7 +59,7 @@ def rounded(frame: Frame, reduction: Operation, values: Values) -> list[Scalar]:
 
 
 def join_all(chains: Sequence[Values], join: Join) -> Values:
-    """Values joined pair by pair, in order."""
+    """Joins values pair by pair, in order."""
     while len(chains) > 1:
         pairs = [join(left, right) for left, right in zip(chains[::2], chains[1::2], strict=False)]
         chains = [*pairs, *chains[2 * len(pairs) :]]
@@ -67,12 +67,11 @@ def join_all(chains: Sequence[Values], join: Join) -> Values:
 
 
 def chosen(condition: Id, then: Values, otherwise: Values) -> list[Scalar]:
-    """The one or the other values."""
     return [select(condition, one, other) for one, other in zip(then, otherwise, strict=True)]
 
 
 def words_of(scalars: Scalars, values: Values) -> list[Id]:
-    """The bits of values as they are computed with, which may be wider than their types."""
+    """Returns the bits of values in the type of the computation, which may be wider than their own."""
     found: list[Id] = []
     for part in (each for value in values for each in parts_of(value)):
         if part.kind == BOOL:
@@ -85,7 +84,7 @@ def words_of(scalars: Scalars, values: Values) -> list[Id]:
 
 
 def of_words(scalars: Scalars, like: Values, words: Sequence[Id]) -> list[Scalar]:
-    """Values of the forms of others, from the words of ``words_of``."""
+    """Rebuilds values from the words of ``words_of``; ``like`` has their forms."""
     left = list(words)
     parts: list[Id] = []
     for part in (each for value in like for each in parts_of(value)):

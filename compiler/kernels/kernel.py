@@ -1,4 +1,4 @@
-"""A compiled region as data: the shader, its buffers, and what a dispatch and a call have to know of it."""
+"""A compiled region as data: the shader, its buffers, and what a dispatch and a call need to know."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..ir.types import ScalarType, ShapedType
 from .scalars.scalars import storage_bits
 
 MAX_WORDS: Final = (1 << 31) - 1
-"""Words, and elements, of a tensor at most: indices are words, some of them signed."""
+"""Upper bound for the words and the elements of a tensor: indices are words, some of them signed."""
 
 MAX_BYTES: Final = (1 << 32) - 1
-"""Bytes of a tensor that is stored: no device binds more (``maxStorageBufferRange`` is 32 bits)."""
+"""Upper bound for the bytes of a stored tensor: no device binds more (``maxStorageBufferRange`` has 32 bits)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Binding:
     """A storage buffer of a kernel, at its position in set 0.
 
     Attributes:
-        size: bytes, a multiple of four; four for an empty tensor, 0 where it depends on the call.
-        is_read: whether the kernel reads it: not every input is needed.
-        is_written: whether the kernel writes it: an empty result has nothing to write.
+        size: bytes, a multiple of four; four for an empty tensor, 0 if it depends on the call.
+        is_read: whether the kernel reads it; some inputs are unused.
+        is_written: whether the kernel writes it; an empty result is not written.
     """
 
     size: int
@@ -35,11 +35,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """How many workgroups a kernel needs, where that depends on the call.
+    """A number of workgroups that depends on the call.
 
     Attributes:
-        elements: to compute.
-        per_group: elements that a workgroup computes.
+        elements: the number of elements to compute.
+        per_group: the number of elements that a workgroup computes.
     """
 
     elements: Size
@@ -47,12 +47,12 @@ class Workload:
 
 
 class Limit(NamedTuple):
-    """A size that has to be at most a number in a call.
+    """An upper bound checked at each call.
 
     Attributes:
-        size: that depends on the call.
-        most: what it is at most.
-        what: what it counts.
+        size: the size, which depends on the call.
+        most: the bound.
+        what: the noun for what the size counts.
     """
 
     size: Size
@@ -68,12 +68,12 @@ class Kernel:
         code: the SPIR-V module.
         entry_point: its name.
         workgroup_size: invocations of a workgroup.
-        workgroup_count: workgroups to dispatch; one with a zero in it where there is nothing to compute.
+        workgroup_count: workgroups to dispatch; contains a zero if there is nothing to compute.
         bindings: inputs in order, then results.
-        symbols: whose values are the push constants, 32 bits each.
-        limits: what a call has to hold.
+        symbols: the sizes that are passed as push constants, 32 bits each.
+        limits: the upper bounds that a call must keep.
         pushes_addresses: whether its push constants end with the addresses of all bindings and the words 0 to 15.
-        longer: the entry point of another executable, with the same buffers, for calls that the limits rule out.
+        longer: the entry point of another executable, with the same buffers, for calls beyond the limits.
     """
 
     code: bytes
@@ -88,12 +88,12 @@ class Kernel:
 
 
 def buffer_size(type: ShapedType) -> int:
-    """Bytes of a tensor's buffer; 0 where they depend on the call."""
+    """Returns the bytes of a tensor's buffer; 0 if they depend on the call."""
     return max(1, word_count(type.scalar, type.count)) * 4 if isinstance(type.count, int) else 0
 
 
 def symbols_in(block: Block) -> tuple[str, ...]:
-    """Symbols that any type or attribute of a block depends on, in the order in which a dispatch gives their values."""
+    """Returns the symbols in the types and attributes of a block, in the order in which dispatches pass their values."""
     sizes: set[Dim] = set()
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for attribute in operation.attributes.values():
@@ -104,5 +104,5 @@ def symbols_in(block: Block) -> tuple[str, ...]:
 
 
 def word_count(type: ScalarType, count: int) -> int:
-    """Words of so many elements."""
+    """Returns the words that ``count`` elements occupy."""
     return -(-count * storage_bits(type) // 32)

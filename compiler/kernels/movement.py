@@ -23,7 +23,7 @@ from .scalars.target import compile_error
 from .scalars.wide_integers import Pair
 
 MAX_INLINE_WORDS: Final = 1024
-"""Constants of more words are inputs of a region."""
+"""Constants of more words become inputs of a region."""
 
 
 def _broadcast(operation: Operation, index: Index) -> Index:
@@ -80,7 +80,7 @@ def _constant(frame: Frame, operation: Operation, index: Index) -> Sequence[Scal
     assert isinstance(value, DenseElements)
     array, type = value.array, scalar_of(operation.result)
     if value.is_splat or array.size <= 1:
-        # Of an empty one nothing is taken, but the code that would take it is written.
+        # Nothing reads an empty constant, but the code for it is still generated.
         return [frame.scalars.element(type, (array if array.size else np.zeros(1, array.dtype)).reshape(-1)[0])]
     bits = storage_bits(type)
     if array.size * bits > 32 * MAX_INLINE_WORDS:
@@ -105,7 +105,7 @@ def _iota(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
 
 
 def _ends_within(padded: Dim, low: Dim, interior: Dim, length: Dim) -> bool:
-    """Whether the last place of a padded dimension is known to be none behind the elements."""
+    """Returns whether no index of a padded dimension is known to lie behind the elements."""
     if isinstance(padded, int) and isinstance(low, int) and isinstance(interior, int) and isinstance(length, int):
         return (padded - 1 - low) // (interior + 1) < length
     return padded == length and low == 0 and interior == 0
@@ -155,19 +155,19 @@ def _concatenate(frame: Frame, operation: Operation, index: Index) -> Sequence[S
 
 
 def clamped(frame: Frame, start: Value, index: Index, high: Dim) -> Id:
-    """A start index as a word, moved into 0 to ``high``."""
+    """Returns a start index as a word, clamped to 0 … ``high``."""
     type = scalar_of(start)
     value = as_id(frame.at(start, index))
     integers = Integers(frame.scalars, type)
     if isinstance(high, Size) and type.bits < 32:
-        # Narrow types may not hold the bound.
+        # A narrow type may not hold the bound.
         type = ScalarType("i32" if is_signed(type) else "ui32")
         value = as_id(convert(frame.scalars, value, scalar_of(start), type))
         integers = Integers(frame.scalars, type)
     if isinstance(high, Size):
         value = integers.minimum(value, as_id(convert(frame.scalars, frame.word(high), ScalarType("ui32"), type)))
     elif type.bits >= 32 or high < 1 << (type.bits - is_signed(type)):
-        # Where a narrow type does not hold the bound, no value is above it.
+        # If a narrow type cannot hold the bound, no value exceeds it.
         value = integers.minimum(value, frame.scalars.integer(type, high))
     if is_signed(type):
         value = integers.maximum(value, frame.scalars.integer(type, 0))
@@ -175,7 +175,7 @@ def clamped(frame: Frame, start: Value, index: Index, high: Dim) -> Id:
 
 
 def saturated(frame: Frame, start: Value, index: Index) -> Id:
-    """A start index as a signed word; what does not fit one is the nearest that does."""
+    """Returns a start index as a signed word, saturated."""
     type = scalar_of(start)
     value = as_id(frame.at(start, index))
     if type.bits < 32 or type is ScalarType("i32"):
@@ -188,7 +188,6 @@ def saturated(frame: Frame, start: Value, index: Index) -> Id:
 
 
 def low_word_of(value: Id) -> Id:
-    """The low 32 bits of an integer."""
     return value.low if isinstance(value, Pair) else value.convert(Op.UConvert, U32)
 
 
@@ -204,7 +203,7 @@ def _dynamic_slice(frame: Frame, operation: Operation, index: Index) -> Sequence
 
 
 def place_of_update(frame: Frame, operation: Operation, index: Index) -> Index:
-    """Where an element of the slice that an update writes lies in the result."""
+    """Returns the index in the result of an element of the slice that an update writes."""
     shape = shape_of(operation.result)
     scalar = frame.index((), ())
     parts = [
@@ -290,7 +289,7 @@ def _dimension(frame: Frame, operation: Operation, index: Index) -> Sequence[Sca
 
 
 def vector_index(frame: Frame, indices: Value, batch: Sequence[Id], vector: int, component: int) -> Index:
-    """Where a component of an index vector is."""
+    """Returns the index of a component of an index vector."""
     shape = shape_of(indices)
     parts = list(batch)
     if vector < len(shape):

@@ -1,4 +1,4 @@
-"""Reductions: loops over elements, with a body of any operations."""
+"""Reductions: loops over elements, with any body."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
 
 
 def reduced_at(frame: Frame, operation: Operation, indices: Sequence[Index]) -> list[Sequence[Scalar]]:
-    """What a reduction gives at some places, in one loop over what it reduces."""
+    """Returns the results of a reduction at several indices, in one loop over the reduced elements."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
@@ -52,7 +52,7 @@ def _accumulated(
     starts: Sequence[Scalar],
     given: Callable[[Id], Sequence[Scalar]],
 ) -> Sequence[Scalar]:
-    """What a body makes of initial values and elements, in order; long sums of floats go by runs, in f32 or f64.
+    """Accumulates elements with a body, in order; long sums of floats in runs, in f32 or f64.
 
     Initial values and elements may be those of several reductions, one after another.
     """
@@ -82,7 +82,7 @@ def _accumulated(
         return plus(found, part)
 
     def run_or_next(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-        """The same in one loop: the sums of runs, and those of the run that has begun."""
+        """Does the same in one loop, over the sums of finished runs and those of the current run."""
         totals, parts = found[: len(zeros)], added(number, found[len(zeros) :])
         ends = (number % MAX_IN_ORDER).equals(MAX_IN_ORDER - 1)
         return frame.conditional(ends, lambda: [*plus(totals, parts), *zeros], lambda: [*totals, *parts])
@@ -104,7 +104,7 @@ def _plus(left: Scalar, right: Scalar) -> Scalar:
 
 
 def _is_sum(block: Block) -> bool:
-    """Whether a body adds its two arguments, and does nothing else."""
+    """Returns whether a body only adds its two arguments."""
     operation, *others = block.operations
     return (
         len(others) == 1
@@ -118,7 +118,7 @@ class Window:
     """The windows of an operation over its operand.
 
     Args:
-        operation: with the attributes of windows.
+        operation: an operation with window attributes.
         value: the operand.
     """
 
@@ -134,11 +134,11 @@ class Window:
 
     @property
     def count(self) -> Dim:
-        """Places of a window."""
+        """The number of positions of a window."""
         return product(self.sizes)
 
     def place(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
-        """Whether a place of a window is an element of the operand, and which."""
+        """Returns whether a position of a window is that of an element of the operand, and the element's index."""
         inside = frame.builder.boolean(True)
         parts = []
         offsets = split(frame.builder, number, self.sizes)
@@ -164,12 +164,12 @@ def _reduce_window(frame: Frame, operation: Operation, index: Index) -> Sequence
 
 
 def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
-    """For each window that holds the element: if the window selects it, what is scattered from there is added."""
+    """Adds up the scattered values of all windows that select the element."""
     value, source, start = operation.operands
     window = Window(operation, value)
     counts = shape_of(source)
     selection, scatter = (region.block for region in operation.regions)
-    # Windows that may hold an element: a run of them in each dimension, or all.
+    # The windows that may contain an element: a run of them in each dimension, or all.
     runs = [
         _fewer(-(-number_of(size) // stride), count)
         for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
@@ -177,7 +177,7 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
     here = index.linear
 
     def chosen(window_parts: Sequence[Id]) -> Id:
-        """The number of the element that a window selects."""
+        """Returns the number of the element that a window selects."""
 
         def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
             best, at, is_any = found[0], as_id(found[1]), as_id(found[2])
@@ -203,7 +203,7 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
             if runs[axis] == counts[axis]:
                 parts.append(offset)
                 continue
-            # The last window that may hold the element, and those before it.
+            # The last window that may contain the element, and those before it.
             last = (index.parts[axis] + frame.word(window.padding[axis])) // window.strides[axis]
             part = last - frame.word(runs[axis] - 1) + offset
             holds = holds & (part < frame.word(counts[axis]))

@@ -1,4 +1,4 @@
-"""A region to be compiled, and the shader that is written for it."""
+"""A region to compile, and the shader that is written for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFINITIONS: Final = Definitions(
 
 
 _LANE_BY_LANE: Final = frozenset({"cpu"})
-"""Families whose loads are a loop over the invocations of a subgroup: the fewer, the better."""
+"""Families whose loads are a loop over the invocations of a subgroup, so that fewer loads are faster."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,11 @@ class KernelRegion:
 
     Attributes:
         block: the region.
-        name: of the entry point.
+        name: the name of the entry point.
         target: the device.
-        in_place: inputs whose buffer may be that of the result; each is read only where the same element is written.
-        is_update: whether the result's buffer holds the first input already, of which the last operation updates a
-            slice; only the slice is written.
+        in_place: inputs whose buffer may be that of the result; an element is read only where it is written.
+        is_update: whether the result's buffer already holds the first input, and the last operation writes only a slice
+            of it.
     """
 
     block: Block
@@ -52,30 +52,30 @@ class KernelRegion:
 
     @property
     def results(self) -> list[Value]:
-        """What the region computes."""
+        """The values that the region computes."""
         found = list(self.block.terminator.operands)
         return found[:-1] if self.scratch is not None else found
 
     @property
     def scratch(self) -> Value | None:
-        """The input, the last, that is given back as the last result: the kernel may write it in between."""
+        """The last input, if it is returned as the last result: the kernel may write it in between."""
         return self.block.scratch
 
     def only(self, names: Collection[str]) -> Operation | None:
-        """The operation that has one of some names, without the dialect, if there is exactly one."""
+        """Returns the operation with one of these names, without the dialect, if there is exactly one."""
         found = [each for each in self.block.operations if each.name.removeprefix("stablehlo.") in names]
         return found[0] if len(found) == 1 else None
 
     def check(self) -> None:
-        """Raises ``CompileError`` for a type that no code is generated for, or that the target lacks."""
+        """Checks that all types are supported by the generator and the target; raises ``CompileError`` otherwise."""
         _ = self.words
 
     @cached_property
     def words(self) -> Dim:
-        """An upper bound of words and elements of tensors whose lengths depend on the call; else 0.
+        """An upper bound of the words and elements of tensors whose lengths depend on the call; 0 if there are none.
 
         Raises:
-            CompileError: a type that no code is generated for, or that the target lacks.
+            CompileError: the generator or the target does not support a type.
         """
         return _check(self.block, self.target)
 
@@ -84,16 +84,16 @@ class Shader:
     """The shader of a region, while it is written.
 
     Args:
-        region: what it computes.
-        builder: another than one for any kernel.
+        region: the region to compute.
+        builder: the builder to use in place of the general one.
 
     Attributes:
-        region: what it computes.
-        builder: of its instructions.
+        region: the region to compute.
+        builder: the builder of its instructions.
         scalars: its scalars.
-        frame: values of the region.
-        outputs: buffers of the results.
-        scratch: buffer of the region's scratch memory, if it has some.
+        frame: the values of the region.
+        outputs: the buffers of the results.
+        scratch: the buffer of the region's scratch memory, or -1.
     """
 
     def __init__(self, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
@@ -115,7 +115,7 @@ class Shader:
         self.frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)
 
     def group(self, count: tuple[int, int, int] | Workload) -> Id:
-        """The number of this workgroup."""
+        """Returns the number of this workgroup."""
         x, y, z = self.builder.built_in("WorkgroupId")
         if isinstance(count, Workload):
             return x + y * self.builder.built_in("NumWorkgroups")[0]
@@ -134,7 +134,7 @@ class Shader:
         self.builder.store_words(self.outputs[result], first, words)
 
     def with_multiple(self, length: Size, number: int, write: Callable[[], None]) -> None:
-        """Writes a branch that runs where the last length of tensors is a multiple of a number."""
+        """Writes a branch that runs if the last length of tensors is a multiple of a number."""
         builder = self.builder
         before = set(builder.quads), set(builder.octets)
         builder.multiples = {length: number}
@@ -149,7 +149,9 @@ class Shader:
         builder.quads, builder.octets = before
 
     def load_runs(self) -> None:
-        """Has neighbours loaded together, four or eight words at a time, from buffers that are a multiple of that."""
+        """Lets loads of neighbours be joined, four or eight words at a time, for buffers whose size is a multiple of
+        that.
+        """
         values = self.region.block.arguments
         for value, buffer in zip(values, self._inputs, strict=True):
             size = buffer_size(value.tensor)
@@ -159,7 +161,7 @@ class Shader:
                 self.builder.octets.add(buffer)
 
     def finish(self, workgroup_size: tuple[int, int, int], workgroup_count: tuple[int, int, int] | Workload) -> Kernel:
-        """The kernel of what was written."""
+        """Finishes the shader and returns its kernel."""
         region, builder = self.region, self.builder
         limits = (
             (self.scalars.iterations, region.target.max_loop_iterations, "iterations of loops"),
@@ -185,12 +187,12 @@ class Shader:
 
 
 def access_bits(target: Target) -> int:
-    """Bits that an invocation loads at once."""
+    """Returns how many bits an invocation loads at once."""
     return 256 if target.family in _LANE_BY_LANE and target.int64 else 128
 
 
 def group_count(groups: int, target: Target) -> tuple[int, int, int]:
-    """So many workgroups, or a few more, as three numbers that a device takes."""
+    """Returns at least ``groups`` workgroups as three counts within the device's limits."""
     rows = -(-groups // target.max_groups)
     layers = -(-rows // target.max_groups)
     rows = -(-rows // layers) if layers else 0
@@ -198,7 +200,7 @@ def group_count(groups: int, target: Target) -> tuple[int, int, int]:
 
 
 def append_bits(words: list[Id], bits: list[Id], type: ScalarType, lane: int) -> None:
-    """Adds the bits of an invocation's element to its words."""
+    """Appends the bits of an invocation's element to its words."""
     size = storage_bits(type)
     offset = lane * size % 32
     if size < 32 and offset:
@@ -208,7 +210,7 @@ def append_bits(words: list[Id], bits: list[Id], type: ScalarType, lane: int) ->
 
 
 def _check(block: Block, target: Target) -> Dim:
-    """Holds the types of all values; gives an upper bound of words and elements of those that depend on the call."""
+    """Checks the types of all values; returns an upper bound of words and elements of those that depend on the call."""
     most: Dim = 0
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for value in (*operation.operands, *operation.results):

@@ -1,4 +1,4 @@
-"""Scatters: each element of the result looks for the updates that hit it, or each update goes to its place."""
+"""Scatters: each element of the result looks for its updates, or each update goes to its element."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .scalars.scalars import Scalar, is_signed
 
 
 class ScatterAxes:
-    """Which dimensions of a scatter's inputs, indices and updates go together.
+    """The correspondence between the dimensions of a scatter's inputs, indices and updates.
 
     Attributes:
-        shape: of the updates.
-        target: shape of the inputs.
-        scatter: dimensions of the updates that say which index vector; the others are windows.
-        window: dimensions of the updates, each of which is along one of ``kept``.
+        shape: the shape of the updates.
+        target: the shape of the inputs.
+        scatter: dimensions of the updates that select an index vector; the others are window dimensions.
+        window: dimensions of the updates, one for each of ``kept``.
         kept: dimensions of the inputs that windows have.
-        mapped: dimensions of the inputs that components of index vectors are for.
-        batches: dimensions of the updates by those of the inputs that go with them.
-        vector: dimension of the indices along which the components lie.
+        mapped: the dimension of the inputs for each component of an index vector.
+        batches: dimensions of the updates, by the batch dimensions of the inputs.
+        vector: the dimension of the indices that holds the components.
     """
 
     def __init__(self, operation: Operation) -> None:
@@ -50,7 +50,7 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
     inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
     axes = ScatterAxes(operation)
     shape, target, scatter, mapped, kept = axes.shape, axes.target, axes.scatter, axes.mapped, axes.kept
-    # Batches go together: only the other places are tried.
+    # Batch dimensions correspond: only the other indices are tried.
     fixed = {source: index.parts[axis] for axis, source in axes.batches.items()}
     tried = [axis for axis in scatter if axis not in fixed]
     lengths = [shape[axis] for axis in tried]
@@ -83,7 +83,7 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
 
 
 def place_of(frame: Frame, operation: Operation, index: Index) -> tuple[Index, Id]:
-    """Where an element of a scatter's updates goes in the operand, and whether that is inside."""
+    """Returns the index in the operand for an element of a scatter's updates, and whether it is in bounds."""
     axes, builder, indices = ScatterAxes(operation), frame.builder, operation.operands[len(operation.results)]
     batch = [index.parts[axis] for axis in axes.scatter]
     parts = [builder.word(0)] * len(axes.target)
@@ -99,13 +99,13 @@ def place_of(frame: Frame, operation: Operation, index: Index) -> tuple[Index, I
 
 
 def write_update(frame: Frame, operation: Operation, index: Index, buffer: int) -> None:
-    """Takes an element of a scatter's updates to its place in the result, which holds the operand.
+    """Applies an element of a scatter's updates to the result, which holds the operand.
 
     Args:
-        frame: of the region.
+        frame: the frame of the region.
         operation: the scatter.
-        index: of the element.
-        buffer: of the result.
+        index: the index of the element.
+        buffer: the buffer of the result.
     """
     value, _, updates = operation.operands
     builder, body, type = frame.builder, operation.regions[0].block, scalar_of(value)

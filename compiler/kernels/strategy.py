@@ -1,4 +1,4 @@
-"""What a strategy is: parameters that say how a region is computed, with what they are estimated to cost."""
+"""The interface of strategies: parameters of a schedule for a region, and their estimated cost."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .kernel import Kernel
 from .region import KernelRegion
 
 UNKNOWN_LENGTH = 1024
-"""What a length that depends on the call is estimated as."""
+"""The estimate of a length that depends on the call."""
 
 LOAD = 4.0
-"""Instructions that a load of a word counts as, where every invocation has an address of its own."""
+"""The cost of a load of a word in instructions, if every invocation has an address of its own."""
 
 
 MAX_WORDS: Final = 1 << 18
-"""Words of code of a kernel, about: drivers take seconds to compile more."""
+"""An estimate of the most words of a kernel's code: drivers take seconds to compile more."""
 
 
 class Strategy(ABC):
     """A schedule for a region; a subclass is a frozen dataclass of numbers, such as the sides of a tile.
 
-    Costs are instructions of all invocations together, divided by how many run at a time on a device that all keep
-    busy; only their order matters, and what they are multiples of is the same for all strategies.
+    Costs are the instructions of all invocations, divided by how many run at a time on a fully busy device. Only their
+    order matters; the unit is the same for all strategies.
 
     Attributes:
-        NAME: in the attribute that fixes a strategy.
-        SWITCHES: those of the numbers that are 0 or 1.
+        NAME: the name in the attribute that fixes a strategy.
+        SWITCHES: the parameters that are 0 or 1.
     """
 
     __slots__ = ()
@@ -43,45 +43,45 @@ class Strategy(ABC):
     @classmethod
     @abstractmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Self]]:
-        """Estimated costs and parameters for a region, none where it does not pay; ``takes`` is asked afterwards."""
+        """Yields estimated costs and parameters for a region; none if it does not pay. The caller checks ``takes``."""
 
     @abstractmethod
     def takes(self, region: KernelRegion) -> bool:
-        """Whether a region can be computed with these parameters on its target, whoever asks for it."""
+        """Returns whether these parameters apply to a region on its target, whoever chose them."""
 
     @abstractmethod
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take.
+        """Emits the kernel of a region to which these parameters apply.
 
         Raises:
-            NeedsSplitError: it is too much for one kernel.
+            NeedsSplitError: the region is too much for one kernel.
         """
 
     def copies(self, region: KernelRegion) -> int:
-        """How often the code of an element is written out."""
+        """Returns how many times the code of an element is written out."""
         return 1
 
     def words(self, region: KernelRegion) -> int:
-        """Words of code that the kernel of a region has, about."""
+        """Estimates the words of code of a region's kernel."""
         return self.copies(region) * sum(words_of(each) for each in region.block.operations)
 
     @classmethod
     def names(cls) -> list[str]:
-        """The names of the parameters."""
+        """Returns the names of the parameters."""
         return [field.name for field in fields(cls)]  # type: ignore[arg-type]
 
     def text(self) -> str:
-        """The parameters on a line, as tuning keeps them: ``contraction_tile rows=4 columns=8``."""
+        """Returns the parameters on a line, as in the tuning database: ``contraction_tile rows=4 columns=8``."""
         return " ".join([self.NAME, *(f"{name}={getattr(self, name)}" for name in self.names())])
 
 
 def number_of(length: Dim) -> int:
-    """A length, or what stands for one that depends on the call."""
+    """Returns a length, or the estimate of one that depends on the call."""
     return estimated(length, UNKNOWN_LENGTH)
 
 
 def elements_cost(region: KernelRegion) -> float:
-    """What a region is estimated to cost element by element: operands are loaded anew for each product."""
+    """Estimates the cost of a region element by element, where operands are loaded again for each product."""
     total = 0.0
     for operation in region.block.operations[:-1]:
         total += number_of(operation.results[0].tensor.count) * _per_element(operation)

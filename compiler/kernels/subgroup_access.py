@@ -1,18 +1,18 @@
-"""Loads and stores of the eight invocations of a subgroup at once, on devices that run them as one vector.
+"""Loads and stores for the eight invocations of a subgroup at once, on devices that run them as one vector.
 
-A driver on a CPU loads for one invocation after the other, unless it sees that the address is the same for all of them.
-It sees that of what is computed from push constants alone, and not of a workgroup's number. So numbers of workgroups
-and subgroups are looked up in push constants, four bits at a time, among the words 0 to 15. What lies at such an
-address is loaded by its device address, without a check of bounds; eight neighbouring words, of which each invocation
-takes its own, become one load of a vector. Stores go through descriptors: each pair of words, which shuffles give to
-all invocations, at a place that is the same for them.
+A driver on a CPU loads for one invocation after the other, unless it proves that the address is uniform. It proves
+that only for values computed from push constants, and not for a workgroup's number. So the numbers of workgroups and
+subgroups are looked up in push constants, four bits at a time, among the words 0 to 15. A load from such an address
+uses the device address, without a bounds check. Eight neighbouring words, one for each invocation, become one vector
+load. Stores go through descriptors: shuffles give each pair of words to all invocations, which store it to a uniform
+address.
 
-Vulkan has push constants indexed by numbers that are the same for a whole workgroup; a subgroup's number is the same
-for the subgroup only. So this goes past the letter of it, and holds for the devices that ``Target.whole_vectors`` names
-alone: there a subgroup is one vector of a CPU, and an index is looked up for that vector.
+Vulkan requires that the index of a push constant is uniform within the workgroup, and a subgroup's number is uniform
+only within the subgroup. This departs from the specification, and holds only for the devices that
+``Target.whole_vectors`` names: there a subgroup is one vector of a CPU, and an index is looked up for that vector.
 
-All of this is for code outside of branches and loops, where all invocations are there; elsewhere words are loaded and
-stored one by one.
+All of this applies to code outside of branches and loops, where all invocations are active; elsewhere words are loaded
+and stored one by one.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ WIDTH: Final = 8
 """Invocations of a subgroup."""
 
 PUSHED_NUMBERS: Final = 16
-"""Words behind the addresses in the push constants: 0 to 15."""
+"""The number of words behind the addresses in the push constants: 0 to 15."""
 
 MAX_BINDINGS: Final = 8
-"""Of a kernel: push constants have 128 bytes on every device."""
+"""The most bindings of a kernel: every device has 128 bytes of push constants."""
 
 LOAD_WORDS: Final = 32
-"""Words of the code of a vector's load, about."""
+"""The estimated words of code of a vector load."""
 
 _QUAD: Final = Kind("u", 32, 4)
 _PAIR: Final = Kind("u", 32, 2)
@@ -44,10 +44,10 @@ _UMIN: Final = 38
 
 
 class Spread(Id):
-    """An index that is one more for each invocation of a subgroup, written only where an instruction takes it.
+    """An index that grows by one per invocation of a subgroup; it is emitted only where an instruction takes it.
 
     Attributes:
-        first: the first invocation's, which is the same for all.
+        first: the uniform index of the first invocation.
     """
 
     __slots__ = ("first",)
@@ -59,7 +59,7 @@ class Spread(Id):
         self.first = first
 
     def __getattr__(self, name: str) -> Any:
-        # The slot of the number stays empty: instructions may stand in a block that does not dominate the next use.
+        # The number's slot stays empty: the instruction may stand in a block that does not dominate the next use.
         if name not in ("number", "start", "distance", "multiple", "run"):
             raise AttributeError(name)
         return getattr(self.here, name)
@@ -72,15 +72,15 @@ class Spread(Id):
 
     @property
     def key(self) -> object:
-        """Equal for equal places."""
+        """A key that is equal for equal indices."""
         return "spread", self.first.key
 
 
 class SubgroupBuilder(KernelBuilder):
-    """A builder for kernels of known lengths, whose subgroups load and store vectors.
+    """A builder for kernels of static lengths, whose subgroups load and store vectors.
 
     Args:
-        bindings: of the kernel.
+        bindings: the number of bindings of the kernel.
     """
 
     pushes_addresses = True
@@ -92,15 +92,15 @@ class SubgroupBuilder(KernelBuilder):
         self._same: set[int] = set()
 
     def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
-        """A storage buffer, whose address is known, too."""
+        """Declares a storage buffer and records its binding, which gives its address."""
         found = super().buffer(binding, name, is_written, is_shared)
         self._bindings[found] = binding
         return found
 
-    # -- what is the same for a subgroup ---------------------------------------------------------------
+    # -- uniform values ----------------------------------------------------------------------------------
 
     def same(self, number: Id, count: int) -> Id:
-        """A number below a count that is the same for the invocations of a subgroup, so that the driver sees it."""
+        """Returns a subgroup-uniform number below ``count`` in a form that the driver recognises as uniform."""
         found = self.word(0)
         for shift in range(0, max(count - 1, 1).bit_length(), 4):
             digit = self._pushed((number >> shift) % PUSHED_NUMBERS + self._address_words)
@@ -109,7 +109,7 @@ class SubgroupBuilder(KernelBuilder):
         return found
 
     def least(self, left: Id, right: int, multiple: int) -> Id:
-        """The smaller of two numbers, which is a multiple of a power of two."""
+        """Returns the smaller of two numbers, which is a multiple of a power of two."""
         found = self.extended(_UMIN, U32, left, self.word(right))
         found.multiple = multiple
         if self._is_same(left):
@@ -117,16 +117,16 @@ class SubgroupBuilder(KernelBuilder):
         return found
 
     def spread(self, first: Id) -> Id:
-        """The index that is ``first`` for the first invocation of a subgroup, one more for the next, and so on."""
+        """Returns the index that is ``first`` for a subgroup's first invocation and grows by one per invocation."""
         assert self._is_same(first)
         return Spread(first)
 
     def written_out(self, index: Spread) -> Id:
-        """The index as an instruction."""
+        """Emits the instruction of an index."""
         return self.plain(Op.IAdd, U32, index.first, self._lane())
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """An instruction of two operands; what is known of indices is kept."""
+        """Emits a binary instruction; the structure of indices is kept."""
         if kind == U32 and (isinstance(left, Spread) or isinstance(right, Spread)):
             found = self._of_spread(opcode, left, right)
             if found is not None:
@@ -134,7 +134,7 @@ class SubgroupBuilder(KernelBuilder):
         return super().binary(opcode, kind, left, right)
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """An instruction of two operands; what is computed of numbers that are the same is the same."""
+        """Emits a binary instruction; its result is uniform if both operands are."""
         found = super().plain(opcode, kind, left, right)
         if found.value is None and self._is_same(left) and self._is_same(right):
             self._same.add(found.number)
@@ -169,7 +169,7 @@ class SubgroupBuilder(KernelBuilder):
     # -- memory ----------------------------------------------------------------------------------------
 
     def load(self, buffer: int, index: Id) -> Id:
-        """A word of a buffer that is read; neighbouring ones are taken from the vectors of them."""
+        """Loads a word of a buffer; neighbouring words come from vector loads."""
         self.loaded.add(buffer)
         if len(self._scopes) == 1:
             if isinstance(index, Spread):
@@ -193,7 +193,7 @@ class SubgroupBuilder(KernelBuilder):
         return found
 
     def _address(self, buffer: int, index: Id) -> Id:
-        """Of a word. What indices have in common is added first."""
+        """Computes the address of a word. The common part of indices is added first."""
         first = 2 * self._bindings[buffer]
         words = [self._pushed(self.word(first + part)) for part in range(2)]
         address = self.emit(Op.CompositeConstruct, _PAIR, *words).bits(U64)
@@ -204,7 +204,7 @@ class SubgroupBuilder(KernelBuilder):
         return self.emit(Op.IAdd, U64, address, self.constant_bits(U64, 4 * distance)) if distance else address
 
     def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:
-        """Writes neighbouring words of a buffer; for a whole subgroup by pairs."""
+        """Stores neighbouring words of a buffer, in pairs for a whole subgroup."""
         if len(self._scopes) > 1 or not isinstance(first, Spread) or len(words) != 1 or first.first.multiple % 2:
             super().store_words(buffer, first, words)
             return

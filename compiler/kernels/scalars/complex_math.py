@@ -1,6 +1,6 @@
 """Arithmetic and functions of complex numbers.
 
-Special values follow the formulas; where C99's annex G asks for more, they are as the formulas have them.
+Special values follow from the formulas, also where annex G of C99 requires others.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from .scalars import Complex
 
 
 def add(x: Complex, y: Complex) -> Complex:
-    """x + y."""
     return Complex(x.real + y.real, x.imaginary + y.imaginary)
 
 
 def subtract(x: Complex, y: Complex) -> Complex:
-    """x - y."""
     return Complex(x.real - y.real, x.imaginary - y.imaginary)
 
 
 def multiply(x: Complex, y: Complex) -> Complex:
-    """x y."""
     return Complex(
         x.real * y.real - x.imaginary * y.imaginary,
         x.real * y.imaginary + x.imaginary * y.real,
@@ -32,16 +29,16 @@ def multiply(x: Complex, y: Complex) -> Complex:
 
 
 def scale(x: Complex, factor: Id | float) -> Complex:
-    """x times a real number."""
+    """Multiplies x by a real number."""
     return Complex(x.real * factor, x.imaginary * factor)
 
 
 def divide(f: Floats, x: Complex, y: Complex) -> Complex:
-    """x / y by Smith's method."""
+    """Divides by Smith's method."""
     by_real = f.absolute(y.real) >= f.absolute(y.imaginary)
     large = by_real.select(y.real, y.imaginary)
     small = by_real.select(y.imaginary, y.real)
-    # Zero by zero would be NaN even where the numerator is not.
+    # 0 / 0 would be NaN even where the numerator is not.
     ratio = small / large
     ratio = large.equals(0).select(small, ratio)
     divisor = 1.0 / (large + small * ratio)
@@ -52,7 +49,7 @@ def divide(f: Floats, x: Complex, y: Complex) -> Complex:
 
 
 def absolute(f: Floats, x: Complex) -> Id:
-    """The modulus."""
+    """Returns the modulus."""
     large, small, scale = _scaled(f, x)
     squares = f.pair_sum(f.exact_product(large, large), f.exact_product(small, small))
     found = f.scaled(_root(f, squares), scale)
@@ -62,7 +59,7 @@ def absolute(f: Floats, x: Complex) -> Id:
 
 
 def _scaled(f: Floats, x: Complex) -> tuple[Id, Id, Id]:
-    """The sizes of the parts, the greater first, divided by a power of two that makes it about one; its exponent."""
+    """Returns the magnitudes of the parts, the larger first, scaled to about one, and the exponent of the scale."""
     a, b = f.absolute(x.real), f.absolute(x.imaginary)
     large, small = f.larger(a, b), f.smaller(a, b)
     exponent = ((f.top(large) >> f.shift) & (2 * f.bias + 1)) - f.bias
@@ -70,7 +67,7 @@ def _scaled(f: Floats, x: Complex) -> tuple[Id, Id, Id]:
 
 
 def _root(f: Floats, square: FloatPair) -> Id:
-    """The square root of a pair of about one to eight."""
+    """Returns the square root of a pair between about one and eight."""
     root = square[0].function("sqrt")
     safe = root.equals(0).select(1.0, root)
     high, low = f.exact_product(root, root)
@@ -78,7 +75,7 @@ def _root(f: Floats, square: FloatPair) -> Id:
 
 
 def sign(f: Floats, x: Complex) -> Complex:
-    """x / |x|, zero of zero."""
+    """Returns x / |x|; zero for zero."""
     size = absolute(f, x)
     is_zero = size.equals(0)
     safe = is_zero.select(1.0, size)
@@ -89,8 +86,7 @@ def sign(f: Floats, x: Complex) -> Complex:
 
 
 def exponential(f: Floats, x: Complex) -> Complex:
-    """exp(x)."""
-    # Half of the power, since the power itself may be infinite where the product is not.
+    # Half the power: the power itself may overflow where the product does not.
     size = exponentials.exponential(f, x.real, halvings=1)
     is_real = x.imaginary.equals(0)
     real = size * trigonometry.cosine(f, x.imaginary) * 2.0
@@ -99,7 +95,6 @@ def exponential(f: Floats, x: Complex) -> Complex:
 
 
 def exponential_minus_one(f: Floats, x: Complex) -> Complex:
-    """exp(x) - 1."""
     grown = exponentials.exponential_minus_one(f, x.real)
     half = trigonometry.sine(f, x.imaginary * 0.5)
     lost = 2.0 * half * half  # 1 - cos
@@ -113,10 +108,10 @@ def exponential_minus_one(f: Floats, x: Complex) -> Complex:
 
 
 def _logarithm_of_size(f: Floats, x: Complex) -> Id:
-    """log |x|, accurate where |x| is about one."""
+    """Returns log |x|, accurate near |x| = 1."""
     large, small, exponent = _scaled(f, x)
     squares = f.pair_sum(f.exact_product(large, large), f.exact_product(small, small))
-    # Halves or doubles so that what is near one stays near one.
+    # Halve or double so that values near one stay near one.
     high, low = squares
     difference = f.exact_sum(high, f.constant(-1.0))
     near = difference[0] + (difference[1] + low)
@@ -137,12 +132,11 @@ def _logarithm_of_size(f: Floats, x: Complex) -> Id:
 
 
 def logarithm(f: Floats, x: Complex) -> Complex:
-    """log(x)."""
     return Complex(_logarithm_of_size(f, x), trigonometry.arc_tangent(f, x.imaginary, x.real))
 
 
 def logarithm_of_next(f: Floats, x: Complex) -> Complex:
-    """log(1 + x)."""
+    """Returns log(1 + x)."""
     # |1 + x|**2 - 1 = x (2 + x) + y**2, in pairs.
     two = f.exact_sum(x.real, f.constant(2.0))
     first = f.pair_product((x.real, f.constant(0)), two)
@@ -155,7 +149,7 @@ def logarithm_of_next(f: Floats, x: Complex) -> Complex:
 
 
 def square_root(f: Floats, x: Complex) -> Complex:
-    """The root whose real part is not negative."""
+    """Returns the root whose real part is not negative."""
     large, small, exponent = _scaled(f, x)
     even = exponent & 0xFFFFFFFE
     is_odd = (exponent & 1).differs(0)
@@ -174,7 +168,7 @@ def square_root(f: Floats, x: Complex) -> Complex:
     found_imaginary = f.with_sign(is_negative.select(first, second), x.imaginary)
     is_zero = large.equals(0)
     found_real, found_imaginary = is_zero.select(0, found_real), is_zero.select(x.imaginary, found_imaginary)
-    # Infinities, as C99 has them.
+    # Infinities follow C99.
     infinite = f.absolute(x.imaginary).equals(math.inf)
     real_infinite = f.absolute(x.real).equals(math.inf)
     found_real = real_infinite.select(is_negative.select(f.constant(0), f.infinity), found_real)
@@ -187,24 +181,20 @@ def square_root(f: Floats, x: Complex) -> Complex:
 
 
 def reciprocal_root(f: Floats, x: Complex) -> Complex:
-    """1 / sqrt(x)."""
     return divide(f, Complex(f.constant(1), f.constant(0)), square_root(f, x))
 
 
 def sine(f: Floats, x: Complex) -> Complex:
-    """sin(x)."""
     sinh, cosh = exponentials.hyperbolic(f, x.imaginary)
     return Complex(trigonometry.sine(f, x.real) * cosh, trigonometry.cosine(f, x.real) * sinh)
 
 
 def cosine(f: Floats, x: Complex) -> Complex:
-    """cos(x)."""
     sinh, cosh = exponentials.hyperbolic(f, x.imaginary)
     return Complex(trigonometry.cosine(f, x.real) * cosh, -(trigonometry.sine(f, x.real) * sinh))
 
 
 def hyperbolic_tangent(f: Floats, x: Complex) -> Complex:
-    """tanh(x)."""
     bounded = f.larger(f.smaller(x.real, 20.0), -20.0)
     sinh, cosh = exponentials.hyperbolic(f, bounded)
     tangent = trigonometry.tangent(f, x.imaginary)
@@ -220,15 +210,15 @@ def hyperbolic_tangent(f: Floats, x: Complex) -> Complex:
 
 
 def tangent(f: Floats, x: Complex) -> Complex:
-    """tan(x) = -i tanh(i x)."""
+    """Computes tan(x) = -i tanh(i x)."""
     found = hyperbolic_tangent(f, Complex(-x.imaginary, x.real))
     return Complex(found.imaginary, -found.real)
 
 
 def logistic(f: Floats, x: Complex) -> Complex:
-    """1 / (1 + exp(-x))."""
+    """Computes 1 / (1 + exp(-x))."""
     decayed = exponential(f, Complex(-x.real, -x.imaginary))
-    # Near the poles 1 + e cos(y) cancels; it is (1 - e) + 2 e cos(y / 2)**2 too.
+    # Near the poles 1 + e cos(y) cancels; (1 - e) + 2 e cos(y / 2)**2 is equal to it.
     size = exponentials.exponential(f, -x.real)
     half = trigonometry.cosine(f, x.imaginary * 0.5)
     near = 2.0 * size * half * half - exponentials.exponential_minus_one(f, -x.real)
@@ -237,18 +227,18 @@ def logistic(f: Floats, x: Complex) -> Complex:
 
 
 def cube_root(f: Floats, x: Complex) -> Complex:
-    """exp(log(x) / 3)."""
+    """Computes exp(log(x) / 3)."""
     angle = trigonometry.arc_tangent(f, x.imaginary, x.real) * f.nearest(1 / 3)
     size = exponentials.cube_root(f, absolute(f, x))
     return Complex(size * trigonometry.cosine(f, angle), size * trigonometry.sine(f, angle))
 
 
 def power(f: Floats, base: Complex, exponent: Complex) -> Complex:
-    """exp(exponent log(base)); one where the exponent is zero, zero where the base is."""
+    """Computes exp(exponent log(base)); one if the exponent is zero, zero if the base is."""
     size, angle = absolute(f, base), trigonometry.arc_tangent(f, base.imaginary, base.real)
     is_zero = size.equals(0)
     logarithm = exponentials.logarithm_pair(f, is_zero.select(1.0, size))
-    # |base| ** real part, exp(-imaginary part angle); each with the digits that the rounding of products loses.
+    # |base| ** real part, exp(-imaginary part angle); each with the digits lost to rounding of the products.
     first = f.pair_product(logarithm, (exponent.real, f.constant(0)))
     second = f.exact_product(angle, exponent.imaginary)
     growth = f.pair_sum(first, (-second[0], -second[1]))
@@ -265,7 +255,7 @@ def power(f: Floats, base: Complex, exponent: Complex) -> Complex:
 
 
 def arc_tangent(f: Floats, y: Complex, x: Complex) -> Complex:
-    """-i log((x + i y) / sqrt(x**2 + y**2))."""
+    """Computes -i log((x + i y) / sqrt(x**2 + y**2))."""
     numerator = Complex(x.real - y.imaginary, x.imaginary + y.real)
     found = logarithm(f, divide(f, numerator, square_root(f, add(multiply(x, x), multiply(y, y)))))
     return Complex(found.imaginary, -found.real)

@@ -1,4 +1,4 @@
-"""Conversions between types, rounded once: to nearest even to floats; to integers towards zero, saturated."""
+"""Conversions between types, rounded once: to floats to nearest even, to integers towards zero and saturated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .wide_integers import Pair, choose, leading_zeros
 
 
 def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
-    """A scalar of another type: complex numbers by their real parts, booleans by comparing with zero."""
+    """Converts a scalar: complex numbers to their real parts, and to booleans by comparison with zero."""
     if source is target:
         return value
     if isinstance(value, Complex):
@@ -28,7 +28,7 @@ def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarT
     if target.kind == "bool":
         if source.kind != "float":
             return value.differs(0)
-        # By the bits: devices may take a subnormal number for zero.
+        # Compare the bits: devices may flush a subnormal number to zero.
         return (scalars.float_bits(value) & ((1 << (value.kind.bits - 1)) - 1)).differs(0)
     if source.kind == "float":
         if target.kind == "float":
@@ -61,7 +61,7 @@ def _float_to_float(scalars: Scalars, value: Id, source: ScalarType, target: Sca
 
 
 def _odd(narrow: Id, value: Id) -> Id:
-    """An f64 as the f32 towards zero, with its last bit set if it is not exact: rounding that again rounds once."""
+    """Rounds an f64 to f32 towards zero and sets the last bit if inexact, so that rounding again is correct."""
     bits = narrow.bits(U32)
     back = narrow.convert(Op.FConvert, F64)
     is_further = value.function("fabs") < back.function("fabs")
@@ -83,7 +83,7 @@ def _integer_to_float(scalars: Scalars, value: Id, source: ScalarType, target: S
     negative = value.below(0) if is_signed(source) else builder.boolean(False)
     size = choose(negative, -value, value)
     if source.bits == 64:
-        # The leading 32 bits, the last of which stands for all that follow.
+        # The leading 32 bits; the last is sticky.
         low, high = scalars.halves(size)
         pair = Pair(low, high)
         shift = high.equals(0).select(builder.word(32), leading_zeros(high))
@@ -93,7 +93,7 @@ def _integer_to_float(scalars: Scalars, value: Id, source: ScalarType, target: S
     else:
         word, scale = size, builder.constant(F32, 1)
     if target.bits < 32:
-        # As many bits as f32 holds; the last stands for those that follow.
+        # As many bits as f32 holds; the last is sticky.
         shift = leading_zeros(word | 1)
         top_word = word << shift
         word = ((top_word >> 8) | (top_word & 0xFF).differs(0).select(builder.word(1), 0)).convert(Op.ConvertUToF, F32)
@@ -105,13 +105,13 @@ def _integer_to_float(scalars: Scalars, value: Id, source: ScalarType, target: S
 
 
 def float_to_integer(scalars: Scalars, value: Id, target: ScalarType) -> Id:
-    """A float towards zero, within the type's limits; NaN gives zero."""
+    """Converts a float towards zero, saturated; NaN gives zero."""
     signed = is_signed(target)
     low = -(1 << (target.bits - 1)) if signed else 0
     high = (1 << (target.bits - 1 if signed else target.bits)) - 1
     lowest, highest = scalars.integer(target, low), scalars.integer(target, high)
     is_nan = scalars.is_nan(value)
-    # Both bounds are powers of two, or one more than the highest is.
+    # Both bounds are powers of two, or one past the largest value.
     is_high, is_low = value >= float(high + 1), value <= float(low)
     is_outside = is_high | is_low | is_nan
     inside = is_outside.select(0.0, value)

@@ -1,6 +1,6 @@
-"""The target of one device, from what its driver says of it.
+"""The target of one device, from the facts that its driver reports.
 
-This is the one place that knows vendors: strategies ask for a family.
+This is the only place that knows vendors: strategies ask for a family.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ CPU: Final = 4
 
 
 class Family(NamedTuple):
-    """Devices that are alike.
+    """A group of similar devices.
 
     Attributes:
-        name: of the family.
-        compute_units: that a device has where its driver does not say how many.
+        name: the name of the family.
+        compute_units: the assumed number where the driver does not report one.
     """
 
     name: str
@@ -35,17 +35,16 @@ FAMILIES: Final[Mapping[int, Family]] = {
     0x13B5: Family("arm", 4),
     0x5143: Family("adreno", 4),
 }
-"""By the vendor's PCI number; a device of the type CPU is of the family ``cpu`` whoever made it."""
+"""Families by the vendor's PCI number; a device of the type CPU belongs to ``cpu`` whoever made it."""
 
 _CPU: Final = Family("cpu", 4)
 _DEFAULT: Final = Family("default", 8)
 
 FAMILY_NAMES: Final = tuple(each.name for each in (_CPU, *FAMILIES.values(), _DEFAULT))
-"""Names of all families."""
 
 
 class Limits(Protocol):
-    """What targets take of ``VkPhysicalDeviceLimits``."""
+    """The fields of ``VkPhysicalDeviceLimits`` that targets use."""
 
     @property
     def max_compute_shared_memory_size(self) -> int: ...
@@ -56,7 +55,7 @@ class Limits(Protocol):
 
 
 class Subgroups(Protocol):
-    """What targets take of ``VkPhysicalDeviceSubgroupProperties``."""
+    """The fields of ``VkPhysicalDeviceSubgroupProperties`` that targets use."""
 
     @property
     def size(self) -> int: ...
@@ -90,7 +89,7 @@ class Matrices(Protocol):
 
 
 class DeviceFacts(Protocol):
-    """What a driver says of a device, as ``Device.profile`` and ``pumice.list_devices`` have it."""
+    """The facts that a driver reports, as in ``Device.profile`` and ``pumice.list_devices``."""
 
     @property
     def device_type(self) -> int: ...
@@ -111,7 +110,7 @@ class DeviceFacts(Protocol):
 
 
 def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Target:
-    """What a module for one device may use; other devices may be unable to load it, and then say so."""
+    """Returns the target of one device. Other devices may refuse a module for it, with an error."""
     family = _CPU if device.device_type == CPU else FAMILIES.get(device.vendor_id, _DEFAULT)
     limits, subgroup = device.limits, device.subgroup
     return replace(

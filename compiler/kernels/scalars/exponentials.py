@@ -1,7 +1,7 @@
-"""Exponentials, logarithms and what is made of them, in f32 and f64.
+"""Exponentials, logarithms and functions built on them, in f32 and f64.
 
-Arguments are reduced so that few terms of a power series are enough: coefficients are those of Taylor's series, and
-their count is what rounding to the kind asks for. Errors are 1 to 2 units in the last place.
+Arguments are reduced so that a few terms of a power series suffice. Coefficients are those of the Taylor series; their
+number depends on the precision. Errors are 1 to 2 units in the last place.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from .floats import FloatPair, Floats, logarithm_of_two
 _LN2: Final = logarithm_of_two()
 _EXPONENTIAL_TERMS: Final = {32: 8, 64: 14}
 _LOGARITHM_TERMS: Final = {32: 5, 64: 11}
-# Above it there is only infinity, below it (negative) only zero.
+# The result is infinity above it, and zero below its negative.
 _OVERFLOW: Final = {32: 89.0, 64: 710.0}
 _UNDERFLOW: Final = {32: -104.0, 64: -746.0}
-# Below it the functions near zero are their arguments.
+# Below it, functions near zero return their argument.
 _TINY: Final = {32: 2.0**-26, 64: 2.0**-55}
 
 
 def _ln2(f: Floats) -> list[float]:
-    """ln 2 in two parts, of which the first times any exponent is exact."""
+    """Returns ln 2 in two parts; the product of the first with any exponent is exact."""
     return f.parts(_LN2, 15 if f.kind == F32 else 42)
 
 
 def _reduced(f: Floats, x: Id) -> tuple[Id, Id]:
-    """The multiple of ln 2 that is nearest, as a float, and what is left."""
+    """Returns the nearest multiple of ln 2, as a float, and the rest."""
     high, low = _ln2(f)
     multiple = (x * f.nearest(1 / math.log(2))).function("round_even")
     return multiple, (x - multiple * high) - multiple * low
 
 
 def _series(f: Floats, r: Id) -> Id:
-    """exp(r) - 1 of small arguments."""
+    """Computes exp(r) - 1 for small arguments."""
     terms = _EXPONENTIAL_TERMS[f.kind.bits]
     return r + r * r * f.polynomial(r, [1 / math.factorial(n) for n in range(2, terms)])
 
 
 def exponential(f: Floats, x: Id, low: Id | None = None, halvings: int = 0) -> Id:
-    """exp(x), or exp(x + low) where low is far smaller; halved so many times."""
+    """Computes exp(x), or exp(x + low) for a much smaller low; halved ``halvings`` times."""
     bits = f.kind.bits
     overflow = _OVERFLOW[bits] + halvings
     inside = f.larger(f.smaller(x, overflow), _UNDERFLOW[bits])
@@ -53,12 +53,11 @@ def exponential(f: Floats, x: Id, low: Id | None = None, halvings: int = 0) -> I
 
 
 def exponential_minus_one(f: Floats, x: Id) -> Id:
-    """exp(x) - 1."""
     bits = f.kind.bits
     inside = f.larger(f.smaller(x, _OVERFLOW[bits]), -28.0 if bits == 32 else -45.0)
     multiple, rest = _reduced(f, inside)
     series = _series(f, rest)
-    # Half of the power, since the power itself may be infinite.
+    # Half the power, since the power itself may be infinite.
     power = f.power_of_two(f.to_word(multiple) - 1)
     found = 2.0 * (power * series + (power - 0.5))
     found = multiple.equals(0).select(series, found)
@@ -67,7 +66,7 @@ def exponential_minus_one(f: Floats, x: Id) -> Id:
 
 
 def _decomposed(f: Floats, x: Id) -> tuple[Id, Id]:
-    """Exponent, as a float, and significand, from the root of 1/2 to that of 2, of a positive number."""
+    """Splits a positive number into its exponent, as a float, and a significand between sqrt(1/2) and sqrt(2)."""
     is_small = x < 2.0 ** (1 - f.bias)
     normal = is_small.select(x * 2.0**f.digits, x)
     root = 0x3F3504F3 if f.kind == F32 else 0x3FE6A09E
@@ -79,7 +78,7 @@ def _decomposed(f: Floats, x: Id) -> tuple[Id, Id]:
 
 
 def _of_special(f: Floats, x: Id, found: Id) -> Id:
-    """A logarithm where its argument is positive and finite, else what it is there."""
+    """Replaces a logarithm where its argument is not positive and finite."""
     found = x.equals(math.inf).select(x, found)
     found = (x < 0.0).select(f.nan, found)
     found = x.equals(0).select(-f.infinity, found)
@@ -87,7 +86,6 @@ def _of_special(f: Floats, x: Id, found: Id) -> Id:
 
 
 def logarithm(f: Floats, x: Id) -> Id:
-    """log(x)."""
     exponent, significand = _decomposed(f, x)
     high, low = _ln2(f)
     part = significand - 1.0
@@ -100,9 +98,9 @@ def logarithm(f: Floats, x: Id) -> Id:
 
 
 def logarithm_of_next(f: Floats, x: Id) -> Id:
-    """log(1 + x)."""
+    """Computes log(1 + x)."""
     next = x + 1.0
-    # What the sum lost.
+    # The rounding error of the sum.
     lost = (x > 1.0).select(1.0 - (next - x), x - (next - 1.0))
     found = logarithm(f, next) + lost / next
     found = (next.equals(0) | next.equals(math.inf)).select(logarithm(f, next), found)
@@ -110,7 +108,6 @@ def logarithm_of_next(f: Floats, x: Id) -> Id:
 
 
 def hyperbolic_tangent(f: Floats, x: Id) -> Id:
-    """tanh(x)."""
     size = f.smaller(f.absolute(x), 10.0 if f.kind == F32 else 22.0)
     grown = exponential_minus_one(f, size * 2.0)
     found = f.with_sign(grown / (grown + 2.0), x)
@@ -118,14 +115,14 @@ def hyperbolic_tangent(f: Floats, x: Id) -> Id:
 
 
 def logistic(f: Floats, x: Id) -> Id:
-    """1 / (1 + exp(-x))."""
+    """Computes 1 / (1 + exp(-x))."""
     decayed = exponential(f, -f.absolute(x))
     found = f.is_negative(x).select(decayed, f.constant(1)) / (decayed + 1.0)
     return f.is_nan(x).select(x, found)
 
 
 def hyperbolic(f: Floats, x: Id) -> tuple[Id, Id]:
-    """sinh(x) and cosh(x)."""
+    """Returns sinh(x) and cosh(x)."""
     size = f.absolute(x)
     grown = exponential_minus_one(f, f.smaller(size, 20.0))
     small = 0.5 * (grown + grown / (grown + 1.0))
@@ -138,16 +135,16 @@ def hyperbolic(f: Floats, x: Id) -> tuple[Id, Id]:
 
 
 def cube_root(f: Floats, x: Id) -> Id:
-    """The real cube root."""
+    """Returns the real cube root."""
     size = f.absolute(x)
-    # Neither subnormal nor so large that a multiple is infinite.
+    # Neither subnormal nor so large that a multiple overflows.
     steps = 8 if f.kind == F32 else 18
     is_small, is_large = size < 2.0 ** (1 - f.bias), size > 2.0 ** (f.bias - 4)
     one = f.constant(1)
     scale = is_small.select(2.0 ** (3 * steps), is_large.select(2.0 ** (-3 * steps), one))
     back = is_small.select(2.0**-steps, is_large.select(2.0**steps, one))
     normal = size * scale
-    # A third of the exponent's word: its bias stays two thirds too small.
+    # A third of the exponent's word, whose bias is then two thirds too small.
     offset = 0x2A5137A0 if f.kind == F32 else 0x2A9F7893
     y = f.with_top(f.constant(0), f.top(normal) // 3 + offset)
     for _ in range(2 if f.kind == F32 else 3):
@@ -159,7 +156,7 @@ def cube_root(f: Floats, x: Id) -> Id:
 
 
 def logarithm_pair(f: Floats, x: Id) -> FloatPair:
-    """log(x) of a positive finite number to about one and a half times the digits."""
+    """Computes log(x) of a positive finite number to about one and a half times the precision."""
     exponent, significand = _decomposed(f, x)
     return _logarithm_pair(f, exponent, (significand, f.constant(0)))
 
@@ -182,13 +179,13 @@ def _logarithm_pair(f: Floats, exponent: Id, significand: FloatPair) -> FloatPai
 
 
 def _two_thirds(nearest: float) -> float:
-    """What a float near 2/3 lacks."""
+    """Returns the difference between 2/3 and the nearest float."""
     numerator, denominator = nearest.as_integer_ratio()
     return (2 * denominator - 3 * numerator) / (3 * denominator)
 
 
 def power(f: Floats, base: Id, exponent: Id) -> Id:
-    """A power with IEEE 754's special values."""
+    """Computes a power with IEEE 754's special values."""
     size = f.absolute(base)
     safe = (size.equals(0) | ~f.is_finite(base)).select(1.0, size)
     bound = 2.0 ** (32 if f.kind == F32 else 64)
@@ -199,7 +196,7 @@ def power(f: Floats, base: Id, exponent: Id) -> Id:
     # Zero and infinity.
     grows = f.is_negative(exponent).differs(size.equals(math.inf))
     found = (size.equals(0) | size.equals(math.inf)).select(grows.select(f.infinity, f.constant(0)), found)
-    # Infinite exponents of anything but one.
+    # Infinite exponents of any base but one.
     large = (size > 1.0).differs(f.is_negative(exponent))
     found = (
         f.absolute(exponent)

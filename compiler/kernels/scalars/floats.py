@@ -1,7 +1,7 @@
-"""What functions of f32 and f64 are made of: their bits, powers of two, polynomials, and pairs of floats.
+"""Building blocks of functions in f32 and f64: bits, powers of two, polynomials, and pairs of floats.
 
-A pair is a sum of two floats that do not overlap, which holds twice as many digits. The algorithms are those of Dekker,
-*A floating-point technique for extending the available precision*, 1971; no fused operation is taken for granted.
+A pair is a sum of two floats that do not overlap, with twice the precision. The algorithms are those of Dekker, *A
+floating-point technique for extending the available precision*, 1971; they do not rely on fused operations.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _PRECISION: Final = 60
 
 
 def logarithm_of_two() -> Decimal:
-    """ln 2 to sixty digits."""
+    """Returns ln 2 to sixty digits."""
     with localcontext() as context:
         context.prec = _PRECISION
         return Decimal(2).ln()
 
 
 class Floats:
-    """Floats of one kind.
+    """Operations on floats of one kind.
 
     Attributes:
-        scalars: of the kernel.
-        builder: of the module.
+        scalars: the scalars of the kernel.
+        builder: the builder of the module.
         kind: F32 or F64.
         digits: bits of the significand.
-        bias: of the exponent.
+        bias: bias of the exponent.
         shift: bits of the significand in the word that holds the exponent.
     """
 
@@ -48,22 +48,23 @@ class Floats:
         self.digits, self.bias, self.shift = (24, 127, 23) if kind == F32 else (53, 1023, 20)
 
     def constant(self, value: float) -> Id:
-        """A constant."""
         return self.builder.constant(self.kind, value)
 
     def nearest(self, value: Decimal | float) -> float:
-        """The float of this kind that is nearest."""
+        """Returns the nearest float of this kind."""
         return float(np.float32(float(value))) if self.kind == F32 else float(value)
 
     def leading(self, value: Decimal, bits: int) -> float:
-        """The leading bits of a positive number."""
+        """Returns the leading bits of a positive number."""
         exponent = math.frexp(float(value))[1]
         with localcontext() as context:
             context.prec = _PRECISION
             return math.ldexp(int(value * Decimal(2) ** (bits - exponent)), exponent - bits)
 
     def parts(self, value: Decimal, *bits: int) -> list[float]:
-        """A constant as a sum: leading bits, as many of the rest, …, and last the nearest float of what is left."""
+        """Splits a constant into a sum: leading bits, as many of the rest, …, and last the nearest float of the
+        remainder.
+        """
         found = []
         with localcontext() as context:
             context.prec = _PRECISION
@@ -74,101 +75,98 @@ class Floats:
 
     @property
     def infinity(self) -> Id:
-        """Infinity."""
         return self.constant(math.inf)
 
     @property
     def nan(self) -> Id:
-        """The quiet NaN without a sign."""
+        """Returns the positive quiet NaN."""
         return self.constant(math.nan)
 
     # -- bits ------------------------------------------------------------------------------------------
 
     def top(self, value: Id) -> Id:
-        """The word that holds sign and exponent."""
+        """Returns the word that holds sign and exponent."""
         return value.bits(U32) if self.kind == F32 else self.scalars.halves(value)[1]
 
     def with_top(self, value: Id, top: Id) -> Id:
-        """The float with another such word."""
+        """Replaces the word that holds sign and exponent."""
         return top.bits(F32) if self.kind == F32 else self.scalars.float_of_words(self.scalars.halves(value)[0], top)
 
     def absolute(self, value: Id) -> Id:
-        """Without its sign."""
         return value.function("fabs")
 
     def is_negative(self, value: Id) -> Id:
-        """Whether the sign is set."""
+        """Returns whether the sign bit is set."""
         return (self.top(value) >> 31).differs(0)
 
     def with_sign(self, value: Id, sign: Id) -> Id:
-        """With the sign of another."""
+        """Replaces the sign by that of another float."""
         top = (self.top(value) & 0x7FFFFFFF) | (self.top(sign) & 0x80000000)
         return self.with_top(value, top)
 
     def is_nan(self, value: Id) -> Id:
-        """Whether it is NaN."""
         return self.scalars.is_nan(value)
 
     def is_finite(self, value: Id) -> Id:
-        """Whether it is neither infinite nor NaN."""
+        """Returns whether a float is neither infinite nor NaN."""
         mask = 0x7F800000 if self.kind == F32 else 0x7FF00000
         return (self.top(value) & mask).differs(mask)
 
     def power_of_two(self, exponent: Id) -> Id:
-        """Two to the power of a word, which is in the range of normal floats."""
+        """Computes two to the power of a word in the range of normal floats."""
         return self.with_top(self.constant(0), (exponent + self.bias) << self.shift)
 
     def scaled(self, value: Id, exponent: Id) -> Id:
-        """Times two to the power of a word of up to twice the range."""
+        """Multiplies by two to the power of a word of up to twice the exponent range."""
         half = exponent.shifted_signed(1)
         return value * self.power_of_two(half) * self.power_of_two(exponent - half)
 
     def to_word(self, value: Id) -> Id:
-        """A whole number as a signed word."""
+        """Converts an integral float to a signed word."""
         return value.convert(Op.ConvertFToS, U32)
 
     def from_word(self, value: Id) -> Id:
-        """A signed word as a float."""
+        """Converts a signed word to a float."""
         return value.convert(Op.ConvertSToF, self.kind)
 
     # -- arithmetic ------------------------------------------------------------------------------------
 
     def smaller(self, left: Id, right: Id | float) -> Id:
-        """The lesser of two numbers."""
+        """Returns the smaller of two numbers."""
         return (left < right).select(left, right)
 
     def larger(self, left: Id, right: Id | float) -> Id:
-        """The greater of two numbers."""
+        """Returns the larger of two numbers."""
         return (left > right).select(left, right)
 
     def minimum(self, left: Id, right: Id) -> Id:
-        """The lesser one; NaN if one is."""
+        """Returns the smaller number, or NaN if either is NaN."""
         return (self.is_nan(left) | (left < right)).select(left, right)
 
     def maximum(self, left: Id, right: Id) -> Id:
-        """The greater one; NaN if one is."""
+        """Returns the larger number, or NaN if either is NaN."""
         return (self.is_nan(left) | (left > right)).select(left, right)
 
     def polynomial(self, value: Id, coefficients: Sequence[float]) -> Id:
-        """A polynomial by Horner's rule, lowest coefficient first."""
+        """Evaluates a polynomial by Horner's rule, lowest coefficient first."""
         found = self.constant(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
             found = found * value + coefficient
         return found
 
     def ordered_sum(self, large: Id, small: Id) -> FloatPair:
-        """The exact sum of two floats, of which the first is not smaller."""
+        """Returns the exact sum of two floats, of which the first is not smaller."""
         total = large + small
         return total, small - (total - large)
 
     def exact_sum(self, left: Id, right: Id) -> FloatPair:
-        """The exact sum of two floats."""
+        """Returns the exact sum of two floats."""
         total = left + right
         part = total - left
         return total, (left - (total - part)) + (right - part)
 
     def exact_product(self, left: Id, right: Id) -> FloatPair:
-        """The exact product of two floats that are not near overflow."""
+        """Returns the exact product of two floats that are not near overflow."""
         product = left * right
         (a, b), (c, d) = self._halves(left), self._halves(right)
         return product, ((a * c - product) + a * d + b * c) + b * d
@@ -179,17 +177,14 @@ class Floats:
         return high, value - high
 
     def pair_sum(self, left: FloatPair, right: FloatPair) -> FloatPair:
-        """The sum of two pairs."""
         high, low = self.exact_sum(left[0], right[0])
         return self.ordered_sum(high, low + left[1] + right[1])
 
     def pair_product(self, left: FloatPair, right: FloatPair) -> FloatPair:
-        """The product of two pairs."""
         high, low = self.exact_product(left[0], right[0])
         return self.ordered_sum(high, low + (left[0] * right[1] + left[1] * right[0]))
 
     def pair_quotient(self, left: FloatPair, right: FloatPair) -> FloatPair:
-        """The quotient of two pairs."""
         first = left[0] / right[0]
         high, low = self.exact_product(first, right[0])
         rest = ((left[0] - high) - low) + left[1] - first * right[1]

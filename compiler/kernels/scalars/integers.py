@@ -1,4 +1,4 @@
-"""Operations of integers, of every width alike: those that are not one instruction."""
+"""Integer operations of every width that are not one instruction."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .wide_integers import Pair, choose, leading_zeros
 
 
 class Integers:
-    """Operations of the integers of one type, on values that the type has.
+    """Operations of one integer type, on values in its range.
 
     Args:
-        scalars: of the kernel.
+        scalars: the scalars of the kernel.
         type: an integer type.
     """
 
@@ -31,30 +31,27 @@ class Integers:
         return self._scalars.integer(self._type, value)
 
     def less(self, left: Id, right: Id) -> Id:
-        """Whether the left one is less."""
         if self._signed:
             return left.below(right)
         return left < right
 
     def minimum(self, left: Id, right: Id) -> Id:
-        """The lesser one."""
         return choose(self.less(right, left), right, left)
 
     def maximum(self, left: Id, right: Id) -> Id:
-        """The greater one."""
         return choose(self.less(left, right), right, left)
 
     def absolute(self, value: Id) -> Id:
-        """Its size; that of the least integer is itself."""
+        """Returns the absolute value; the least integer is unchanged."""
         return choose(value.below(0), -value, value) if self._signed else value
 
     def sign(self, value: Id) -> Id:
-        """-1, 0 or 1."""
+        """Returns -1, 0 or 1."""
         one = choose(value.equals(0), self._constant(0), self._constant(1))
         return choose(value.below(0), self._constant(-1), one) if self._signed else one
 
     def divide(self, left: Id, right: Id) -> Id:
-        """The quotient towards zero; -1 where the divisor is zero."""
+        """Divides towards zero; gives -1 for a divisor of zero."""
         is_zero = right.equals(0)
         divisor = choose(is_zero, self._constant(1), right)
         if not self._signed:
@@ -64,7 +61,7 @@ class Integers:
         return choose(is_zero, self._constant(-1), found)
 
     def remainder(self, left: Id, right: Id) -> Id:
-        """What division leaves, with the dividend's sign; the dividend where the divisor is zero."""
+        """Returns the remainder with the dividend's sign; the dividend for a divisor of zero."""
         is_zero = right.equals(0)
         divisor = choose(is_zero, self._constant(1), right)
         if not self._signed:
@@ -74,7 +71,7 @@ class Integers:
         return choose(is_zero, left, found)
 
     def power(self, base: Id, exponent: Id) -> Id:
-        """By repeated squares; of negative exponents what division would give."""
+        """Computes a power by repeated squaring; a negative exponent gives the integer quotient of one by the power."""
         zero, one = self._constant(0), self._constant(1)
         start = choose(exponent.below(0), zero, exponent) if self._signed else exponent
 
@@ -94,7 +91,9 @@ class Integers:
         return choose(exponent.below(0), negative, found)
 
     def shift(self, name: str, value: Id, amount: Id) -> Id:
-        """``left``, ``right_logical`` or ``right_arithmetic``; by as many bits as there are or more, all go out."""
+        """Shifts ``left``, ``right_logical`` or ``right_arithmetic``; an amount of at least the width shifts out all
+        bits.
+        """
         bits = self._type.bits
         outside = ~(amount < bits)
         by = choose(outside, self._constant(0), amount)
@@ -110,7 +109,7 @@ class Integers:
         return self._scalars.wrapped(self._type, found)
 
     def count_leading_zeros(self, value: Id) -> Id:
-        """Zeros before the first bit."""
+        """Counts the zeros before the first set bit."""
         if self._type.bits <= 32:
             return leading_zeros(value & ((1 << self._type.bits) - 1)) - (32 - self._type.bits)
         low, high = self._scalars.halves(value)
@@ -118,7 +117,7 @@ class Integers:
         return self._scalars.wide(count, self._builder.word(0))
 
     def population(self, value: Id) -> Id:
-        """Bits that are set."""
+        """Counts the set bits."""
         if self._type.bits <= 32:
             return self._builder.emit(Op.BitCount, U32, value & ((1 << self._type.bits) - 1))
         low, high = (self._builder.emit(Op.BitCount, U32, half) for half in self._scalars.halves(value))
@@ -126,12 +125,12 @@ class Integers:
 
 
 def extended(scalars: Scalars, value: Id, is_signed_word: bool) -> Id:
-    """A word as a 64-bit integer."""
+    """Extends a word to a 64-bit integer."""
     if scalars.target.int64:
         return value.convert(Op.SConvert if is_signed_word else Op.UConvert, U64)
     return Pair(value, value.shifted_signed(31) if is_signed_word else value.builder.word(0))
 
 
 def low_word(scalars: Scalars, value: Id) -> Id:
-    """The low 32 bits of an integer."""
+    """Returns the low 32 bits of an integer."""
     return value.low if isinstance(value, Pair) else value.convert(Op.UConvert, U32)

@@ -1,4 +1,4 @@
-"""Lengths and indices in kernels: numbers are constants, what depends on the call is computed from push constants."""
+"""Lengths and indices in kernels: constants, or values computed from push constants if they depend on the call."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class KernelBuilder(Builder):
     """Writes a kernel whose push constants are the values of symbols, 32 bits each.
 
     Args:
-        symbols: in the order of the push constants.
+        symbols: the symbols in the order of the push constants.
 
     Attributes:
         pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
-        quads: buffers of whole quads of words, of which neighbours are loaded together.
-        octets: those of whole eights of words that are loaded so.
-        multiples: of lengths that depend on the call, in the branch that is written where they are so.
+        quads: buffers whose size is a multiple of four words; their neighbouring words are loaded together.
+        octets: buffers whose size is a multiple of eight words; likewise.
+        multiples: known divisors of lengths that depend on the call, in the branch that is being written.
     """
 
     pushes_addresses = False
@@ -40,7 +40,7 @@ class KernelBuilder(Builder):
         self.multiples: dict[Dim, int] = {}
 
     def word(self, value: Dim) -> Id:
-        """A 32-bit number for indices."""
+        """Returns a 32-bit number for indices."""
         if isinstance(value, int):
             return super().word(value)
         total = super().word(0)
@@ -55,7 +55,7 @@ class KernelBuilder(Builder):
         return total
 
     def _symbol(self, name: str) -> Id:
-        """A symbol's value: what is given, or a quotient of it."""
+        """Returns a symbol's value: a push constant, or a quotient of one."""
         if name in self._numbers:
             return self.parameter(self._numbers[name], len(self._numbers))
         parts = parts_of_quotient(name)
@@ -63,7 +63,7 @@ class KernelBuilder(Builder):
         return self.word(parts[0]) // parts[1]
 
     def load(self, buffer: int, index: Id) -> Id:
-        """A word of a buffer that is read; one of neighbours is taken from the vector of them."""
+        """Loads a word of a buffer; one of a run of neighbours comes from a vector load."""
         if index.run >= 4 and buffer in self.quads:
             if index.run >= 8 and index.start.multiple % 8 == 0 and buffer in self.octets:
                 part = index.distance % 8
@@ -78,7 +78,7 @@ class KernelBuilder(Builder):
         return super().load(buffer, index)
 
     def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:
-        """Writes neighbouring words of a buffer, by up to 128 bits as far as they are known to be aligned."""
+        """Stores neighbouring words of a buffer, up to 128 bits at a time if they are known to be aligned."""
         at = 0
         while at < len(words):
             place = first + at

@@ -1,4 +1,4 @@
-"""Floats of less than 32 bits: their values as f32, and f32 rounded to them.
+"""Floats of less than 32 bits: decoding to f32, and rounding from f32.
 
 Formats are those of IEEE 754 (f16), of the Open Compute Project's *OFP8* and *MX* specifications, and of StableHLO's
 types. Rounding is to nearest, ties to even. No step depends on how the device treats subnormal f32.
@@ -26,11 +26,11 @@ class FloatFormat:
     Attributes:
         exponent: bits of the exponent.
         mantissa: bits of the mantissa.
-        bias: of the exponent.
-        nan: bits of the NaN that results are; where there is none, of what ml_dtypes has in its place, -0.
-        overflow: bits of the positive value that stands for what is too large.
+        bias: bias of the exponent.
+        nan: bits of the NaN of results; in a format without NaN, of -0, as in ml_dtypes.
+        overflow: bits of the positive value that replaces values out of range.
         largest: bits of the largest finite value.
-        is_unsigned: without a sign; zero is then the NaN.
+        is_unsigned: whether the format has no sign; zero is then the NaN.
         has_negative_zero: whether -0 is a zero.
     """
 
@@ -45,12 +45,12 @@ class FloatFormat:
 
     @property
     def has_infinity(self) -> bool:
-        """Whether there is an infinity."""
+        """Whether the format has an infinity."""
         return self.overflow > self.largest and self.overflow != self.nan
 
     @property
     def sign(self) -> int:
-        """The sign's bit."""
+        """The sign bit."""
         return 0 if self.is_unsigned else 1 << (self.exponent + self.mantissa)
 
 
@@ -88,7 +88,7 @@ FORMATS: Final[Mapping[str, FloatFormat]] = {
 
 
 def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
-    """The f32 of a narrow float's bits, which are the word's low ones, the others zero."""
+    """Decodes a narrow float to f32; the bits are the low ones of a word, the others are zero."""
     builder = bits.builder
     shift = 23 - format.mantissa
     if is_native:
@@ -115,7 +115,7 @@ def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
 
 
 def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
-    """The bits of the narrow float that an f32 is rounded to."""
+    """Rounds an f32 to a narrow float and returns its bits."""
     builder = value.builder
     if is_native:
         half = value.convert(Op.FConvert, F16)
@@ -124,21 +124,21 @@ def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
     magnitude = raw & 0x7FFFFFFF
     shift = 23 - format.mantissa
     if format.is_unsigned:
-        # Ties go up. The smallest value is a subnormal f32, whose exponent is not in its bits.
+        # Ties round up. The smallest value is a subnormal f32, whose exponent is not in its bits.
         rounded = (magnitude + 0x00400000) >> 23
         small = (magnitude >= 0x00600000).select(builder.word(1), 0)
         found = (magnitude < 0x00800000).select(small, rounded)
         return (found.equals(255) | (raw > 0x7F800000) | raw.equals(0)).select(format.nan, found)
     found = (magnitude + ((magnitude >> shift) & 1) + ((1 << (shift - 1)) - 1)) >> shift
     if format.exponent < 8:
-        # Adding a power of two whose last place is the smallest subnormal rounds to a multiple of that.
+        # Adding a power of two whose last place is the smallest subnormal rounds to a multiple of it.
         anchor = builder.constant(F32, 2.0 ** (24 - format.bias - format.mantissa))
         subnormal = (magnitude.bits(F32) + anchor).bits(U32) - anchor.bits(U32)
         normal = found - ((127 - format.bias) << format.mantissa)
         found = (magnitude < ((128 - format.bias) << 23)).select(subnormal, normal)
     found = (found > format.largest).select(format.overflow, found)
     if format.has_infinity:
-        # NaNs keep their leading bits, so that what is only moved does not change.
+        # NaNs keep their leading bits, so that moving a value does not change it.
         payload = ((magnitude >> shift) & ((1 << format.mantissa) - 1)) | format.overflow
         found = (magnitude > _INFINITY).select(payload.equals(format.overflow).select(format.nan, payload), found)
     elif format.nan != format.overflow:

@@ -16,7 +16,7 @@ from .wide_integers import choose
 
 
 def remainder(f: Floats, x: Id, y: Id) -> Id:
-    """What division towards zero leaves, with the dividend's sign: long division of the significands as integers."""
+    """Returns the remainder of division towards zero, by long division of the significands as integers."""
     scalars = f.scalars
     type = ScalarType("ui32" if f.kind == F32 else "ui64")
     (first, dividend), (second, divisor) = _integers(f, type, x), _integers(f, type, y)
@@ -34,7 +34,7 @@ def remainder(f: Floats, x: Id, y: Id) -> Id:
 
     most = -(-2 * (f.bias + f.digits) // step)
     rest = as_id(scalars.loop([dividend, left], divide, most)[0])
-    # The rest has no more digits than a float, so that it is exact.
+    # The rest has no more digits than a float, so the conversion is exact.
     found = f.scaled(as_id(convert(scalars, rest, type, F32_TYPE if f.kind == F32 else F64_TYPE)), second)
     found = (f.absolute(x) < f.absolute(y)).select(f.absolute(x), found)
     is_wrong = y.equals(0) | ~f.is_finite(x) | f.is_nan(y)
@@ -42,7 +42,7 @@ def remainder(f: Floats, x: Id, y: Id) -> Id:
 
 
 def _integers(f: Floats, type: ScalarType, x: Id) -> tuple[Id, Id]:
-    """A float's size as an exponent and a whole number."""
+    """Splits a float's magnitude into an exponent and an integer."""
     scalars = f.scalars
     field = (f.top(x) >> f.shift) & (0xFF if f.kind == F32 else 0x7FF)
     is_normal = field.differs(0)

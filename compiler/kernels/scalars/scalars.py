@@ -3,14 +3,14 @@
 ========================== ==========================================================================================
 booleans                   a boolean
 integers up to 32 bits     a word, extended to 32 bits by zeros (unsigned) or the sign
-64-bit integers            a 64-bit integer where the target has them, else a pair of words
+64-bit integers            a 64-bit integer if the target has them, else a pair of words
 f32, f64                   a float
-narrower floats            an f32 whose value the type has; every operation rounds to it
+narrower floats            an f32 with a value of the type; every operation rounds to it
 complex numbers            real and imaginary part
 ========================== ==========================================================================================
 
-In memory, elements lie densely in words, low bits first: a boolean, and a float of less than 8 bits, takes a byte;
-integers of 2 and 4 bits lie several to a byte, as in ``ElementType.pack``.
+In memory, elements are packed into words, low bits first. A boolean, and a float of less than 8 bits, takes a byte.
+Integers of 2 and 4 bits share a byte, as in ``ElementType.pack``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Scalar: TypeAlias = Id | Complex
 
 
 def parts_of(scalar: Scalar) -> list[Id]:
-    """The expressions that make up a scalar."""
+    """Returns the expressions of a scalar."""
     if isinstance(scalar, Pair):
         return [scalar.low, scalar.high]
     if isinstance(scalar, Complex):
@@ -58,7 +58,7 @@ def _parts(scalars: Sequence[Scalar]) -> list[Id]:
 
 
 def with_parts(like: Sequence[Scalar], parts: Sequence[Id]) -> list[Scalar]:
-    """Scalars of the same forms as others, from all their parts."""
+    """Builds scalars of the same forms as ``like`` from all their parts."""
     found: list[Scalar] = []
     position = 0
     for scalar in like:
@@ -72,7 +72,6 @@ def with_parts(like: Sequence[Scalar], parts: Sequence[Id]) -> list[Scalar]:
 
 
 def select(condition: Id, then: Scalar, otherwise: Scalar) -> Scalar:
-    """``then`` where the condition holds."""
     if isinstance(then, Complex):
         assert isinstance(otherwise, Complex)
         return Complex(
@@ -83,42 +82,42 @@ def select(condition: Id, then: Scalar, otherwise: Scalar) -> Scalar:
 
 
 def as_id(scalar: Scalar) -> Id:
-    """A scalar that is not complex."""
+    """Narrows the type of a scalar that is not complex."""
     assert isinstance(scalar, Id)
     return scalar
 
 
 def as_complex(scalar: Scalar) -> Complex:
-    """A scalar that is complex."""
+    """Narrows the type of a complex scalar."""
     assert isinstance(scalar, Complex)
     return scalar
 
 
 def storage_bits(type: ScalarType) -> int:
-    """Bits that an element takes in memory."""
+    """Returns the bits of an element in memory."""
     if type.kind == "bool" or (type.kind == "float" and type.bits < 8):
         return 8
     return type.bits
 
 
 def is_signed(type: ScalarType) -> bool:
-    """Whether an integer type has negative numbers."""
+    """Returns whether an integer type has negative numbers."""
     return type.kind in ("int", "index")
 
 
 def float_kind(type: ScalarType) -> Kind:
-    """What a float, or a part of a complex number, is computed in."""
+    """Returns the kind in which a float, or a part of a complex number, is computed."""
     return F64 if type.part.bits == 64 else F32
 
 
 class Scalars:
-    """Scalars of every type: constants, bits, and the rounding that each operation ends with.
+    """Scalars of every type: constants, bits, and the rounding at the end of each operation.
 
     Attributes:
-        builder: of the module.
-        target: of the kernel.
-        repeats: how often the instructions written now run: the product of the loops around.
-        iterations: that an invocation runs, of all loops.
+        builder: the builder of the module.
+        target: the target of the kernel.
+        repeats: how many times the current instructions run: the product of the enclosing loops' counts.
+        iterations: the iterations of all loops of an invocation.
     """
 
     def __init__(self, builder: KernelBuilder, target: Target) -> None:
@@ -126,9 +125,9 @@ class Scalars:
         self.target = target
         self.repeats: Dim = 1
         self.iterations: Dim = 0
-        # Narrow floats by their f32, so that what is stored or moved needs no second conversion.
+        # The bits of narrow floats by their f32, so that storing or moving needs no second conversion.
         self._bits: dict[int, tuple[ScalarType, Id]] = {}
-        # Bytes by the word that they were read from, and their number in it.
+        # The source word of a byte, and its position in the word.
         self._bytes: dict[int, tuple[Id, int]] = {}
 
     def loop(
@@ -137,12 +136,12 @@ class Scalars:
         step: Callable[[Sequence[Scalar]], tuple[Sequence[Scalar], Id]],
         most: int = 0,
     ) -> list[Scalar]:
-        """Values that ``step`` changes, once at least, and again as long as the condition that it gives holds.
+        """Emits a loop that runs ``step`` at least once, and again while the condition that it returns holds.
 
         Args:
-            starts: the values before.
-            step: from values to changed ones, and whether to go on.
-            most: how often it may run, where the caller does not count that itself.
+            starts: the initial values.
+            step: maps values to new values and whether to continue.
+            most: the largest number of iterations, unless the caller counts them itself.
         """
 
         def run(parts: Sequence[Id]) -> tuple[list[Id], Id]:
@@ -158,7 +157,7 @@ class Scalars:
         then: Callable[[], Sequence[Scalar]],
         otherwise: Callable[[], Sequence[Scalar]],
     ) -> list[Scalar]:
-        """What one of two functions gives; only that one runs."""
+        """Runs one of two functions and returns its results."""
         forms: list[Sequence[Scalar]] = []
 
         def run(side: Callable[[], Sequence[Scalar]]) -> Sequence[Id]:
@@ -169,7 +168,6 @@ class Scalars:
         return with_parts(forms[0], parts)
 
     def constant(self, type: ScalarType, value: complex) -> Scalar:
-        """A constant."""
         if type.kind == "complex":
             kind = float_kind(type)
             return Complex(self.builder.constant(kind, value.real), self.builder.constant(kind, value.imag))
@@ -180,7 +178,7 @@ class Scalars:
         return self.integer(type, int(value.real))
 
     def integer(self, type: ScalarType, value: int) -> Id:
-        """An integer constant, wrapped to the type."""
+        """Returns an integer constant, wrapped to the type."""
         raw = value & ((1 << type.bits) - 1)
         if is_signed(type) and raw >> (type.bits - 1):
             raw -= 1 << type.bits
@@ -189,11 +187,11 @@ class Scalars:
         return self.builder.constant(U64, raw) if self.target.int64 else Pair.of(self.builder, raw)
 
     def element(self, type: ScalarType, value: np.generic) -> Scalar:
-        """A constant of an element of an array."""
+        """Returns a constant for an array element."""
         return self.from_words(type, [self.builder.word(word) for word in element_words(type, value)])
 
     def wrapped(self, type: ScalarType, value: Id) -> Id:
-        """An integer as its type holds it, from one whose low bits are right."""
+        """Wraps an integer whose low bits are right to its type."""
         if isinstance(value, Pair) or type.bits >= 32:
             return value
         if value.value is not None:
@@ -203,13 +201,13 @@ class Scalars:
         return self.builder.emit(Op.BitFieldSExtract, U32, value, self.builder.word(0), self.builder.word(type.bits))
 
     def rounded(self, type: ScalarType, value: Id) -> Id:
-        """A float as its type holds it."""
+        """Rounds a float to its type."""
         if type.bits >= 32:
             return value
         return self._decoded(type, self._encoded(type, value))
 
     def wide(self, low: Id, high: Id) -> Id:
-        """A 64-bit integer of two words."""
+        """Builds a 64-bit integer from two words."""
         if not self.target.int64:
             return Pair(low, high)
         if low.value is not None and high.value is not None:
@@ -218,7 +216,7 @@ class Scalars:
         return vector.bits(U64)
 
     def halves(self, value: Id) -> tuple[Id, Id]:
-        """Low and high word of 64 bits: an integer or an f64."""
+        """Returns the low and the high word of a 64-bit integer or an f64."""
         if isinstance(value, Pair):
             return value.low, value.high
         if value.value is not None:
@@ -228,28 +226,28 @@ class Scalars:
         return low, high
 
     def float_of_words(self, low: Id, high: Id) -> Id:
-        """The f64 of two words."""
+        """Builds an f64 from two words."""
         return self.builder.emit(Op.CompositeConstruct, Kind("u", 32, 2), low, high).bits(F64)
 
     def float_bits(self, value: Id) -> Id:
-        """The bits of an f32 or f64."""
+        """Returns the bits of an f32 or f64."""
         return value.bits(U32) if value.kind == F32 else self.wide(*self.halves(value))
 
     def float_of(self, bits: Id) -> Id:
-        """The f32 or f64 of these bits."""
+        """Returns the f32 or f64 with these bits."""
         if isinstance(bits, Id) and bits.kind == U32:
             return bits.bits(F32)
         return self.float_of_words(*self.halves(bits))
 
     def is_nan(self, value: Id) -> Id:
-        """Whether an f32 or f64 is NaN, by its bits: devices may take for granted that there are none."""
+        """Returns whether an f32 or f64 is NaN, by its bits: devices may assume that there are no NaNs."""
         if value.kind == F32:
             return (value.bits(U32) & 0x7FFFFFFF) > 0x7F800000
         low, high = self.halves(value)
         return ((high & 0x7FFFFFFF) | low.differs(0).select(self.builder.word(1), 0)) > 0x7FF00000
 
     def _is_native(self, type: ScalarType) -> bool:
-        """Whether the device converts a narrow float exactly; the kernel says so where it has to."""
+        """Returns whether the device converts a narrow float exactly, and declares the execution modes that need it."""
         is_native = str(type) == "f16" and self.target.float16
         if is_native and self.target.float_controls:
             self.builder.declarations.exact_floats()
@@ -265,7 +263,7 @@ class Scalars:
         return found
 
     def from_words(self, type: ScalarType, words: Sequence[Id]) -> Scalar:
-        """The scalar of an element's bits: one word, of which the low bits count, or several, low ones first."""
+        """Builds a scalar from an element's bits: the low bits of a word, or several words, the low one first."""
         if type.kind == "complex":
             half = len(words) // 2
             real, imaginary = self.from_words(type.part, words[:half]), self.from_words(type.part, words[half:])
@@ -280,12 +278,12 @@ class Scalars:
         return self.wide(low, rest[0]) if rest else self.wrapped(type, low)
 
     def keep_byte(self, value: Scalar, word: Id, number: int) -> None:
-        """Says that an integer is a byte of a word."""
+        """Records that an integer is a byte of a word."""
         if isinstance(value, Id) and value.value is None:
             self._bytes[value.number] = word, number
 
     def packed(self, values: Sequence[Scalar]) -> Id:
-        """The low bytes of up to four integers as a word, which is the one that they were read from if there is one."""
+        """Packs the low bytes of up to four integers into a word; reuses the word that they were read from."""
         found = [as_id(each) for each in values]
         words = [self._bytes.get(each.number) for each in found]
         (word, _) = words[0] or (None, 0)
@@ -297,7 +295,7 @@ class Scalars:
         return total
 
     def to_words(self, type: ScalarType, value: Scalar) -> list[Id]:
-        """The bits of a scalar; of one narrower than a word, the others are zero."""
+        """Returns the bits of a scalar; the unused bits of a word are zero."""
         if isinstance(value, Complex):
             return self.to_words(type.part, value.real) + self.to_words(type.part, value.imaginary)
         if type.kind == "bool":
@@ -310,6 +308,6 @@ class Scalars:
 
 
 def element_words(type: ScalarType, value: np.generic) -> list[int]:
-    """An element's bits in memory as words."""
+    """Returns the words of an element in memory."""
     data = np.asarray(value).tobytes().ljust(4, b"\0")
     return [int(word) for word in np.frombuffer(data, "<u4")]

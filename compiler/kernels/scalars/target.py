@@ -1,4 +1,4 @@
-"""What a kernel may use of a device, and the errors of regions that cannot be compiled for it."""
+"""The features of a device that a kernel may use, and the errors of regions that cannot be compiled for it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ KINDS: Final = ("vulkan", "reference")
 """Kinds of devices."""
 
 FEATURES: Final = ("shaderInt64",)
-"""Features of Vulkan devices that executables of their own are made for, as in ``vulkan:shaderInt64``."""
+"""Features of Vulkan devices for which a module may have separate executables, as in ``vulkan:shaderInt64``."""
 
 
 class CooperativeMatrix(NamedTuple):
-    """Products of matrices that a subgroup computes together, ``a @ b + c`` (``VK_KHR_cooperative_matrix``).
+    """A shape of the matrix product ``a @ b + c`` that a subgroup computes together (``VK_KHR_cooperative_matrix``).
 
     Attributes:
-        m, n, k: rows of a, columns of b, and what they have in common.
-        a, b, c, result: types of elements, such as ``"f16"``, ``"f32"``, ``"s8"``, ``"u8"``, ``"s32"``.
+        m, n, k: the rows of a, the columns of b, and the summed dimension.
+        a, b, c, result: element types, such as ``"f16"``, ``"f32"``, ``"s8"``, ``"u8"``, ``"s32"``.
     """
 
     m: int
@@ -36,36 +36,36 @@ class CooperativeMatrix(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a module is made for; without arguments, what every Vulkan device has, and ``float64``.
+    """The devices that a module is made for; by default, what every Vulkan device has, and ``float64``.
 
-    ``device_target.target_of`` has that of one device.
+    ``device_target.target_of`` returns that of one device.
 
     Attributes:
-        kinds: of devices that the module has executables for, of ``KINDS``, with features after a colon, joined by
-            ``+``; the other attributes are about Vulkan devices. Of several that a device takes, the one with the most
-            features counts.
-        float64: ``shaderFloat64``. It is used where the program has f64, which is not emulated.
+        kinds: the kinds of devices that get executables, of ``KINDS``, with features after a colon, joined by ``+``.
+        The
+            other attributes are about Vulkan devices. A device takes the executable with the most features that it has.
+        float64: ``shaderFloat64``. It is used if the program has f64, which is not emulated.
         int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
-        float16: ``shaderFloat16``, where conversions to f16 round to nearest even and keep subnormals. Without it they
-            are done with integers. Arithmetic is in f32 either way.
+        float16: ``shaderFloat16``, on devices where conversions to f16 round to nearest even and keep subnormals.
+        Without
+            it conversions use integers. Arithmetic is in f32 either way.
         float_controls: whether conversions to f16 do so where a kernel asks for that, for floats of every width.
         workgroup_size: invocations of a workgroup.
-        max_groups: workgroups of each dimension of a dispatch.
-        max_loop_iterations: of all loops of an invocation together. lavapipe ends loops after 65,535.
-        family: of devices that are alike: ``"cpu"``, ``"nvidia"``, …, of ``device_target.FAMILY_NAMES``.
-        compute_units: that run workgroups at a time: multiprocessors, or threads of a CPU.
-        subgroup_size: invocations of a subgroup; 1 where nothing is known of it.
-        subgroup_operations: groups of subgroup operations that compute shaders may use, sorted, as
-            ``VkSubgroupFeatureFlagBits`` names them: ``"arithmetic"``, ``"shuffle"``, ….
+        max_groups: the most workgroups in each dimension of a dispatch.
+        max_loop_iterations: the most iterations of all loops of an invocation. lavapipe ends loops after 65,535.
+        family: a group of similar devices: ``"cpu"``, ``"nvidia"``, …, of ``device_target.FAMILY_NAMES``.
+        compute_units: units that run workgroups at a time: multiprocessors, or threads of a CPU.
+        subgroup_size: invocations of a subgroup; 1 if unknown.
+        subgroup_operations: groups of subgroup operations available in compute shaders, sorted, by their names in
+            ``VkSubgroupFeatureFlagBits``: ``"arithmetic"``, ``"shuffle"``, ….
         shared_memory: bytes that the invocations of a workgroup share.
-        max_workgroup_invocations: of a workgroup, in its first dimension too.
+        max_workgroup_invocations: the most invocations of a workgroup, in its first dimension too.
         int8_dot: ``shaderIntegerDotProduct``.
-        cooperative_matrices: that subgroups multiply.
-        whole_vectors: whether what is at addresses that are the same for a subgroup is loaded for all at once, where
-            the driver sees it from push constants alone, which may be indexed by a subgroup's number
-            (``subgroup_access``).
-        tuned: what was measured to be fast on the device: classes of regions (``strategies.shape_class``), and the text
-            of a strategy for each.
+        cooperative_matrices: the matrix shapes that subgroups multiply.
+        whole_vectors: whether a load from a subgroup-uniform address is one load for all invocations. The driver has to
+            derive uniformity from push constants, which may be indexed by a subgroup's number (``subgroup_access``).
+        tuned: results of tuning on the device: classes of regions (``strategies.shape_class``), each with a strategy as
+            text.
     """
 
     kinds: tuple[str, ...] = ("vulkan",)
@@ -100,7 +100,7 @@ class Target:
                 )
 
     def variants(self) -> Iterator[tuple[str, tuple[str, ...], Target]]:
-        """Kinds in the order in which a device is asked for them, with their features, and the target of each."""
+        """Yields kinds in the order in which a device is asked for them, with their features and targets."""
         listed = [each.partition(":") for each in dict.fromkeys(self.kinds)]
         found = [(kind, tuple(features.split("+")) if features else ()) for kind, _, features in listed]
         for kind, features in sorted(found, key=lambda each: (KINDS.index(each[0]), -len(each[1]))):
@@ -109,7 +109,7 @@ class Target:
 
     @classmethod
     def of_features(cls, features: Collection[str]) -> Target:
-        """The target of a device with these features, and properties of float controls, by their Vulkan names."""
+        """Returns the target of a device with these features and float-controls properties, by their Vulkan names."""
         widths = (16, 32, 64) if "shaderFloat64" in features else (16, 32)
         modes = {f"shader{mode}Float{width}" for mode in ("RoundingModeRTE", "DenormPreserve") for width in widths}
         half = {"shaderFloat16", *modes} <= set(features)
@@ -125,7 +125,7 @@ class NeedsSplitError(CompileError):
     """A region that is too much for one kernel.
 
     Attributes:
-        operation: the one to compute in a region of its own, or, if it is a reduction, to split.
+        operation: the operation to compute in a region of its own, or to split if it is a reduction.
     """
 
     def __init__(self, operation: Operation, message: str) -> None:
@@ -135,6 +135,6 @@ class NeedsSplitError(CompileError):
 
 
 def compile_error(operation: Operation, message: str) -> CompileError:
-    """An error at an operation, which whoever has the program's text gives its place."""
+    """Creates an error at an operation; a caller with the program's text adds line and column."""
     text = f"{operation.name}: {message}{origin_of(operation)}"
     return CompileError(text, "", 0, 0, offset=operation.location.offset)

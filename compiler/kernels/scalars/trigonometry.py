@@ -1,8 +1,9 @@
 """Sine, cosine, tangent and arc tangent in f32 and f64.
 
-Arguments are reduced by multiples of a quarter turn: small ones by Cody's and Waite's method, in three parts; others by
-Payne's and Hanek's, *Radian reduction for trigonometric functions*, 1983: the bits of 2/π that matter are multiplied
-with the significand as integers. Coefficients are those of Taylor's series. Errors are 1 to 2 units in the last place.
+Arguments are reduced by multiples of a quarter turn. Small arguments use the method of Cody and Waite, in three parts.
+Others use that of Payne and Hanek, *Radian reduction for trigonometric functions*, 1983: the relevant bits of 2/π are
+multiplied with the significand as integers. Coefficients are those of the Taylor series. Errors are 1 to 2 units in the
+last place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .wide_integers import leading_zeros, product
 
 _PI: Final = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
 _TABLE_BITS: Final = 1216
-# Multiples of a quarter turn that Cody's and Waite's method takes: with the parts below, its products are exact.
+# The largest multiple of a quarter turn for Cody and Waite's method: with the parts below, its products are exact.
 _MULTIPLES: Final = {32: 8, 64: 20}
 _PARTS: Final = {32: (16, 16), 64: (33, 33)}
 _SINE_TERMS: Final = {32: 5, 64: 9}
@@ -31,7 +32,7 @@ _ARC_TERMS: Final = {32: 10, 64: 21}
 
 @functools.cache
 def _two_over_pi() -> tuple[int, ...]:
-    """Two words of zeros, then the bits of 2/π after the binary point."""
+    """Returns two words of zeros, then the bits of 2/π after the binary point."""
     bits = _TABLE_BITS + 64
 
     def arc_cotangent(number: int) -> int:
@@ -50,7 +51,7 @@ def _two_over_pi() -> tuple[int, ...]:
 
 
 def _reduced(f: Floats, x: Id) -> tuple[FloatPair, Id]:
-    """What is left of an argument, up to an eighth of a turn, and the number of quarter turns (its last two bits)."""
+    """Returns the rest of an argument, at most an eighth of a turn, and the number of quarter turns modulo four."""
     bits = f.kind.bits
     bound = 2.0 ** _MULTIPLES[bits]
 
@@ -67,14 +68,14 @@ def _reduced(f: Floats, x: Id) -> tuple[FloatPair, Id]:
 
 
 def _reduced_large(f: Floats, x: Id) -> tuple[Id, Id, Id]:
-    """The same of a large argument."""
+    """Reduces a large argument."""
     builder = f.builder
     top = f.top(x)
     is_single = f.kind == F32
     exponent = ((top >> f.shift) & (0xFF if is_single else 0x7FF)) - f.bias
     head = (top & ((1 << f.shift) - 1)) | (1 << f.shift)
     significand = [head] if is_single else [f.scalars.halves(x)[0], head]
-    # The first bit of 2/π whose product with the significand's last bit is less than four turns' quarters.
+    # The first bit of 2/π whose product with the significand's last bit is less than four quarter turns.
     first = exponent + (64 - (f.digits - 1) - 2)
     word, bit = first >> 5, first & 31
     count = 3 if is_single else 6
@@ -121,7 +122,7 @@ def _float(f: Floats, word: Id, exponent: int) -> Id:
 
 
 def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
-    """The low words of a product, as many as the right operand has; all from the lowest to the highest."""
+    """Returns the low words of a product, as many as the right operand has; all from the lowest to the highest."""
     builder = right[0].builder
     found = [builder.word(0)] * len(right)
     for shift, digit in enumerate(left):
@@ -137,7 +138,7 @@ def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
 
 
 def _sine_and_cosine(f: Floats, x: Id) -> tuple[Id, Id, Id]:
-    """Sine and cosine of what is left of an argument, and the number of quarter turns."""
+    """Returns sine and cosine of the reduced argument, and the number of quarter turns."""
     (rest, low), turns = _reduced(f, x)
     square = rest * rest
     bits = f.kind.bits
@@ -155,7 +156,6 @@ def _finished(f: Floats, x: Id, found: Id) -> Id:
 
 
 def sine(f: Floats, x: Id) -> Id:
-    """sin(x)."""
     first, second, turns = _sine_and_cosine(f, x)
     found = (turns & 1).differs(0).select(second, first)
     found = (turns & 2).differs(0).select(-found, found)
@@ -163,7 +163,6 @@ def sine(f: Floats, x: Id) -> Id:
 
 
 def cosine(f: Floats, x: Id) -> Id:
-    """cos(x)."""
     first, second, turns = _sine_and_cosine(f, x)
     found = (turns & 1).differs(0).select(first, second)
     found = ((turns + 1) & 2).differs(0).select(-found, found)
@@ -171,7 +170,6 @@ def cosine(f: Floats, x: Id) -> Id:
 
 
 def tangent(f: Floats, x: Id) -> Id:
-    """tan(x)."""
     first, second, turns = _sine_and_cosine(f, x)
     is_odd = (turns & 1).differs(0)
     found = is_odd.select(-second, first) / is_odd.select(first, second)
@@ -179,10 +177,10 @@ def tangent(f: Floats, x: Id) -> Id:
 
 
 def arc_tangent(f: Floats, y: Id, x: Id) -> Id:
-    """The angle of the point (x, y)."""
+    """Returns the angle of the point (x, y)."""
     a, b = f.absolute(y), f.absolute(x)
     large, small = f.larger(a, b), f.smaller(a, b)
-    # Sums neither overflow nor vanish.
+    # Scaled so that sums neither overflow nor vanish.
     scale = (large > 2.0 ** (f.bias - 2)).select(f.constant(0.25), (large < 2.0**-64).select(f.constant(2.0**64), 1.0))
     large, small = large * scale, small * scale
     both_infinite = small.equals(math.inf)

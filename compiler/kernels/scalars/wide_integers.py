@@ -1,6 +1,6 @@
 """64-bit integers as pairs of words, for devices without them.
 
-Division is that of Warren, *Hacker's Delight*, 2nd edition, section 9-4: by halves of words, without loops.
+Division follows Warren, *Hacker's Delight*, 2nd edition, section 9-4: by halves of words, without loops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Pair(Id):
 
     @staticmethod
     def of(builder: Arithmetic, value: int) -> Pair:
-        """A constant."""
+        """Returns a constant."""
         return Pair(builder.word(value), builder.word(value >> 32))
 
     def _pair(self, other: Operand) -> Pair:
@@ -82,7 +82,7 @@ class Pair(Id):
         return Pair(far.select(high, low), far.select(0, high))
 
     def shifted_signed(self, other: Operand) -> Pair:
-        """Shifted to the right with copies of the sign."""
+        """Shifts to the right with copies of the sign."""
         by = self._pair(other).low
         high, low = self.high.shifted_signed(by & 31), self._low_shifted(by)
         far = (by & 32).differs(0)
@@ -92,12 +92,10 @@ class Pair(Id):
         return (self.low >> (by & 31)) | ((self.high << 1) << ((by & 31) ^ 31))
 
     def equals(self, other: Operand) -> Id:
-        """Whether both are equal."""
         right = self._pair(other)
         return self.low.equals(right.low) & self.high.equals(right.high)
 
     def differs(self, other: Operand) -> Id:
-        """Whether they are not equal."""
         return ~self.equals(other)
 
     def __lt__(self, other: Operand) -> Id:
@@ -114,7 +112,7 @@ class Pair(Id):
         return ~(self < other)
 
     def below(self, other: Operand) -> Id:
-        """Whether it is less, both as signed integers."""
+        """Compares as signed integers."""
         right = self._pair(other)
         return self.high.below(right.high) | (self.high.equals(right.high) & (self.low < right.low))
 
@@ -127,7 +125,7 @@ class Pair(Id):
 
 
 def product(left: Id, right: Id) -> tuple[Id, Id]:
-    """Low and high word of the product of two words."""
+    """Returns the low and the high word of the product of two words."""
     if left.value is not None and right.value is not None:
         whole = left.value * right.value
         return left.builder.word(whole), left.builder.word(whole >> 32)
@@ -135,12 +133,12 @@ def product(left: Id, right: Id) -> tuple[Id, Id]:
 
 
 def leading_zeros(value: Id) -> Id:
-    """Zeros before the first bit of a word; 32 of zero."""
+    """Counts the zeros before the first set bit of a word; 32 for zero."""
     return value.builder.word(31) - value.highest_bit()
 
 
 def choose(condition: Id, then: Id, otherwise: Id) -> Id:
-    """``then`` where the condition holds; both may be pairs."""
+    """Selects ``then`` or ``otherwise``; both may be pairs."""
     if isinstance(then, Pair):
         assert isinstance(otherwise, Pair)
         return Pair(condition.select(then.low, otherwise.low), condition.select(then.high, otherwise.high))
@@ -148,7 +146,7 @@ def choose(condition: Id, then: Id, otherwise: Id) -> Id:
 
 
 def divided(dividend: Pair, divisor: Pair) -> Pair:
-    """The unsigned quotient; the divisor is not zero."""
+    """Returns the unsigned quotient; the divisor must not be zero."""
     builder = dividend.builder
 
     def by_word() -> list[Id]:
@@ -157,7 +155,7 @@ def divided(dividend: Pair, divisor: Pair) -> Pair:
         return [low, high]
 
     def by_pair() -> list[Id]:
-        # The quotient of the halved dividend by the divisor's leading word is too large by one at most.
+        # The quotient of the halved dividend by the divisor's leading word is at most one too large.
         shift = Pair(leading_zeros(divisor.high), builder.word(0))
         normalized = (divisor << shift).high
         half = dividend >> 1
@@ -172,7 +170,7 @@ def divided(dividend: Pair, divisor: Pair) -> Pair:
 
 
 def _divided_by_word(high: Id, low: Id, divisor: Id) -> Id:
-    """The quotient of a pair by a word that is greater than the pair's high word."""
+    """Divides a pair by a word that is greater than the pair's high word."""
     builder = high.builder
     shift = leading_zeros(divisor)
     scaled = divisor << shift
@@ -185,7 +183,7 @@ def _divided_by_word(high: Id, low: Id, divisor: Id) -> Id:
 
 
 def _digit(high: Id, next: Id, first: Id, second: Id) -> Id:
-    """A digit of 16 bits: an estimate, corrected twice."""
+    """Returns a digit of 16 bits: an estimate, corrected twice."""
     digit = high // first
     rest = high - digit * first
     for _ in range(2):
