@@ -62,27 +62,27 @@ def summed(
     """
     unrolled = 1 if width else None
 
-    def nest(lengths: Sequence[Dim], found: Sequence[Id], sums: Sequence[Scalar], body: Body) -> Sequence[Scalar]:
+    def nest(lengths: Sequence[Dim], indices: Sequence[Id], sums: Sequence[Scalar], body: Body) -> Sequence[Scalar]:
         if not lengths:
-            return body(found, sums)
+            return body(indices, sums)
         first, *rest = lengths
-        return frame.fold(operation, first, sums, lambda at, sums: nest(rest, [*found, at], sums, body), unrolled)
+        return frame.fold(operation, first, sums, lambda at, sums: nest(rest, [*indices, at], sums, body), unrolled)
 
-    def along(found: Sequence[Id], first: Id, count: Dim, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+    def along(indices: Sequence[Id], first: Id, count: Dim, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         """Adds ``count`` products along the last length."""
         if not width or isinstance(count, Size):
-            return frame.fold(operation, count, sums, lambda at, sums: step([*found, first + at], 1, sums), unrolled)
+            return frame.fold(operation, count, sums, lambda at, sums: step([*indices, first + at], 1, sums), unrolled)
         steps, rest = divmod(count, width)
         if steps == 1:
-            sums = step([*found, first], width, sums)
+            sums = step([*indices, first], width, sums)
         elif steps:
             # A loop starts at a multiple of the width.
             sums = frame.fold(
-                operation, steps, sums, lambda at, sums: step([*found, first + at * width], width, sums), unrolled
+                operation, steps, sums, lambda at, sums: step([*indices, first + at * width], width, sums), unrolled
             )
-        return step([*found, first + steps * width], rest, sums) if rest else sums
+        return step([*indices, first + steps * width], rest, sums) if rest else sums
 
-    def dynamic(found: Sequence[Id], length: Size, sums: Sequence[Scalar]) -> Sequence[Scalar]:
+    def dynamic(indices: Sequence[Id], length: Size, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         """Adds the products along a last length that depends on the call: whole steps, then single products."""
         run, limit = max(MAX_IN_ORDER // width, 1) * width, frame.word(length)
 
@@ -92,12 +92,12 @@ def summed(
             count = (rest < run).select(rest, run)
             steps = (count + (width - 1)) // width if is_padded else count // width
             part: Sequence[Scalar] = frame.counted(
-                steps, run // width, zeros, lambda at, sums: step([*found, first + at * width], width, sums)
+                steps, run // width, zeros, lambda at, sums: step([*indices, first + at * width], width, sums)
             )
             if width > 1 and not is_padded:
                 behind = first + steps * width
                 part = frame.counted(
-                    count % width, width - 1, part, lambda at, sums: step([*found, behind + at], 1, sums)
+                    count % width, width - 1, part, lambda at, sums: step([*indices, behind + at], 1, sums)
                 )
             return _added(sums, part)
 
@@ -106,41 +106,43 @@ def summed(
     *around, last = depth
     zero = frame.word(0)
     if width and isinstance(last, Size):
-        return nest(around, [], zeros, lambda found, sums: dynamic(found, last, sums))
-    is_exact = not any(isinstance(each, Complex) or each.kind.letter == "f" for each in zeros)
+        return nest(around, [], zeros, lambda indices, sums: dynamic(indices, last, sums))
+    is_exact = not any(isinstance(initial, Complex) or initial.kind.letter == "f" for initial in zeros)
     known = [length for length in depth if isinstance(length, int)]
     if is_exact or len(known) < len(depth) or math.prod(known) <= MAX_IN_ORDER:
-        return nest(around, [], zeros, lambda found, sums: along(found, zero, last, sums))
+        return nest(around, [], zeros, lambda indices, sums: along(indices, zero, last, sums))
     *outer, length = known
     if length > MAX_IN_ORDER:
         runs, rest = divmod(length, MAX_IN_ORDER)
 
-        def row(found: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        def row(indices: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
             def run(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
-                return _added(sums, along(found, number * MAX_IN_ORDER, MAX_IN_ORDER, zeros))
+                return _added(sums, along(indices, number * MAX_IN_ORDER, MAX_IN_ORDER, zeros))
 
             sums = frame.fold(operation, runs, sums, run, unrolled)
-            return along(found, frame.word(runs * MAX_IN_ORDER), rest, sums) if rest else sums
+            return along(indices, frame.word(runs * MAX_IN_ORDER), rest, sums) if rest else sums
 
         return nest(outer, [], zeros, row)
     inner = len(outer)
     while math.prod(known[inner - 1 :]) <= MAX_IN_ORDER:
         inner -= 1
 
-    def window(found: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
-        return _added(sums, nest(outer[inner:], found, zeros, lambda found, sums: along(found, zero, length, sums)))
+    def window(indices: Sequence[Id], sums: Sequence[Scalar]) -> Sequence[Scalar]:
+        return _added(
+            sums, nest(outer[inner:], indices, zeros, lambda indices, sums: along(indices, zero, length, sums))
+        )
 
     return nest(outer[:inner], [], zeros, window)
 
 
 def _added(totals: Sequence[Scalar], parts: Sequence[Scalar]) -> list[Scalar]:
-    found: list[Scalar] = []
+    sums: list[Scalar] = []
     for total, part in zip(totals, parts, strict=True):
         if isinstance(part, Complex):
-            found.append(complex_math.add(as_complex(total), part))
+            sums.append(complex_math.add(as_complex(total), part))
         else:
-            found.append(as_id(total) + part)
-    return found
+            sums.append(as_id(total) + part)
+    return sums
 
 
 def result_of(frame: Frame, type: ScalarType, total: Scalar) -> Scalar:
@@ -188,9 +190,9 @@ def depth_of(operation: Operation) -> list[Dim]:
 
 def _numbers(operation: Operation) -> StructAttr:
     """Returns the dimension numbers of a contraction or a convolution."""
-    found = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
-    assert isinstance(found, StructAttr)
-    return found
+    numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
+    assert isinstance(numbers, StructAttr)
+    return numbers
 
 
 class Products(ABC):
@@ -212,7 +214,7 @@ class Products(ABC):
         self.depth = depth_of(operation)
 
     @abstractmethod
-    def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+    def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
         """Returns whether a product exists, and the index of one of its factors; any valid index if it does not.
 
         Args:
@@ -225,20 +227,20 @@ class Products(ABC):
         """Returns a factor, or zero where there is no product."""
         operand = self.operands[side]
         scalars = self._frame.scalars
-        found = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self.working)
-        return select(there, found, scalars.constant(self.working, 0)) if there.value != 1 else found
+        value = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self.working)
+        return select(there, value, scalars.constant(self.working, 0)) if there.value != 1 else value
 
-    def factors(self, side: int, places: Sequence[tuple[Id, Index]]) -> Scalar:
+    def factors(self, side: int, indices: Sequence[tuple[Id, Index]]) -> Scalar:
         """Returns the factors of up to ``pack`` products: one scalar, or bytes in a word."""
         if self.pack == 1:
-            ((there, index),) = places
+            ((there, index),) = indices
             return self.factor(side, there, index)
         operand, frame = self.operands[side], self._frame
-        bytes = [frame.at(operand, index) for _, index in places]
-        if len({there.number for there, _ in places}) == 1:
-            return places[0][0].select(frame.scalars.packed(bytes), 0)
+        bytes = [frame.at(operand, index) for _, index in indices]
+        if len({there.number for there, _ in indices}) == 1:
+            return indices[0][0].select(frame.scalars.packed(bytes), 0)
         return frame.scalars.packed(
-            [there.select(as_id(each), 0) for (there, _), each in zip(places, bytes, strict=True)]
+            [there.select(as_id(byte), 0) for (there, _), byte in zip(indices, bytes, strict=True)]
         )
 
     def plus(self, total: Scalar, left: Scalar, right: Scalar) -> Scalar:
@@ -252,9 +254,9 @@ class Products(ABC):
         if self.working.kind == "bool":
             return as_id(total) | (a & b)
         self._frame.builder.contracts = True
-        found = as_id(total) + a * b
+        result = as_id(total) + a * b
         self._frame.builder.contracts = False
-        return found
+        return result
 
 
 class _DotGeneral(Products):
@@ -267,13 +269,13 @@ class _DotGeneral(Products):
         # The dimensions of the result are the batch dimensions, then the free ones of either side.
         self._first = len(self._batch[0]), len(self._batch[0]) + len(left)
 
-    def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+    def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
         """Returns the index of a factor, which always exists."""
         shape = self._shapes[side]
-        places = dict(zip(self._batch[side], parts, strict=False)) | dict(zip(self._summed[side], inner, strict=True))
-        free = [axis for axis in range(len(shape)) if axis not in places]
-        places |= {axis: parts[self._first[side] + number] for number, axis in enumerate(free)}
-        index = self._frame.index(shape, [places[axis] for axis in range(len(shape))])
+        indices = dict(zip(self._batch[side], parts, strict=False)) | dict(zip(self._summed[side], inner, strict=True))
+        free = [axis for axis in range(len(shape)) if axis not in indices]
+        indices |= {axis: parts[self._first[side] + number] for number, axis in enumerate(free)}
+        index = self._frame.index(shape, [indices[axis] for axis in range(len(shape))])
         return self._frame.builder.boolean(True), index
 
 
@@ -295,24 +297,24 @@ class _Convolution(Products):
         )
         self._lengths = shape_of(operation.result)
 
-    def place(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+    def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
         """Returns the index of a factor; none exists in the padding or between dilated elements."""
-        return self._kernel_place(parts, inner) if side else self._input_place(parts, inner)
+        return self._kernel_index(parts, inner) if side else self._input_index(parts, inner)
 
-    def _kernel_place(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+    def _kernel_index(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
         frame, numbers = self._frame, self._numbers
-        places = {
+        indices = {
             numbers.int("kernel_input_feature_dimension"): inner[-1],
             numbers.int("kernel_output_feature_dimension"): parts[numbers.int("output_feature_dimension")],
         }
         for axis, tap, length, mirrored in zip(
             self._spatial["kernel"], inner, self.depth, self._reversal, strict=False
         ):
-            places[axis] = frame.word(length - 1) - tap if mirrored else tap
-        index = frame.index(self._shapes[1], [places[axis] for axis in range(len(places))])
+            indices[axis] = frame.word(length - 1) - tap if mirrored else tap
+        index = frame.index(self._shapes[1], [indices[axis] for axis in range(len(indices))])
         return frame.builder.boolean(True), index
 
-    def _input_place(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
+    def _input_index(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
         frame, numbers, shape = self._frame, self._numbers, self._shapes[0]
         batch = parts[numbers.int("output_batch_dimension")]
         group = parts[numbers.int("output_feature_dimension")] // frame.word(self._outputs)
@@ -320,7 +322,7 @@ class _Convolution(Products):
             batches = quotient(shape[numbers.int("input_batch_dimension")], self._batch_groups)
             batch = group * frame.word(batches) + batch
             group = frame.word(0)
-        places = {
+        indices = {
             numbers.int("input_batch_dimension"): batch,
             numbers.int("input_feature_dimension"): group * frame.word(self.depth[-1]) + inner[-1],
         }
@@ -328,14 +330,14 @@ class _Convolution(Products):
         for axis, (output, at) in enumerate(zip(self._spatial["output"], self._spatial["input"], strict=True)):
             stride, base, dilation = self._strides[axis], self._base[axis], self._dilation[axis]
             low, length, taps = self._padding[2 * axis], shape[at], self.depth[axis]
-            place = parts[output] * stride + inner[axis] * dilation - low
-            here, place = undilated(frame, place, base, length, frame.builder.boolean(True))
+            position = parts[output] * stride + inner[axis] * dilation - low
+            here, position = undilated(frame, position, base, length, frame.builder.boolean(True))
             last = (self._lengths[output] - 1) * stride + (taps - 1) * dilation
             if base > 1 or low > 0 or is_at_least(last - low - length, 0) is not False:
                 inside = inside & here
-                place = here.select(place, 0)
-            places[at] = place
-        return inside, frame.index(shape, [places[axis] for axis in range(len(shape))])
+                position = here.select(position, 0)
+            indices[at] = position
+        return inside, frame.index(shape, [indices[axis] for axis in range(len(shape))])
 
 
 def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
@@ -366,12 +368,12 @@ def operands_along(operation: Operation) -> list[set[int]]:
     return [({0, 1} if grouped else {1}) if axis == features else {0} for axis in range(rank)]
 
 
-def undilated(frame: Frame, place: Id, base: int, length: Dim, inside: Id) -> tuple[Id, Id]:
+def undilated(frame: Frame, position: Id, base: int, length: Dim, inside: Id) -> tuple[Id, Id]:
     """Returns whether a signed index in a dilated dimension is that of an element, and the element's index."""
     if base > 1:
-        inside = inside & ~place.below(0) & (place % base).equals(0)
-        place = place // base
-    return inside & (place < frame.word(length)), place
+        inside = inside & ~position.below(0) & (position % base).equals(0)
+        position = position // base
+    return inside & (position < frame.word(length)), position
 
 
 def _contraction(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
@@ -379,8 +381,8 @@ def _contraction(frame: Frame, operation: Operation, index: Index) -> Sequence[S
 
     def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         inner = split(frame.builder, number[0], products.depth)
-        there, left = products.place(0, parts, inner)
-        _, right = products.place(1, parts, inner)
+        there, left = products.factor_index(0, parts, inner)
+        _, right = products.factor_index(1, parts, inner)
 
         def added() -> Sequence[Scalar]:
             yes = frame.builder.boolean(True)
@@ -389,8 +391,8 @@ def _contraction(frame: Frame, operation: Operation, index: Index) -> Sequence[S
         return frame.conditional(there, added, lambda: sums)
 
     zero = frame.scalars.constant(working_type(type), 0)
-    (found,) = summed(frame, operation, [product(products.depth)], [zero], step)
-    return [result_of(frame, type, found)]
+    (total,) = summed(frame, operation, [product(products.depth)], [zero], step)
+    return [result_of(frame, type, total)]
 
 
 STRUCTURES: Final[Mapping[str, Structure]] = {"convolution": _contraction, "dot_general": _contraction}

@@ -44,12 +44,12 @@ Structure: TypeAlias = "Callable[[Frame, Operation, Index], Sequence[Scalar]]"
 _Subject: TypeAlias = tuple[int, Operation | Block | Value]
 _Key: TypeAlias = tuple[_Subject, Hashable]
 """A value or a structure with the number of its frame, and the key of an index."""
-_Place: TypeAlias = tuple[Value, Index, _Key]
+_Entry: TypeAlias = tuple[Value, Index, _Key]
 
 
-def _scalar_of_value(found: Sequence[Scalar], value: Value, key: _Key) -> Scalar:
+def _scalar_of_value(scalars: Sequence[Scalar], value: Value, key: _Key) -> Scalar:
     """Picks the scalar of a value from the scalars that are kept under a key."""
-    return found[0] if key[0][1] is value else found[value.index]
+    return scalars[0] if key[0][1] is value else scalars[value.index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,24 +119,24 @@ class Frame:
         """Returns the scalar of a value at an index."""
         known = self.builder.known
         key = self._key(value, index)
-        found = known(key)
-        if found is None:
-            pending: list[tuple[_Place, list[_Place] | None]] = [((value, index, key), None)]
+        scalars = known(key)
+        if scalars is None:
+            pending: list[tuple[_Entry, list[_Entry] | None]] = [((value, index, key), None)]
             while pending:
-                place, needs = pending.pop()
+                entry, needs = pending.pop()
                 if needs is None:
-                    if known(place[2]) is not None:
+                    if known(entry[2]) is not None:
                         continue
-                    needs = [(*need, self._key(*need)) for need in self._needs(place[0], place[1])]
+                    needs = [(*need, self._key(*need)) for need in self._needs(entry[0], entry[1])]
                     missing = [need for need in needs if known(need[2]) is None]
                     if missing:
-                        pending.append((place, needs))
+                        pending.append((entry, needs))
                         pending.extend((need, None) for need in reversed(missing))
                         continue
-                self._compute(place, needs)
-            found = known(key)
-        assert found is not None
-        return _scalar_of_value(found, value, key)
+                self._compute(entry, needs)
+            scalars = known(key)
+        assert scalars is not None
+        return _scalar_of_value(scalars, value, key)
 
     def keep(self, value: Value, index: Index, scalars: Sequence[Scalar]) -> None:
         """Stores what an operation yields at an index: one scalar for each result of a structure, else one."""
@@ -187,8 +187,8 @@ class Frame:
         index_map = self._work.definitions.maps.get(name)
         return [] if index_map is None else [(operation.operands[0], index_map(operation, index))]
 
-    def _compute(self, place: _Place, needs: Sequence[_Place]) -> None:
-        value, index, key = place
+    def _compute(self, entry: _Entry, needs: Sequence[_Entry]) -> None:
+        value, index, key = entry
         operation = value.owner
         if isinstance(operation, Block):
             self.builder.keep(key, [self._argument(value, index)])
@@ -198,10 +198,10 @@ class Frame:
         name = operation.name.removeprefix("stablehlo.")
         definitions = self._work.definitions
         if needs or name in definitions.element_wise:
-            given = [_scalar_of_value(self.builder.known(need[2]), need[0], need[2]) for need in needs]
+            operands = [_scalar_of_value(self.builder.known(need[2]), need[0], need[2]) for need in needs]
             if name in definitions.element_wise:
-                given = [definitions.element_wise[name](self.scalars, operation, given)]
-            self.builder.keep(key, given)
+                operands = [definitions.element_wise[name](self.scalars, operation, operands)]
+            self.builder.keep(key, operands)
             return
         structure = definitions.structures.get(name)
         if structure is None:
@@ -220,33 +220,33 @@ class Frame:
         """Loads what a value needs at some indices; neighbouring words of a buffer together, up to ``widest``."""
         builder = self.builder
         pending = [(value, index) for index in indices]
-        found: dict[tuple[int, int], dict[int, Id]] = {}
+        loads: dict[tuple[int, int], dict[int, Id]] = {}
         while pending:
-            of, place = pending.pop()
-            if builder.known(self._key(of, place)) is not None:
+            of, at = pending.pop()
+            if builder.known(self._key(of, at)) is not None:
                 continue
             frame = self._owner(of)
             if not isinstance(of.owner, Block):
-                pending.extend(frame._needs(of, place))
+                pending.extend(frame._needs(of, at))
                 continue
             buffer = frame._arguments[of]
             if not isinstance(buffer, int):
                 continue
-            bits, number = storage_bits(scalar_of(of)), place.linear
+            bits, number = storage_bits(scalar_of(of)), at.linear
             words = max(bits // 32, 1)
             first = number * words if bits >= 32 else quotient(number, 32 // bits)
             for position in range(words):
                 word = first + position
                 if word.value is None:
-                    found.setdefault((buffer, word.start.number), {})[word.distance] = word
-        for (buffer, _), words_there in found.items():
-            for width in (each for each in (8, 4, 2) if each <= widest):
+                    loads.setdefault((buffer, word.start.number), {})[word.distance] = word
+        for (buffer, _), words_there in loads.items():
+            for width in (size for size in (8, 4, 2) if size <= widest):
                 for offset, word in list(words_there.items()):
                     neighbours = range(offset, offset + width)
-                    if word.multiple % width == 0 and all(each in words_there for each in neighbours):
+                    if word.multiple % width == 0 and all(neighbour in words_there for neighbour in neighbours):
                         builder.load_ahead(buffer, word, width)
-                        for each in neighbours:
-                            del words_there[each]
+                        for neighbour in neighbours:
+                            del words_there[neighbour]
 
     def load(self, buffer: int, type: ScalarType, number: Id) -> Scalar:
         """Loads an element of a buffer."""
@@ -262,10 +262,10 @@ class Frame:
         lanes = 32 // bits
         shift = (number % lanes) * bits
         whole = word(quotient(number, lanes))
-        found = self.scalars.from_words(type, [(whole >> shift) & ((1 << bits) - 1)])
+        element = self.scalars.from_words(type, [(whole >> shift) & ((1 << bits) - 1)])
         if bits == 8 and shift.value is not None:
-            self.scalars.keep_byte(found, whole, shift.value // 8)
-        return found
+            self.scalars.keep_byte(element, whole, shift.value // 8)
+        return element
 
     # -- control flow ----------------------------------------------------------------------------------
 
@@ -322,8 +322,8 @@ class Frame:
         work.repeats = around * most
         work.iterations = work.iterations + work.repeats
 
-        def run(given: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            number, *values = given
+        def run(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
+            number, *values = state
             assert isinstance(number, Id)
             after = number + 1
             return [after, *step(number, values)], after < limit
@@ -331,9 +331,9 @@ class Frame:
         def looped() -> Sequence[Scalar]:
             return work.loop([self.word(0), *starts], run)[1:]
 
-        found = self.conditional(limit.equals(0), lambda: starts, looped)
+        results = self.conditional(limit.equals(0), lambda: starts, looped)
         work.repeats = around
-        return found
+        return results
 
     def _looped(
         self,
@@ -349,9 +349,9 @@ class Frame:
         around = work.repeats
         work.repeats = around * (count - start)
 
-        def run(given: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
+        def run(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
             nonlocal unrolled
-            number, *values = given
+            number, *values = state
             assert isinstance(number, Id)
             before, iterations = self.builder.size, work.iterations
             values = list(step(number, values))
@@ -364,7 +364,7 @@ class Frame:
             limit = count - (count - start) % unrolled
             return [after, *values], after < limit
 
-        _, *found = work.loop([self.word(start), *starts], run)
+        _, *results = work.loop([self.word(start), *starts], run)
         work.repeats = around
         work.iterations = work.iterations + around * ((count - start) // unrolled)
         if is_at_least(work.iterations, work.target.max_loop_iterations + 1):
@@ -374,5 +374,5 @@ class Frame:
                 f"{work.target.max_loop_iterations} are counted on; split it",
             )
         for number in range(count - (count - start) % unrolled, count):
-            found = list(step(self.word(number), found))
-        return found
+            results = list(step(self.word(number), results))
+        return results

@@ -54,8 +54,8 @@ def _by_type(
 
 
 def _sign(f: Floats, x: Id) -> Id:
-    found = (x < 0.0).select(f.constant(-1), x)
-    return (x > 0.0).select(1.0, found)
+    result = (x < 0.0).select(f.constant(-1), x)
+    return (x > 0.0).select(1.0, result)
 
 
 def _round_away(f: Floats, x: Id) -> Id:
@@ -144,19 +144,19 @@ def _reduce_precision(scalars: Scalars, operation: Operation, operands: Sequence
         odd = (size >> dropped) & 1
         half = (1 << (dropped - 1)) - 1
         rounded = (((size + odd) + half) >> dropped) << dropped
-        found = f.with_sign(scalars.float_of(rounded), value)
+        result = f.with_sign(scalars.float_of(rounded), value)
     else:
-        found = value
+        result = value
     bias = (1 << (exponent_bits - 1)) - 1
     if bias < f.bias:
         largest = math.ldexp(2.0 - 2.0**-mantissa_bits, bias)
-        found = (f.absolute(found) > largest).select(f.with_sign(f.infinity, value), found)
+        result = (f.absolute(result) > largest).select(f.with_sign(f.infinity, value), result)
     smallest = f.with_sign(f.constant(0), value)
-    found = (f.absolute(found) < math.ldexp(1.0, max(1 - bias, 1 - f.bias))).select(smallest, found)
+    result = (f.absolute(result) < math.ldexp(1.0, max(1 - bias, 1 - f.bias))).select(smallest, result)
     special = value
     if mantissa_bits == 0:
         special = f.is_nan(value).select(f.with_sign(f.infinity, value), value)
-    return scalars.rounded(type, f.is_finite(value).select(found, special))
+    return scalars.rounded(type, f.is_finite(value).select(result, special))
 
 
 def _select(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:

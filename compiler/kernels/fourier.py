@@ -24,12 +24,12 @@ def transformed(values: Sequence[Complex], sign: int) -> list[Complex]:
         return _direct(values, sign)
     length = count // radix
     parts = [transformed(values[start::radix], sign) for start in range(radix)]
-    found: list[Complex | None] = [None] * count
-    for place in range(length):
-        turned = [_turned(part[place], number * place, count, sign) for number, part in enumerate(parts)]
+    results: list[Complex | None] = [None] * count
+    for position in range(length):
+        turned = [_turned(part[position], number * position, count, sign) for number, part in enumerate(parts)]
         for number, value in enumerate(_direct(turned, sign)):
-            found[place + number * length] = value
-    return [value for value in found if value is not None]
+            results[position + number * length] = value
+    return [value for value in results if value is not None]
 
 
 def _direct(values: Sequence[Complex], sign: int) -> list[Complex]:
@@ -44,22 +44,22 @@ def _direct(values: Sequence[Complex], sign: int) -> list[Complex]:
     sums = [complex_math.add(rest[at], rest[-1 - at]) for at in range(half)]
     differences = [complex_math.subtract(rest[at], rest[-1 - at]) for at in range(half)]
     total = first
-    for each in sums:
-        total = complex_math.add(total, each)
-    found = [total] * count
-    for place in range(1, half + 1):
+    for pair in sums:
+        total = complex_math.add(total, pair)
+    results = [total] * count
+    for position in range(1, half + 1):
         real, imaginary = first.real, first.imaginary
         across: list[Id] = []
         for number, (together, apart) in enumerate(zip(sums, differences, strict=True), 1):
-            angle = 2 * math.pi * (place * number % count) / count
+            angle = 2 * math.pi * (position * number % count) / count
             real = real + together.real * math.cos(angle)
             imaginary = imaginary + together.imaginary * math.cos(angle)
             terms = [apart.imaginary * math.sin(angle), apart.real * math.sin(angle)]
-            across = [one + other for one, other in zip(across, terms, strict=True)] if across else terms
+            across = [term + other for term, other in zip(across, terms, strict=True)] if across else terms
         ahead = Complex(real + across[0], imaginary - across[1])
         behind = Complex(real - across[0], imaginary + across[1])
-        found[place], found[count - place] = (ahead, behind) if sign < 0 else (behind, ahead)
-    return found
+        results[position], results[count - position] = (ahead, behind) if sign < 0 else (behind, ahead)
+    return results
 
 
 def _turned(value: Complex, number: int, count: int, sign: int) -> Complex:

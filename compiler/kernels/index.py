@@ -47,16 +47,16 @@ class Index:
         if self._parts is not None:
             return self._parts
         assert self._linear is not None
-        rest, found = self._linear, []
+        rest, parts = self._linear, []
         remaining = [length for length in self.shape if length != 1]
         for length in reversed(self.shape):
             if length == 1:
-                found.append(self.builder.word(0))
+                parts.append(self.builder.word(0))
                 continue
             remaining.pop()
-            found.append(rest % self.builder.word(length) if remaining else rest)
+            parts.append(rest % self.builder.word(length) if remaining else rest)
             rest = rest // self.builder.word(length) if remaining else rest
-        return tuple(reversed(found))
+        return tuple(reversed(parts))
 
     @property
     def linear(self) -> Id:
@@ -64,14 +64,14 @@ class Index:
         if self._linear is not None:
             return self._linear
         key = self.shape, self.key
-        found: Id | None = self.builder.known(key)
-        if found is None:
-            found = self.builder.word(0)
+        linear: Id | None = self.builder.known(key)
+        if linear is None:
+            linear = self.builder.word(0)
             for part, length in zip(self.parts, self.shape, strict=True):
                 if length != 1:
-                    found = found * self.builder.word(length) + part
-            self.builder.keep(key, found)
-        return found
+                    linear = linear * self.builder.word(length) + part
+            self.builder.keep(key, linear)
+        return linear
 
     def reshaped(self, shape: Sequence[Dim]) -> Index:
         """Returns the index with the same linear index in another shape."""

@@ -41,10 +41,10 @@ def join_of(frame: Frame, reduction: Operation) -> Join:
         return lambda left, right: frame.call(body, [*left, *right])
 
     def add(left: Values, right: Values) -> Values:
-        one, other = left[0], right[0]
-        if isinstance(one, Complex):
-            return [complex_math.add(one, as_complex(other))]
-        return [as_id(one) + as_id(other)]
+        first, other = left[0], right[0]
+        if isinstance(first, Complex):
+            return [complex_math.add(first, as_complex(other))]
+        return [as_id(first) + as_id(other)]
 
     return add
 
@@ -67,27 +67,27 @@ def join_all(chains: Sequence[Values], join: Join) -> Values:
 
 
 def chosen(condition: Id, then: Values, otherwise: Values) -> list[Scalar]:
-    return [select(condition, one, other) for one, other in zip(then, otherwise, strict=True)]
+    return [select(condition, value, other) for value, other in zip(then, otherwise, strict=True)]
 
 
 def words_of(scalars: Scalars, values: Values) -> list[Id]:
     """Returns the bits of values in the type of the computation, which may be wider than their own."""
-    found: list[Id] = []
-    for part in (each for value in values for each in parts_of(value)):
+    words: list[Id] = []
+    for part in (scalar_part for value in values for scalar_part in parts_of(value)):
         if part.kind == BOOL:
-            found.append(part.select(scalars.builder.word(1), 0))
+            words.append(part.select(scalars.builder.word(1), 0))
         elif part.kind.bits == 64:
-            found.extend(scalars.halves(part))
+            words.extend(scalars.halves(part))
         else:
-            found.append(part.bits(U32))
-    return found
+            words.append(part.bits(U32))
+    return words
 
 
 def of_words(scalars: Scalars, like: Values, words: Sequence[Id]) -> list[Scalar]:
     """Rebuilds values from the words of ``words_of``; ``like`` has their forms."""
     left = list(words)
     parts: list[Id] = []
-    for part in (each for value in like for each in parts_of(value)):
+    for part in (scalar_part for value in like for scalar_part in parts_of(value)):
         word = left.pop(0)
         if part.kind == BOOL:
             parts.append(word.differs(0))

@@ -93,7 +93,7 @@ def buffer_size(type: ShapedType) -> int:
 
 
 def symbols_in(block: Block) -> tuple[str, ...]:
-    """Returns the symbols in the types and attributes of a block, in the order in which dispatches pass their values."""
+    """Returns the symbols in the types and attributes of a block, in the order of the dispatch's values."""
     sizes: set[Dim] = set()
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for attribute in operation.attributes.values():

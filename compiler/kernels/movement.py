@@ -45,8 +45,8 @@ def _transpose(operation: Operation, index: Index) -> Index:
     permutation = operation.integers("permutation")
     if permutation == tuple(range(len(parts))):
         return index
-    found = [parts[permutation.index(axis)] for axis in range(len(parts))]
-    return Index(index.builder, shape_of(operation.operands[0]), found)
+    operand_parts = [parts[permutation.index(axis)] for axis in range(len(parts))]
+    return Index(index.builder, shape_of(operation.operands[0]), operand_parts)
 
 
 def _slice(operation: Operation, index: Index) -> Index:
@@ -119,16 +119,16 @@ def _pad(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     lows, interiors = operation.sizes("edge_padding_low"), operation.sizes("interior_padding")
     whole = shape_of(operation.results[0])
     for part, length, padded, low, interior in zip(index.parts, shape, whole, lows, interiors, strict=True):
-        place, is_behind = part - frame.word(low), not (isinstance(low, int) and low <= 0)
+        position, is_behind = part - frame.word(low), not (isinstance(low, int) and low <= 0)
         if interior:
             stride = frame.word(interior + 1)
             if is_behind:
                 inside = inside & ~(part < frame.word(low))
-            inside = inside & (place % stride).equals(0)
-            place = place // stride
-        parts.append(place)
+            inside = inside & (position % stride).equals(0)
+            position = position // stride
+        parts.append(position)
         if (is_behind and not interior) or not _ends_within(padded, low, interior, length):
-            inside = inside & (place < frame.word(length))
+            inside = inside & (position < frame.word(length))
     return frame.conditional(
         inside, lambda: [frame.at(value, frame.index(shape, parts))], lambda: [frame.scalar(padding)]
     )
@@ -202,7 +202,7 @@ def _dynamic_slice(frame: Frame, operation: Operation, index: Index) -> Sequence
     return [frame.at(value, frame.index(shape, parts))]
 
 
-def place_of_update(frame: Frame, operation: Operation, index: Index) -> Index:
+def target_of_update(frame: Frame, operation: Operation, index: Index) -> Index:
     """Returns the index in the result of an element of the slice that an update writes."""
     shape = shape_of(operation.result)
     scalar = frame.index((), ())
@@ -240,15 +240,15 @@ def _bitcast(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
         per_word = max(32 // target.bits, 1)
         taken = max(target.bits // 32, 1)
         number = lane // per_word
-        found = []
+        picked = []
         for part in range(taken):
             word = words[part]
             for position in range(taken + part, len(words), taken):
                 word = number.equals(position // taken).select(words[position], word)
-            found.append(word)
+            picked.append(word)
         if target.bits < 32:
-            found = [(found[0] >> ((lane % per_word) * target.bits)) & ((1 << target.bits) - 1)]
-        return [scalars.from_words(target, found)]
+            picked = [(picked[0] >> ((lane % per_word) * target.bits)) & ((1 << target.bits) - 1)]
+        return [scalars.from_words(target, picked)]
     gathered: list[Id] = []
     for position in range(target.bits // source.bits):
         element = frame.at(value, frame.index(shape, [*index.parts, frame.word(position)]))
@@ -273,8 +273,8 @@ def _gather(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar
     batch = [index.parts[axis] for axis in range(len(index.parts)) if axis not in offset]
     parts = [frame.word(0)] * len(shape)
     for component, axis in enumerate(mapped):
-        place = vector_index(frame, indices, batch, vector, component)
-        parts[axis] = clamped(frame, indices, place, shape[axis] - sizes[axis])
+        component_index = vector_index(frame, indices, batch, vector, component)
+        parts[axis] = clamped(frame, indices, component_index, shape[axis] - sizes[axis])
     kept = [axis for axis in range(len(shape)) if axis not in collapsed and axis not in operand_batch]
     for axis, source in zip(kept, offset, strict=True):
         parts[axis] = parts[axis] + index.parts[source]

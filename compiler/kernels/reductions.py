@@ -16,8 +16,8 @@ from .scalars.scalars import Complex, Scalar, as_complex, as_id, select
 
 
 def _reduce(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
-    (found,) = reduced_at(frame, operation, [index])
-    return found
+    (result,) = reduced_at(frame, operation, [index])
+    return result
 
 
 def reduced_at(frame: Frame, operation: Operation, indices: Sequence[Index]) -> list[Sequence[Scalar]]:
@@ -29,19 +29,19 @@ def reduced_at(frame: Frame, operation: Operation, indices: Sequence[Index]) -> 
     lengths = [shape[axis] for axis in axes]
     (block,) = operation.regions[0].blocks
 
-    def given(number: Id) -> Sequence[Scalar]:
+    def elements_at(number: Id) -> Sequence[Scalar]:
         inner = split(frame.builder, number, lengths)
-        places = []
+        source_indices = []
         for index in indices:
             parts = list(index.parts)
             for axis, part in zip(axes, inner, strict=True):
                 parts.insert(axis, part)
-            places.append(frame.index(shape, parts))
-        return [frame.at(value, place) for place in places for value in values]
+            source_indices.append(frame.index(shape, parts))
+        return [frame.at(value, source_index) for source_index in source_indices for value in values]
 
     begun = [frame.scalar(start) for start in starts] * len(indices)
-    found = _accumulated(frame, operation, block, product(lengths), begun, given)
-    return [found[first : first + count] for first in range(0, len(found), count)]
+    results = _accumulated(frame, operation, block, product(lengths), begun, elements_at)
+    return [results[first : first + count] for first in range(0, len(results), count)]
 
 
 def _accumulated(
@@ -50,7 +50,7 @@ def _accumulated(
     block: Block,
     count: Dim,
     starts: Sequence[Scalar],
-    given: Callable[[Id], Sequence[Scalar]],
+    elements: Callable[[Id], Sequence[Scalar]],
 ) -> Sequence[Scalar]:
     """Accumulates elements with a body, in order; long sums of floats in runs, in f32 or f64.
 
@@ -61,40 +61,40 @@ def _accumulated(
     if not is_long or not _is_sum(block) or type.kind not in ("float", "complex"):
         size = len(block.arguments) // 2
 
-        def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-            values = given(number)
-            firsts = range(0, len(found), size)
-            return [x for at in firsts for x in frame.call(block, [*found[at : at + size], *values[at : at + size]])]
+        def step(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
+            values = elements(number)
+            firsts = range(0, len(results), size)
+            return [x for at in firsts for x in frame.call(block, [*results[at : at + size], *values[at : at + size]])]
 
         return frame.fold(operation, count, starts, step)
 
     def plus(left: Sequence[Scalar], right: Sequence[Scalar]) -> Sequence[Scalar]:
-        return [_plus(one, other) for one, other in zip(left, right, strict=True)]
+        return [_plus(value, other) for value, other in zip(left, right, strict=True)]
 
-    def added(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-        return plus(found, given(number))
+    def added(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
+        return plus(results, elements(number))
 
     zeros = [frame.scalars.constant(type, 0)] * len(starts)
 
-    def run(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+    def run(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
         first = number * MAX_IN_ORDER
         part = frame.fold(operation, MAX_IN_ORDER, zeros, lambda offset, part: added(first + offset, part))
-        return plus(found, part)
+        return plus(results, part)
 
-    def run_or_next(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+    def run_or_next(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
         """Does the same in one loop, over the sums of finished runs and those of the current run."""
-        totals, parts = found[: len(zeros)], added(number, found[len(zeros) :])
+        totals, parts = results[: len(zeros)], added(number, results[len(zeros) :])
         ends = (number % MAX_IN_ORDER).equals(MAX_IN_ORDER - 1)
         return frame.conditional(ends, lambda: [*plus(totals, parts), *zeros], lambda: [*totals, *parts])
 
     if isinstance(count, Size):
-        found = frame.fold(operation, count, [*starts, *zeros], run_or_next)
-        found = list(plus(found[: len(zeros)], found[len(zeros) :]))
+        results = frame.fold(operation, count, [*starts, *zeros], run_or_next)
+        results = list(plus(results[: len(zeros)], results[len(zeros) :]))
     else:
         runs, rest = divmod(count, MAX_IN_ORDER)
-        found = frame.fold(operation, runs, starts, run)
-        found = frame.fold(operation, rest, found, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
-    return found if type.kind == "complex" else [frame.scalars.rounded(type, as_id(each)) for each in found]
+        results = frame.fold(operation, runs, starts, run)
+        results = frame.fold(operation, rest, results, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
+    return results if type.kind == "complex" else [frame.scalars.rounded(type, as_id(result)) for result in results]
 
 
 def _plus(left: Scalar, right: Scalar) -> Scalar:
@@ -137,15 +137,15 @@ class Window:
         """The number of positions of a window."""
         return product(self.sizes)
 
-    def place(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
+    def element_index(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
         """Returns whether a position of a window is that of an element of the operand, and the element's index."""
         inside = frame.builder.boolean(True)
         parts = []
         offsets = split(frame.builder, number, self.sizes)
         for axis, (at, offset) in enumerate(zip(window, offsets, strict=True)):
-            place = at * self.strides[axis] + offset * self.dilations[axis] - frame.word(self.padding[axis])
-            inside, place = undilated(frame, place, self.base[axis], self.shape[axis], inside)
-            parts.append(place)
+            position = at * self.strides[axis] + offset * self.dilations[axis] - frame.word(self.padding[axis])
+            inside, position = undilated(frame, position, self.base[axis], self.shape[axis], inside)
+            parts.append(position)
         return inside, frame.index(self.shape, parts)
 
 
@@ -156,11 +156,11 @@ def _reduce_window(frame: Frame, operation: Operation, index: Index) -> Sequence
     (block,) = operation.regions[0].blocks
     initial = [frame.scalar(start) for start in starts]
 
-    def given(number: Id) -> Sequence[Scalar]:
-        inside, place = window.place(frame, index.parts, number)
-        return frame.conditional(inside, lambda: [frame.at(value, place) for value in values], lambda: initial)
+    def elements_at(number: Id) -> Sequence[Scalar]:
+        inside, source_index = window.element_index(frame, index.parts, number)
+        return frame.conditional(inside, lambda: [frame.at(value, source_index) for value in values], lambda: initial)
 
-    return _accumulated(frame, operation, block, window.count, initial, given)
+    return _accumulated(frame, operation, block, window.count, initial, elements_at)
 
 
 def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
@@ -179,24 +179,24 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
     def chosen(window_parts: Sequence[Id]) -> Id:
         """Returns the number of the element that a window selects."""
 
-        def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-            best, at, is_any = found[0], as_id(found[1]), as_id(found[2])
-            inside, place = window.place(frame, window_parts, number)
+        def step(number: Id, selected: Sequence[Scalar]) -> Sequence[Scalar]:
+            best, at, is_any = selected[0], as_id(selected[1]), as_id(selected[2])
+            inside, source_index = window.element_index(frame, window_parts, number)
 
             def compared() -> Sequence[Scalar]:
-                item = frame.at(value, place)
+                item = frame.at(value, source_index)
                 (keeps,) = frame.call(selection, [best, item])
                 moves = ~is_any | ~as_id(keeps)
                 one = frame.builder.boolean(True)
-                return [select(moves, item, best), moves.select(place.linear, at), one]
+                return [select(moves, item, best), moves.select(source_index.linear, at), one]
 
-            return frame.conditional(inside, compared, lambda: found)
+            return frame.conditional(inside, compared, lambda: selected)
 
         first = [frame.scalar(start), frame.word(0), frame.builder.boolean(False)]
-        found = frame.fold(operation, window.count, first, step)
-        return as_id(found[2]).select(as_id(found[1]), 0xFFFFFFFF)
+        selected = frame.fold(operation, window.count, first, step)
+        return as_id(selected[2]).select(as_id(selected[1]), 0xFFFFFFFF)
 
-    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+    def step(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         parts = []
         holds = frame.builder.boolean(True)
         for axis, offset in enumerate(split(frame.builder, number, runs)):
@@ -210,12 +210,12 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
             parts.append(part)
 
         def added() -> Sequence[Scalar]:
-            given = frame.at(source, frame.index(counts, parts))
+            elements = frame.at(source, frame.index(counts, parts))
             return frame.conditional(
-                chosen(parts).equals(here), lambda: frame.call(scatter, [found[0], given]), lambda: found
+                chosen(parts).equals(here), lambda: frame.call(scatter, [sums[0], elements]), lambda: sums
             )
 
-        return frame.conditional(holds, added, lambda: found)
+        return frame.conditional(holds, added, lambda: sums)
 
     return frame.fold(operation, product(runs), [frame.scalar(start)], step)
 

@@ -53,8 +53,8 @@ class KernelRegion:
     @property
     def results(self) -> list[Value]:
         """The values that the region computes."""
-        found = list(self.block.terminator.operands)
-        return found[:-1] if self.scratch is not None else found
+        values = list(self.block.terminator.operands)
+        return values[:-1] if self.scratch is not None else values
 
     @property
     def scratch(self) -> Value | None:
@@ -63,8 +63,10 @@ class KernelRegion:
 
     def only(self, names: Collection[str]) -> Operation | None:
         """Returns the operation with one of these names, without the dialect, if there is exactly one."""
-        found = [each for each in self.block.operations if each.name.removeprefix("stablehlo.") in names]
-        return found[0] if len(found) == 1 else None
+        operations = [
+            operation for operation in self.block.operations if operation.name.removeprefix("stablehlo.") in names
+        ]
+        return operations[0] if len(operations) == 1 else None
 
     def check(self) -> None:
         """Checks that all types are supported by the generator and the target; raises ``CompileError`` otherwise."""
@@ -104,10 +106,10 @@ class Shader:
         self.scalars = Scalars(builder, region.target)
         count = len(region.block.arguments)
         in_place = region.in_place
-        self._inputs = [builder.buffer(each, f"input{each}", False, each in in_place) for each in range(count)]
+        self._inputs = [builder.buffer(number, f"input{number}", False, number in in_place) for number in range(count)]
         shared = bool(in_place)
         self.outputs = [
-            builder.buffer(count + each, f"result{each}", True, shared) for each in range(len(region.results))
+            builder.buffer(count + number, f"result{number}", True, shared) for number in range(len(region.results))
         ]
         self.scratch = -1
         if region.scratch is not None:
@@ -181,7 +183,7 @@ class Shader:
             workgroup_count,
             (*inputs, *results),
             self._symbols,
-            tuple(Limit(size, most, what) for size, most, what in limits if isinstance(size, Size)),
+            tuple(Limit(size, most, noun) for size, most, noun in limits if isinstance(size, Size)),
             builder.pushes_addresses,
         )
 

@@ -56,9 +56,9 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
     lengths = [shape[axis] for axis in tried]
     block = operation.regions[0].block
 
-    def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
-        places = {**fixed, **dict(zip(tried, split(frame.builder, number, lengths), strict=True))}
-        batch = [places[axis] for axis in scatter]
+    def step(number: Id, values: Sequence[Scalar]) -> Sequence[Scalar]:
+        parts_there = {**fixed, **dict(zip(tried, split(frame.builder, number, lengths), strict=True))}
+        batch = [parts_there[axis] for axis in scatter]
         offsets = list(index.parts)
         for component, axis in enumerate(mapped):
             start = saturated(frame, indices, vector_index(frame, indices, batch, axes.vector, component))
@@ -67,22 +67,22 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
         for axis in range(len(target)):
             if axis in kept:
                 update_axis = axes.window[kept.index(axis)]
-                places[update_axis] = offsets[axis]
+                parts_there[update_axis] = offsets[axis]
                 if axis in mapped or shape[update_axis] != target[axis]:
                     inside = inside & (offsets[axis] < frame.word(shape[update_axis]))
             elif axis not in axes.batches:
                 inside = inside & offsets[axis].equals(0)
 
         def updated() -> Sequence[Scalar]:
-            place = frame.index(shape, [places[axis] for axis in range(len(shape))])
-            return frame.call(block, [*found, *(frame.at(update, place) for update in updates)])
+            update_index = frame.index(shape, [parts_there[axis] for axis in range(len(shape))])
+            return frame.call(block, [*values, *(frame.at(update, update_index) for update in updates)])
 
-        return frame.conditional(inside, updated, lambda: found)
+        return frame.conditional(inside, updated, lambda: values)
 
     return frame.fold(operation, product(lengths), [frame.at(value, index) for value in inputs], step)
 
 
-def place_of(frame: Frame, operation: Operation, index: Index) -> tuple[Index, Id]:
+def target_of(frame: Frame, operation: Operation, index: Index) -> tuple[Index, Id]:
     """Returns the index in the operand for an element of a scatter's updates, and whether it is in bounds."""
     axes, builder, indices = ScatterAxes(operation), frame.builder, operation.operands[len(operation.results)]
     batch = [index.parts[axis] for axis in axes.scatter]
@@ -109,25 +109,25 @@ def write_update(frame: Frame, operation: Operation, index: Index, buffer: int) 
     """
     value, _, updates = operation.operands
     builder, body, type = frame.builder, operation.regions[0].block, scalar_of(value)
-    place, inside = place_of(frame, operation, index)
+    target_index, inside = target_of(frame, operation, index)
 
     def write() -> None:
         if operation.flag("unique_indices"):
             new = body.terminator.operands[0]
-            given = frame.at(updates, index)
+            update = frame.at(updates, index)
             if new is not body.arguments[1]:
-                (given,) = frame.call(body, [frame.at(value, place), given])
-            words = frame.scalars.to_words(type, given)
+                (update,) = frame.call(body, [frame.at(value, target_index), update])
+            words = frame.scalars.to_words(type, update)
             for position, word in enumerate(words):
-                builder.store(buffer, place.linear * len(words) + position, word)
+                builder.store(buffer, target_index.linear * len(words) + position, word)
             return
         name = body.operations[0].name.removeprefix("stablehlo.")
         opcode = (_SIGNED if is_signed(type) else _UNSIGNED).get(name) or _ATOMICS[name]
         low, *high = frame.scalars.to_words(type, frame.at(updates, index))
-        before = builder.atomic(opcode, buffer, place.linear * (1 + len(high)), low)
+        before = builder.atomic(opcode, buffer, target_index.linear * (1 + len(high)), low)
         for word in high:
             carry = (before + low < low).select(builder.word(1), 0) if name == "add" else builder.word(0)
-            builder.atomic(opcode, buffer, place.linear * 2 + 1, word + carry)
+            builder.atomic(opcode, buffer, target_index.linear * 2 + 1, word + carry)
 
     builder.when(inside, write)
 

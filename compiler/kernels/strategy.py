@@ -63,7 +63,7 @@ class Strategy(ABC):
 
     def words(self, region: KernelRegion) -> int:
         """Estimates the words of code of a region's kernel."""
-        return self.copies(region) * sum(words_of(each) for each in region.block.operations)
+        return self.copies(region) * sum(words_of(operation) for operation in region.block.operations)
 
     @classmethod
     def names(cls) -> list[str]:

@@ -93,28 +93,28 @@ class SubgroupBuilder(KernelBuilder):
 
     def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
         """Declares a storage buffer and records its binding, which gives its address."""
-        found = super().buffer(binding, name, is_written, is_shared)
-        self._bindings[found] = binding
-        return found
+        buffer = super().buffer(binding, name, is_written, is_shared)
+        self._bindings[buffer] = binding
+        return buffer
 
     # -- uniform values ----------------------------------------------------------------------------------
 
     def same(self, number: Id, count: int) -> Id:
         """Returns a subgroup-uniform number below ``count`` in a form that the driver recognises as uniform."""
-        found = self.word(0)
+        result = self.word(0)
         for shift in range(0, max(count - 1, 1).bit_length(), 4):
             digit = self._pushed((number >> shift) % PUSHED_NUMBERS + self._address_words)
             self._same.add(digit.number)
-            found = found + digit * (1 << shift)
-        return found
+            result = result + digit * (1 << shift)
+        return result
 
     def least(self, left: Id, right: int, multiple: int) -> Id:
         """Returns the smaller of two numbers, which is a multiple of a power of two."""
-        found = self.extended(_UMIN, U32, left, self.word(right))
-        found.multiple = multiple
+        result = self.extended(_UMIN, U32, left, self.word(right))
+        result.multiple = multiple
         if self._is_same(left):
-            self._same.add(found.number)
-        return found
+            self._same.add(result.number)
+        return result
 
     def spread(self, first: Id) -> Id:
         """Returns the index that is ``first`` for a subgroup's first invocation and grows by one per invocation."""
@@ -128,17 +128,17 @@ class SubgroupBuilder(KernelBuilder):
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """Emits a binary instruction; the structure of indices is kept."""
         if kind == U32 and (isinstance(left, Spread) or isinstance(right, Spread)):
-            found = self._of_spread(opcode, left, right)
-            if found is not None:
-                return found
+            result = self._of_spread(opcode, left, right)
+            if result is not None:
+                return result
         return super().binary(opcode, kind, left, right)
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """Emits a binary instruction; its result is uniform if both operands are."""
-        found = super().plain(opcode, kind, left, right)
-        if found.value is None and self._is_same(left) and self._is_same(right):
-            self._same.add(found.number)
-        return found
+        result = super().plain(opcode, kind, left, right)
+        if result.value is None and self._is_same(left) and self._is_same(right):
+            self._same.add(result.number)
+        return result
 
     def _of_spread(self, opcode: int, left: Id, right: Id) -> Id | None:
         if opcode == Op.IAdd:
@@ -162,9 +162,9 @@ class SubgroupBuilder(KernelBuilder):
         self.declarations.require("GroupNonUniform")
         return self.emit(Op.Load, U32, self.declarations.input(U32, BuiltIn.SubgroupLocalInvocationId))
 
-    def _pushed(self, place: Id) -> Id:
+    def _pushed(self, index: Id) -> Id:
         variable = self.declarations.push_array(self._address_words + PUSHED_NUMBERS)
-        return self.emit(Op.Load, U32, self.place(StorageClass.PushConstant, U32, variable, self.word(0), place))
+        return self.emit(Op.Load, U32, self.place(StorageClass.PushConstant, U32, variable, self.word(0), index))
 
     # -- memory ----------------------------------------------------------------------------------------
 
@@ -180,17 +180,17 @@ class SubgroupBuilder(KernelBuilder):
 
     def _load_spread(self, buffer: int, index: Spread) -> Id:
         key = ("spread", buffer, index.first.number)
-        found = self.known(key)
-        if found is None:
+        loaded = self.known(key)
+        if loaded is None:
             lane = self._lane()
             for half in range(0, WIDTH, 4):
                 quad = self.load_at(_QUAD, self._address(buffer, index.first + half))
                 for part in range(4):
                     word = self.emit(Op.CompositeExtract, U32, quad, part)
-                    found = word if found is None else lane.equals(half + part).select(word, found)
-            self.keep(key, found)
-        assert isinstance(found, Id)
-        return found
+                    loaded = word if loaded is None else lane.equals(half + part).select(word, loaded)
+            self.keep(key, loaded)
+        assert isinstance(loaded, Id)
+        return loaded
 
     def _address(self, buffer: int, index: Id) -> Id:
         """Computes the address of a word. The common part of indices is added first."""
@@ -211,6 +211,6 @@ class SubgroupBuilder(KernelBuilder):
         for lane in range(0, WIDTH, 2):
             both = [self.shuffled(words[0], self.word(lane + part)) for part in range(2)]
             pair = self.emit(Op.CompositeConstruct, _PAIR, *both).bits(U64)
-            place = quotient(first.first + lane, 2)
+            index = quotient(first.first + lane, 2)
             view = self.declarations.view(buffer, U64)
-            self.write(Op.Store, self.place(StorageClass.StorageBuffer, U64, view, self.word(0), place), pair)
+            self.write(Op.Store, self.place(StorageClass.StorageBuffer, U64, view, self.word(0), index), pair)

@@ -52,10 +52,10 @@ def absolute(f: Floats, x: Complex) -> Id:
     """Returns the modulus."""
     large, small, scale = _scaled(f, x)
     squares = f.pair_sum(f.exact_product(large, large), f.exact_product(small, small))
-    found = f.scaled(_root(f, squares), scale)
-    found = (f.absolute(x.real).equals(math.inf) | f.absolute(x.imaginary).equals(math.inf)).select(f.infinity, found)
-    is_nan = (f.is_nan(x.real) | f.is_nan(x.imaginary)) & f.absolute(found).differs(math.inf)
-    return is_nan.select(f.nan, found)
+    result = f.scaled(_root(f, squares), scale)
+    result = (f.absolute(x.real).equals(math.inf) | f.absolute(x.imaginary).equals(math.inf)).select(f.infinity, result)
+    is_nan = (f.is_nan(x.real) | f.is_nan(x.imaginary)) & f.absolute(result).differs(math.inf)
+    return is_nan.select(f.nan, result)
 
 
 def _scaled(f: Floats, x: Complex) -> tuple[Id, Id, Id]:
@@ -122,13 +122,13 @@ def _logarithm_of_size(f: Floats, x: Complex) -> Id:
     near_below = lower_difference[0] + (lower_difference[1] + lower[1])
     is_near_below = below.equals(0) & (lower[0] > 0.5)
     general = exponentials.logarithm(f, high) * 0.5 + f.from_word(exponent) * f.nearest(math.log(2))
-    found = is_near.select(near, is_near_below.select(near_below, f.constant(0)))
-    accurate = exponentials.logarithm_of_next(f, found) * 0.5
-    found = (is_near | is_near_below).select(accurate, general)
-    found = large.equals(0).select(-f.infinity, found)
+    result = is_near.select(near, is_near_below.select(near_below, f.constant(0)))
+    accurate = exponentials.logarithm_of_next(f, result) * 0.5
+    result = (is_near | is_near_below).select(accurate, general)
+    result = large.equals(0).select(-f.infinity, result)
     is_infinite = f.absolute(x.real).equals(math.inf) | f.absolute(x.imaginary).equals(math.inf)
-    found = is_infinite.select(f.infinity, found)
-    return ((f.is_nan(x.real) | f.is_nan(x.imaginary)) & ~is_infinite).select(f.nan, found)
+    result = is_infinite.select(f.infinity, result)
+    return ((f.is_nan(x.real) | f.is_nan(x.imaginary)) & ~is_infinite).select(f.nan, result)
 
 
 def logarithm(f: Floats, x: Complex) -> Complex:
@@ -211,8 +211,8 @@ def hyperbolic_tangent(f: Floats, x: Complex) -> Complex:
 
 def tangent(f: Floats, x: Complex) -> Complex:
     """Computes tan(x) = -i tanh(i x)."""
-    found = hyperbolic_tangent(f, Complex(-x.imaginary, x.real))
-    return Complex(found.imaginary, -found.real)
+    result = hyperbolic_tangent(f, Complex(-x.imaginary, x.real))
+    return Complex(result.imaginary, -result.real)
 
 
 def logistic(f: Floats, x: Complex) -> Complex:
@@ -257,5 +257,5 @@ def power(f: Floats, base: Complex, exponent: Complex) -> Complex:
 def arc_tangent(f: Floats, y: Complex, x: Complex) -> Complex:
     """Computes -i log((x + i y) / sqrt(x**2 + y**2))."""
     numerator = Complex(x.real - y.imaginary, x.imaginary + y.real)
-    found = logarithm(f, divide(f, numerator, square_root(f, add(multiply(x, x), multiply(y, y)))))
-    return Complex(found.imaginary, -found.real)
+    log = logarithm(f, divide(f, numerator, square_root(f, add(multiply(x, x), multiply(y, y)))))
+    return Complex(log.imaginary, -log.real)

@@ -100,8 +100,8 @@ def _integer_to_float(scalars: Scalars, value: Id, source: ScalarType, target: S
         scale = scale * ((135 - shift) << 23).bits(F32)  # 2 ** (8 - shift)
     else:
         word = word.convert(Op.ConvertUToF, F32)
-    found = word * scale
-    return scalars.rounded(target, negative.select(-found, found))
+    result = word * scale
+    return scalars.rounded(target, negative.select(-result, result))
 
 
 def float_to_integer(scalars: Scalars, value: Id, target: ScalarType) -> Id:
@@ -116,15 +116,15 @@ def float_to_integer(scalars: Scalars, value: Id, target: ScalarType) -> Id:
     is_outside = is_high | is_low | is_nan
     inside = is_outside.select(0.0, value)
     if target.bits <= 32:
-        found: Id = inside.convert(Op.ConvertFToS if signed else Op.ConvertFToU, U32)
+        result: Id = inside.convert(Op.ConvertFToS if signed else Op.ConvertFToU, U32)
     elif scalars.target.int64:
-        found = inside.convert(Op.ConvertFToS if signed else Op.ConvertFToU, U64)
+        result = inside.convert(Op.ConvertFToS if signed else Op.ConvertFToU, U64)
     else:
         size = inside.function("fabs").function("floor")
         upper = (size * 2.0**-32).function("floor")
         lower = size - upper * 2.0**32
-        found = Pair(lower.convert(Op.ConvertFToU, U32), upper.convert(Op.ConvertFToU, U32))
-        found = choose(inside < 0.0, -found, found)
+        result = Pair(lower.convert(Op.ConvertFToU, U32), upper.convert(Op.ConvertFToU, U32))
+        result = choose(inside < 0.0, -result, result)
     zero = scalars.integer(target, 0)
-    found = choose(is_nan, zero, found)
-    return choose(is_high, highest, choose(is_low, lowest, found))
+    result = choose(is_nan, zero, result)
+    return choose(is_high, highest, choose(is_low, lowest, result))

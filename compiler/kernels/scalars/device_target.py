@@ -128,8 +128,10 @@ def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Targ
         and {"basic", "shuffle"} <= set(subgroup.supported_operations),
         int8_dot="shaderIntegerDotProduct" in device.features,
         cooperative_matrices=tuple(
-            CooperativeMatrix(each.m, each.n, each.k, each.a_type, each.b_type, each.c_type, each.result_type)
-            for each in device.cooperative_matrices
-            if each.scope == "subgroup" and not each.saturating
+            CooperativeMatrix(
+                matrix.m, matrix.n, matrix.k, matrix.a_type, matrix.b_type, matrix.c_type, matrix.result_type
+            )
+            for matrix in device.cooperative_matrices
+            if matrix.scope == "subgroup" and not matrix.saturating
         ),
     )

@@ -47,9 +47,9 @@ def exponential(f: Floats, x: Id, low: Id | None = None, halvings: int = 0) -> I
     overflow = _OVERFLOW[bits] + halvings
     inside = f.larger(f.smaller(x, overflow), _UNDERFLOW[bits])
     multiple, rest = _reduced(f, inside)
-    found = f.scaled(_series(f, rest if low is None else rest + low) + 1, f.to_word(multiple) - halvings)
-    found = (x > overflow).select(f.infinity, found)
-    return f.is_nan(x).select(x, (x < _UNDERFLOW[bits]).select(0, found))
+    result = f.scaled(_series(f, rest if low is None else rest + low) + 1, f.to_word(multiple) - halvings)
+    result = (x > overflow).select(f.infinity, result)
+    return f.is_nan(x).select(x, (x < _UNDERFLOW[bits]).select(0, result))
 
 
 def exponential_minus_one(f: Floats, x: Id) -> Id:
@@ -59,10 +59,10 @@ def exponential_minus_one(f: Floats, x: Id) -> Id:
     series = _series(f, rest)
     # Half the power, since the power itself may be infinite.
     power = f.power_of_two(f.to_word(multiple) - 1)
-    found = 2.0 * (power * series + (power - 0.5))
-    found = multiple.equals(0).select(series, found)
-    found = (x > _OVERFLOW[bits]).select(f.infinity, found)
-    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, found)
+    result = 2.0 * (power * series + (power - 0.5))
+    result = multiple.equals(0).select(series, result)
+    result = (x > _OVERFLOW[bits]).select(f.infinity, result)
+    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, result)
 
 
 def _decomposed(f: Floats, x: Id) -> tuple[Id, Id]:
@@ -77,12 +77,12 @@ def _decomposed(f: Floats, x: Id) -> tuple[Id, Id]:
     return f.from_word(exponent), significand
 
 
-def _of_special(f: Floats, x: Id, found: Id) -> Id:
+def _of_special(f: Floats, x: Id, logarithm_of_positive: Id) -> Id:
     """Replaces a logarithm where its argument is not positive and finite."""
-    found = x.equals(math.inf).select(x, found)
-    found = (x < 0.0).select(f.nan, found)
-    found = x.equals(0).select(-f.infinity, found)
-    return f.is_nan(x).select(x, found)
+    logarithm_of_positive = x.equals(math.inf).select(x, logarithm_of_positive)
+    logarithm_of_positive = (x < 0.0).select(f.nan, logarithm_of_positive)
+    logarithm_of_positive = x.equals(0).select(-f.infinity, logarithm_of_positive)
+    return f.is_nan(x).select(x, logarithm_of_positive)
 
 
 def logarithm(f: Floats, x: Id) -> Id:
@@ -93,8 +93,8 @@ def logarithm(f: Floats, x: Id) -> Id:
     z = s * s
     series = z * f.polynomial(z, [2 / (2 * n + 1) for n in range(1, _LOGARITHM_TERMS[f.kind.bits])])
     half = part * part * 0.5
-    found = exponent * high - ((half - (s * (half + series) + exponent * low)) - part)
-    return _of_special(f, x, found)
+    result = exponent * high - ((half - (s * (half + series) + exponent * low)) - part)
+    return _of_special(f, x, result)
 
 
 def logarithm_of_next(f: Floats, x: Id) -> Id:
@@ -102,23 +102,23 @@ def logarithm_of_next(f: Floats, x: Id) -> Id:
     next = x + 1.0
     # The rounding error of the sum.
     lost = (x > 1.0).select(1.0 - (next - x), x - (next - 1.0))
-    found = logarithm(f, next) + lost / next
-    found = (next.equals(0) | next.equals(math.inf)).select(logarithm(f, next), found)
-    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, found)
+    result = logarithm(f, next) + lost / next
+    result = (next.equals(0) | next.equals(math.inf)).select(logarithm(f, next), result)
+    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, result)
 
 
 def hyperbolic_tangent(f: Floats, x: Id) -> Id:
     size = f.smaller(f.absolute(x), 10.0 if f.kind == F32 else 22.0)
     grown = exponential_minus_one(f, size * 2.0)
-    found = f.with_sign(grown / (grown + 2.0), x)
-    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, found)
+    result = f.with_sign(grown / (grown + 2.0), x)
+    return (f.is_nan(x) | (f.absolute(x) < _TINY[f.kind.bits])).select(x, result)
 
 
 def logistic(f: Floats, x: Id) -> Id:
     """Computes 1 / (1 + exp(-x))."""
     decayed = exponential(f, -f.absolute(x))
-    found = f.is_negative(x).select(decayed, f.constant(1)) / (decayed + 1.0)
-    return f.is_nan(x).select(x, found)
+    result = f.is_negative(x).select(decayed, f.constant(1)) / (decayed + 1.0)
+    return f.is_nan(x).select(x, result)
 
 
 def hyperbolic(f: Floats, x: Id) -> tuple[Id, Id]:
@@ -151,8 +151,8 @@ def cube_root(f: Floats, x: Id) -> Id:
         cube = y * y * y
         y = y + y * ((normal - cube) / (cube + cube + normal))
     y = y * back
-    found = f.with_sign(y, x)
-    return (x.equals(0) | ~f.is_finite(x)).select(x, found)
+    result = f.with_sign(y, x)
+    return (x.equals(0) | ~f.is_finite(x)).select(x, result)
 
 
 def logarithm_pair(f: Floats, x: Id) -> FloatPair:
@@ -172,10 +172,10 @@ def _logarithm_pair(f: Floats, exponent: Id, significand: FloatPair) -> FloatPai
     third = f.nearest(2 / 3)
     factor = f.pair_sum((f.constant(third), f.constant(f.nearest(_two_thirds(third)))), (z[0] * series, f.constant(0)))
     cubic = f.pair_product(f.pair_product(s, z), factor)
-    found = f.pair_sum((s[0] * 2.0, s[1] * 2.0), cubic)
+    result = f.pair_sum((s[0] * 2.0, s[1] * 2.0), cubic)
     first, second = _ln2(f)
     head = exponent * first
-    return f.pair_sum(f.ordered_sum(head, exponent * second), found)
+    return f.pair_sum(f.ordered_sum(head, exponent * second), result)
 
 
 def _two_thirds(nearest: float) -> float:
@@ -192,21 +192,21 @@ def power(f: Floats, base: Id, exponent: Id) -> Id:
     bounded = f.larger(f.smaller(exponent, bound), -bound)
     high, low = logarithm_pair(f, safe)
     product = f.exact_product(high, bounded)
-    found = exponential(f, product[0], product[1] + low * bounded)
+    result = exponential(f, product[0], product[1] + low * bounded)
     # Zero and infinity.
     grows = f.is_negative(exponent).differs(size.equals(math.inf))
-    found = (size.equals(0) | size.equals(math.inf)).select(grows.select(f.infinity, f.constant(0)), found)
+    result = (size.equals(0) | size.equals(math.inf)).select(grows.select(f.infinity, f.constant(0)), result)
     # Infinite exponents of any base but one.
     large = (size > 1.0).differs(f.is_negative(exponent))
-    found = (
+    result = (
         f.absolute(exponent)
         .equals(math.inf)
-        .select(size.equals(1.0).select(f.constant(1), large.select(f.infinity, f.constant(0))), found)
+        .select(size.equals(1.0).select(f.constant(1), large.select(f.infinity, f.constant(0))), result)
     )
     whole = exponent.function("floor").equals(exponent)
     half = exponent * 0.5
     is_odd = whole & half.function("floor").differs(half)
-    found = (is_odd & f.is_negative(base)).select(-found, found)
-    found = ((base < 0.0) & ~whole & f.is_finite(base)).select(f.nan, found)
-    found = (f.is_nan(base) | f.is_nan(exponent)).select(f.nan, found)
-    return (exponent.equals(0) | base.equals(1.0)).select(1.0, found)
+    result = (is_odd & f.is_negative(base)).select(-result, result)
+    result = ((base < 0.0) & ~whole & f.is_finite(base)).select(f.nan, result)
+    result = (f.is_nan(base) | f.is_nan(exponent)).select(f.nan, result)
+    return (exponent.equals(0) | base.equals(1.0)).select(1.0, result)

@@ -65,13 +65,13 @@ class Floats:
         """Splits a constant into a sum: leading bits, as many of the rest, …, and last the nearest float of the
         remainder.
         """
-        found = []
+        parts = []
         with localcontext() as context:
             context.prec = _PRECISION
             for count in bits:
-                found.append(self.leading(value, count))
-                value -= Decimal(found[-1])
-            return [*found, self.nearest(value)]
+                parts.append(self.leading(value, count))
+                value -= Decimal(parts[-1])
+            return [*parts, self.nearest(value)]
 
     @property
     def infinity(self) -> Id:
@@ -149,10 +149,10 @@ class Floats:
 
     def polynomial(self, value: Id, coefficients: Sequence[float]) -> Id:
         """Evaluates a polynomial by Horner's rule, lowest coefficient first."""
-        found = self.constant(coefficients[-1])
+        result = self.constant(coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
-            found = found * value + coefficient
-        return found
+            result = result * value + coefficient
+        return result
 
     def ordered_sum(self, large: Id, small: Id) -> FloatPair:
         """Returns the exact sum of two floats, of which the first is not smaller."""

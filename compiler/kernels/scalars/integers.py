@@ -56,9 +56,9 @@ class Integers:
         divisor = choose(is_zero, self._constant(1), right)
         if not self._signed:
             return choose(is_zero, self._constant(-1), left // divisor)
-        found = self.absolute(left) // self.absolute(divisor)
-        found = choose(left.below(0).differs(right.below(0)), -found, found)
-        return choose(is_zero, self._constant(-1), found)
+        result = self.absolute(left) // self.absolute(divisor)
+        result = choose(left.below(0).differs(right.below(0)), -result, result)
+        return choose(is_zero, self._constant(-1), result)
 
     def remainder(self, left: Id, right: Id) -> Id:
         """Returns the remainder with the dividend's sign; the dividend for a divisor of zero."""
@@ -66,9 +66,9 @@ class Integers:
         divisor = choose(is_zero, self._constant(1), right)
         if not self._signed:
             return choose(is_zero, left, left % divisor)
-        found = self.absolute(left) % self.absolute(divisor)
-        found = choose(left.below(0), -found, found)
-        return choose(is_zero, left, found)
+        result = self.absolute(left) % self.absolute(divisor)
+        result = choose(left.below(0), -result, result)
+        return choose(is_zero, left, result)
 
     def power(self, base: Id, exponent: Id) -> Id:
         """Computes a power by repeated squaring; a negative exponent gives the integer quotient of one by the power."""
@@ -76,19 +76,19 @@ class Integers:
         start = choose(exponent.below(0), zero, exponent) if self._signed else exponent
 
         def step(values: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            found, square, left = map(as_id, values)
+            result, square, left = map(as_id, values)
             rest = left >> 1
-            return (choose((left & 1).differs(0), found * square, found), square * square, rest), rest.differs(0)
+            return (choose((left & 1).differs(0), result * square, result), square * square, rest), rest.differs(0)
 
         values = self._scalars.loop([one, base, start], step, self._type.bits)
-        found = self._scalars.wrapped(self._type, as_id(values[0]))
+        result = self._scalars.wrapped(self._type, as_id(values[0]))
         if not self._signed:
-            return found
+            return result
         of_minus_one = choose((exponent & 1).differs(0), self._constant(-1), one)
         negative = choose(base.equals(1), one, zero)
         negative = choose(base.equals(self._constant(-1)), of_minus_one, negative)
         negative = choose(base.equals(0), self._constant(-1), negative)
-        return choose(exponent.below(0), negative, found)
+        return choose(exponent.below(0), negative, result)
 
     def shift(self, name: str, value: Id, amount: Id) -> Id:
         """Shifts ``left``, ``right_logical`` or ``right_arithmetic``; an amount of at least the width shifts out all
@@ -100,13 +100,13 @@ class Integers:
         if name == "right_arithmetic":
             # An unsigned value's sign is its highest bit.
             signed = value if self._signed else self._scalars.wrapped(ScalarType(f"i{bits}"), value)
-            found = choose(outside, signed.shifted_signed(bits - 1), signed.shifted_signed(by))
-            return self._scalars.wrapped(self._type, found)
+            result = choose(outside, signed.shifted_signed(bits - 1), signed.shifted_signed(by))
+            return self._scalars.wrapped(self._type, result)
         if name == "left":
-            found = choose(outside, self._constant(0), value << by)
+            result = choose(outside, self._constant(0), value << by)
         else:
-            found = choose(outside, self._constant(0), (value & ((1 << bits) - 1)) >> by)
-        return self._scalars.wrapped(self._type, found)
+            result = choose(outside, self._constant(0), (value & ((1 << bits) - 1)) >> by)
+        return self._scalars.wrapped(self._type, result)
 
     def count_leading_zeros(self, value: Id) -> Id:
         """Counts the zeros before the first set bit."""

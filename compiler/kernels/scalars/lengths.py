@@ -81,10 +81,10 @@ class KernelBuilder(Builder):
         """Stores neighbouring words of a buffer, up to 128 bits at a time if they are known to be aligned."""
         at = 0
         while at < len(words):
-            place = first + at
-            width = next(each for each in (4, 2, 1) if place.multiple % each == 0 and at + each <= len(words))
+            index = first + at
+            width = next(size for size in (4, 2, 1) if index.multiple % size == 0 and at + size <= len(words))
             if width == 1:
-                self.store(buffer, place, words[at])
+                self.store(buffer, index, words[at])
             else:
-                self.store_wide(buffer, place, words[at : at + width])
+                self.store_wide(buffer, index, words[at : at + width])
             at += width

@@ -96,22 +96,22 @@ def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
         return half.convert(Op.FConvert, F32)
     if format.is_unsigned:
         # The smallest exponent is that of f32's subnormals.
-        found = bits.equals(0).select(builder.word(0x00400000), bits << 23)
-        return bits.equals(format.nan).select(_NAN, found).bits(F32)
+        result = bits.equals(0).select(builder.word(0x00400000), bits << 23)
+        return bits.equals(format.nan).select(_NAN, result).bits(F32)
     if format.exponent == 8:
         return (bits << shift).bits(F32)
     magnitude = bits & (format.sign - 1)
     normal = (magnitude << shift) + ((127 - format.bias) << 23)
     subnormal = magnitude.convert(Op.ConvertUToF, F32) * 2.0 ** (1 - format.bias - format.mantissa)
-    found = (magnitude < (1 << format.mantissa)).select(subnormal.bits(U32), normal)
+    result = (magnitude < (1 << format.mantissa)).select(subnormal.bits(U32), normal)
     if format.has_infinity:
-        found = (magnitude > format.largest).select((magnitude << shift) | _INFINITY, found)
+        result = (magnitude > format.largest).select((magnitude << shift) | _INFINITY, result)
     elif format.nan == format.largest + 1 < format.sign:
-        found = magnitude.equals(format.nan).select(_NAN, found)
-    found = found | ((bits & format.sign) << (31 - format.exponent - format.mantissa))
+        result = magnitude.equals(format.nan).select(_NAN, result)
+    result = result | ((bits & format.sign) << (31 - format.exponent - format.mantissa))
     if not format.has_negative_zero:
-        found = bits.equals(format.sign).select(_NAN, found)
-    return found.bits(F32)
+        result = bits.equals(format.sign).select(_NAN, result)
+    return result.bits(F32)
 
 
 def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
@@ -127,23 +127,23 @@ def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
         # Ties round up. The smallest value is a subnormal f32, whose exponent is not in its bits.
         rounded = (magnitude + 0x00400000) >> 23
         small = (magnitude >= 0x00600000).select(builder.word(1), 0)
-        found = (magnitude < 0x00800000).select(small, rounded)
-        return (found.equals(255) | (raw > 0x7F800000) | raw.equals(0)).select(format.nan, found)
-    found = (magnitude + ((magnitude >> shift) & 1) + ((1 << (shift - 1)) - 1)) >> shift
+        result = (magnitude < 0x00800000).select(small, rounded)
+        return (result.equals(255) | (raw > 0x7F800000) | raw.equals(0)).select(format.nan, result)
+    result = (magnitude + ((magnitude >> shift) & 1) + ((1 << (shift - 1)) - 1)) >> shift
     if format.exponent < 8:
         # Adding a power of two whose last place is the smallest subnormal rounds to a multiple of it.
         anchor = builder.constant(F32, 2.0 ** (24 - format.bias - format.mantissa))
         subnormal = (magnitude.bits(F32) + anchor).bits(U32) - anchor.bits(U32)
-        normal = found - ((127 - format.bias) << format.mantissa)
-        found = (magnitude < ((128 - format.bias) << 23)).select(subnormal, normal)
-    found = (found > format.largest).select(format.overflow, found)
+        normal = result - ((127 - format.bias) << format.mantissa)
+        result = (magnitude < ((128 - format.bias) << 23)).select(subnormal, normal)
+    result = (result > format.largest).select(format.overflow, result)
     if format.has_infinity:
         # NaNs keep their leading bits, so that moving a value does not change it.
         payload = ((magnitude >> shift) & ((1 << format.mantissa) - 1)) | format.overflow
-        found = (magnitude > _INFINITY).select(payload.equals(format.overflow).select(format.nan, payload), found)
+        result = (magnitude > _INFINITY).select(payload.equals(format.overflow).select(format.nan, payload), result)
     elif format.nan != format.overflow:
-        found = (magnitude > _INFINITY).select(format.nan, found)
+        result = (magnitude > _INFINITY).select(format.nan, result)
     sign = (raw >> 31) << (format.exponent + format.mantissa)
     if not format.has_negative_zero:
-        return (found.equals(0) | found.equals(format.sign)).select(found, found | sign)
-    return found ^ sign
+        return (result.equals(0) | result.equals(format.sign)).select(result, result | sign)
+    return result ^ sign

@@ -35,10 +35,10 @@ def remainder(f: Floats, x: Id, y: Id) -> Id:
     most = -(-2 * (f.bias + f.digits) // step)
     rest = as_id(scalars.loop([dividend, left], divide, most)[0])
     # The rest has no more digits than a float, so the conversion is exact.
-    found = f.scaled(as_id(convert(scalars, rest, type, F32_TYPE if f.kind == F32 else F64_TYPE)), second)
-    found = (f.absolute(x) < f.absolute(y)).select(f.absolute(x), found)
+    result = f.scaled(as_id(convert(scalars, rest, type, F32_TYPE if f.kind == F32 else F64_TYPE)), second)
+    result = (f.absolute(x) < f.absolute(y)).select(f.absolute(x), result)
     is_wrong = y.equals(0) | ~f.is_finite(x) | f.is_nan(y)
-    return is_wrong.select(f.nan, f.with_sign(found, x))
+    return is_wrong.select(f.nan, f.with_sign(result, x))
 
 
 def _integers(f: Floats, type: ScalarType, x: Id) -> tuple[Id, Id]:

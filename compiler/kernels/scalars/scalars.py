@@ -59,16 +59,16 @@ def _parts(scalars: Sequence[Scalar]) -> list[Id]:
 
 def with_parts(like: Sequence[Scalar], parts: Sequence[Id]) -> list[Scalar]:
     """Builds scalars of the same forms as ``like`` from all their parts."""
-    found: list[Scalar] = []
+    scalars: list[Scalar] = []
     position = 0
     for scalar in like:
         if isinstance(scalar, Pair | Complex):
-            found.append(type(scalar)(parts[position], parts[position + 1]))
+            scalars.append(type(scalar)(parts[position], parts[position + 1]))
             position += 2
         else:
-            found.append(parts[position])
+            scalars.append(parts[position])
             position += 1
-    return found
+    return scalars
 
 
 def select(condition: Id, then: Scalar, otherwise: Scalar) -> Scalar:
@@ -258,9 +258,9 @@ class Scalars:
         return bits if known is type else encoded(FORMATS[str(type)], value, self._is_native(type))
 
     def _decoded(self, type: ScalarType, bits: Id) -> Id:
-        found = decoded(FORMATS[str(type)], bits, self._is_native(type))
-        self._bits[found.number] = type, bits
-        return found
+        result = decoded(FORMATS[str(type)], bits, self._is_native(type))
+        self._bits[result.number] = type, bits
+        return result
 
     def from_words(self, type: ScalarType, words: Sequence[Id]) -> Scalar:
         """Builds a scalar from an element's bits: the low bits of a word, or several words, the low one first."""
@@ -284,14 +284,14 @@ class Scalars:
 
     def packed(self, values: Sequence[Scalar]) -> Id:
         """Packs the low bytes of up to four integers into a word; reuses the word that they were read from."""
-        found = [as_id(each) for each in values]
-        words = [self._bytes.get(each.number) for each in found]
+        ids = [as_id(value) for value in values]
+        words = [self._bytes.get(value.number) for value in ids]
         (word, _) = words[0] or (None, 0)
-        if word is not None and len(found) == 4 and words == [(word, number) for number in range(4)]:
+        if word is not None and len(ids) == 4 and words == [(word, number) for number in range(4)]:
             return word
         total = self.builder.word(0)
-        for number, each in enumerate(found):
-            total = total | (each & 0xFF) << 8 * number
+        for number, value in enumerate(ids):
+            total = total | (value & 0xFF) << 8 * number
         return total
 
     def to_words(self, type: ScalarType, value: Scalar) -> list[Id]:

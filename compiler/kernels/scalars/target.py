@@ -90,20 +90,20 @@ class Target:
     def __post_init__(self) -> None:
         if not self.kinds:
             raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got none")
-        for each in self.kinds:
-            kind, _, features = each.partition(":")
+        for text in self.kinds:
+            kind, _, features = text.partition(":")
             if kind not in KINDS:
-                raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got {each or 'an empty one'}")
-            if ":" in each and (kind != "vulkan" or not set(features.split("+")) <= set(FEATURES)):
+                raise InvalidArgumentError(f"expected targets among {', '.join(KINDS)}, got {text or 'an empty one'}")
+            if ":" in text and (kind != "vulkan" or not set(features.split("+")) <= set(FEATURES)):
                 raise InvalidArgumentError(
-                    f"expected features among {', '.join(FEATURES)} after vulkan: with + between them, got {each}"
+                    f"expected features among {', '.join(FEATURES)} after vulkan: with + between them, got {text}"
                 )
 
     def variants(self) -> Iterator[tuple[str, tuple[str, ...], Target]]:
         """Yields kinds in the order in which a device is asked for them, with their features and targets."""
-        listed = [each.partition(":") for each in dict.fromkeys(self.kinds)]
-        found = [(kind, tuple(features.split("+")) if features else ()) for kind, _, features in listed]
-        for kind, features in sorted(found, key=lambda each: (KINDS.index(each[0]), -len(each[1]))):
+        listed = [text.partition(":") for text in dict.fromkeys(self.kinds)]
+        variants = [(kind, tuple(features.split("+")) if features else ()) for kind, _, features in listed]
+        for kind, features in sorted(variants, key=lambda variant: (KINDS.index(variant[0]), -len(variant[1]))):
             made = Target.of_features({"shaderFloat64", *features})
             yield kind, features, replace(self, int64=made.int64) if features else self
 

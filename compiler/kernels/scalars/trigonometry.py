@@ -124,17 +124,17 @@ def _float(f: Floats, word: Id, exponent: int) -> Id:
 def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
     """Returns the low words of a product, as many as the right operand has; all from the lowest to the highest."""
     builder = right[0].builder
-    found = [builder.word(0)] * len(right)
+    result = [builder.word(0)] * len(right)
     for shift, digit in enumerate(left):
         carry = builder.word(0)
         for index in range(len(right) - shift):
             low, high = product(digit, right[index])
-            total = found[index + shift] + low
+            total = result[index + shift] + low
             first = (total < low).select(builder.word(1), 0)
-            found[index + shift] = total + carry
-            second = (found[index + shift] < carry).select(builder.word(1), 0)
+            result[index + shift] = total + carry
+            second = (result[index + shift] < carry).select(builder.word(1), 0)
             carry = high + first + second
-    return found
+    return result
 
 
 def _sine_and_cosine(f: Floats, x: Id) -> tuple[Id, Id, Id]:
@@ -151,29 +151,29 @@ def _sine_and_cosine(f: Floats, x: Id) -> tuple[Id, Id, Id]:
     return sine, cosine, turns
 
 
-def _finished(f: Floats, x: Id, found: Id) -> Id:
-    return f.is_finite(x).select(found, f.nan)
+def _finished(f: Floats, x: Id, result: Id) -> Id:
+    return f.is_finite(x).select(result, f.nan)
 
 
 def sine(f: Floats, x: Id) -> Id:
     first, second, turns = _sine_and_cosine(f, x)
-    found = (turns & 1).differs(0).select(second, first)
-    found = (turns & 2).differs(0).select(-found, found)
-    return (f.absolute(x) < 2.0**-30).select(x, _finished(f, x, found))
+    result = (turns & 1).differs(0).select(second, first)
+    result = (turns & 2).differs(0).select(-result, result)
+    return (f.absolute(x) < 2.0**-30).select(x, _finished(f, x, result))
 
 
 def cosine(f: Floats, x: Id) -> Id:
     first, second, turns = _sine_and_cosine(f, x)
-    found = (turns & 1).differs(0).select(first, second)
-    found = ((turns + 1) & 2).differs(0).select(-found, found)
-    return _finished(f, x, found)
+    result = (turns & 1).differs(0).select(first, second)
+    result = ((turns + 1) & 2).differs(0).select(-result, result)
+    return _finished(f, x, result)
 
 
 def tangent(f: Floats, x: Id) -> Id:
     first, second, turns = _sine_and_cosine(f, x)
     is_odd = (turns & 1).differs(0)
-    found = is_odd.select(-second, first) / is_odd.select(first, second)
-    return (f.absolute(x) < 2.0**-30).select(x, _finished(f, x, found))
+    result = is_odd.select(-second, first) / is_odd.select(first, second)
+    return (f.absolute(x) < 2.0**-30).select(x, _finished(f, x, result))
 
 
 def arc_tangent(f: Floats, y: Id, x: Id) -> Id:
@@ -190,10 +190,10 @@ def arc_tangent(f: Floats, y: Id, x: Id) -> Id:
     ratio = numerator / denominator.equals(0).select(1.0, denominator)
     square = ratio * ratio
     terms = [(-1) ** n / (2 * n + 1) for n in range(1, _ARC_TERMS[f.kind.bits])]
-    found = ratio + ratio * square * f.polynomial(square, terms)
+    result = ratio + ratio * square * f.polynomial(square, terms)
     # Angles from an eighth of a turn, from a quarter, from a half; each constant in two parts.
     for condition, angle in ((is_steep, _PI / 4), (a > b, _PI / 2), (f.is_negative(x), _PI)):
         high, low = f.parts(angle, f.digits)
-        reflected = high + (low + found) if angle == _PI / 4 else high - (found - low)
-        found = condition.select(reflected, found)
-    return (f.is_nan(x) | f.is_nan(y)).select(f.nan, f.with_sign(found, y))
+        reflected = high + (low + result) if angle == _PI / 4 else high - (result - low)
+        result = condition.select(reflected, result)
+    return (f.is_nan(x) | f.is_nan(y)).select(f.nan, f.with_sign(result, y))

@@ -243,7 +243,7 @@ def _factors(
                     if count % pack and units > 1:
                         inside = number < count
                         number = inside.select(number, 0)
-                    there, index = products.place(side, row[0].parts, inner(number))
+                    there, index = products.factor_index(side, row[0].parts, inner(number))
                     mine.append((there & inside, index))
                 given = as_id(products.factors(side, mine))
                 numbers = range(min(along.lanes, units - first))
@@ -251,7 +251,7 @@ def _factors(
             shared.append([found])
     else:
         places = [
-            [[products.place(side, row[column].parts, inner(at)) for at in range(count)] for column in columns]
+            [[products.factor_index(side, row[column].parts, inner(at)) for at in range(count)] for column in columns]
             for row in rows
         ]
         indices = [index for row in places for column in row for _, index in column]

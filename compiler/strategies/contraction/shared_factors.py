@@ -77,7 +77,7 @@ class SharedFactors:
         zero = self._builder.word(0)
         numbers = [[*[zero] * (len(self._products.depth) - 1), self._builder.word(each)] for each in range(2)]
         parts = [zero] * len(self._place.parts)
-        first, second = (self._products.place(self.operand, parts, each)[1] for each in numbers)
+        first, second = (self._products.factor_index(self.operand, parts, each)[1] for each in numbers)
         shape = shape_of(self._products.operands[self.operand])
         differing = [axis for axis, (a, b) in enumerate(zip(first.parts, second.parts, strict=True)) if a is not b]
         return bool(differing) and all(length == 1 for length in shape[differing[-1] + 1 :])
@@ -115,7 +115,7 @@ class SharedFactors:
                 if isinstance(count, Id) or count < self._depth * self._pack:
                     inside = at < count
                     at = inside.select(at, 0)
-                here, index = products.place(self.operand, parts, split(builder, first + at, products.depth))
+                here, index = products.factor_index(self.operand, parts, split(builder, first + at, products.depth))
                 places.append((here & inside, index))
         self._frame.load_ahead(operand, [index for _, index in places])
         if self._pack > 1:

@@ -139,7 +139,7 @@ def _update(
     if value.owner.name == "stablehlo.scatter":
         scatters.write_update(frame, value.owner, index, buffer)
         return
-    place = movement.place_of_update(frame, value.owner, index).linear
+    place = movement.target_of_update(frame, value.owner, index).linear
     words = frame.scalars.to_words(type, frame.at(update, index))
     for position, word in enumerate(words):
         frame.builder.store(buffer, place * len(words) + position, word)

@@ -18,7 +18,7 @@ from ...kernels.index import split
 from ...kernels.kernel import Kernel
 from ...kernels.region import KernelRegion, Shader, group_count
 from ...kernels.scalars.scalars import Scalar, storage_bits
-from ...kernels.scatters import ScatterAxes, place_of
+from ...kernels.scatters import ScatterAxes, target_of
 from ...kernels.strategy import Strategy
 
 WORKGROUPS: Final = {"cpu": 8, "default": 64}
@@ -67,7 +67,7 @@ class ScatterInOrder(Strategy):
             def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
                 places = {**fixed, **dict(zip(tried, split(builder, number, lengths), strict=True))}
                 index = frame.index(axes.shape, [places[axis] for axis in range(len(axes.shape))])
-                place, inside = place_of(frame, hero, index)
+                place, inside = target_of(frame, hero, index)
 
                 def update() -> None:
                     first = place.linear * words
