@@ -1,4 +1,4 @@
-"""Which strategy computes a region: one that an attribute fixes, one that was measured, or the cheapest by estimate."""
+"""The choice of a strategy for a region: fixed by an attribute, measured to be the fastest, or cheapest by estimate."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
 """All strategies; the last takes every region."""
 
 _NUMBERS: Final = 1 << 16
-"""A strategy's numbers are less than this."""
+"""Upper bound (exclusive) of a strategy's numbers."""
 
 
 def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
-    """What may compute a region, with estimated costs, the cheapest first."""
+    """Returns all strategies for a region with their estimated costs, the cheapest first."""
     found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if _is_compiled(each[1], region)]
     return sorted(found, key=lambda each: each[0])
 
 
 def candidates_of(region: KernelRegion) -> list[Strategy]:
-    """What is worth trying for a region, the cheapest first, up to the one that takes every region."""
+    """Returns the strategies worth trying for a region, cheapest first, up to the one that takes every region."""
     found = [strategy for _, strategy in ranked(region)]
     return found[: next(at for at, each in enumerate(found) if isinstance(each, Elements)) + 1]
 
@@ -72,8 +72,8 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
     """Compiles a region with a strategy, or with the one that was measured or is estimated to be the fastest.
 
     Raises:
-        CompileError: an operation or a type that no code is generated for, or that the target lacks; or a strategy
-            that does not apply.
+        CompileError: the generator or the target does not support an operation or a type, or the strategy does not
+        apply.
         NeedsSplitError: the region is too much for one kernel.
     """
     region.check()
@@ -100,7 +100,7 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
 
 
 def _is_compiled(strategy: Strategy, region: KernelRegion) -> bool:
-    """Whether a strategy takes a region, with so much code that a driver compiles it in a short time."""
+    """Returns whether a strategy takes a region, with little enough code that a driver compiles it quickly."""
     return strategy.takes(region) and strategy.words(region) <= MAX_WORDS
 
 
@@ -113,7 +113,7 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
 
 
 def wanted_of(attribute: Attribute) -> str:
-    """What was expected in place of an attribute that describes no strategy."""
+    """Describes what was expected in place of an attribute that fixes no strategy."""
     name = attribute.get("name") if isinstance(attribute, Mapping) else None
     named = next((each for each in STRATEGIES if name == each.NAME), None)
     if named is None:
@@ -125,7 +125,7 @@ def wanted_of(attribute: Attribute) -> str:
 
 
 def strategy_from(text: str) -> Strategy | None:
-    """The strategy that ``Strategy.text`` describes, or None: what tuning keeps may be from another release."""
+    """Returns the strategy that ``Strategy.text`` describes, or None: the text may be from another release."""
     name, _, numbers = text.partition(" ")
     pairs = [word.partition("=") for word in numbers.split()]
     if not all(number.isascii() and number.isdigit() and len(number) < 6 for _, _, number in pairs):
@@ -134,7 +134,7 @@ def strategy_from(text: str) -> Strategy | None:
 
 
 def tuned_strategy(region: KernelRegion) -> Strategy | None:
-    """What was measured to be the fastest for the class of a region on its target or family, if it takes the region."""
+    """Returns the strategy measured to be the fastest for a region's class on its target or family, if it applies."""
     target = region.target
     shipped = SHIPPED.get(target.family, ())
     if not target.tuned and not shipped:

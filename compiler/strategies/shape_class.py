@@ -1,8 +1,8 @@
-"""Classes of regions: those of a class are expected to be computed fastest in the same way.
+"""Classes of regions: the same strategy is expected to be the fastest for all regions of a class.
 
-A class names the operations that a strategy is about, with their types, attributes and bodies, and lengths only
-roughly: the power of two that is not less, and what divides it of 64, 16 and 4. Element-wise operations count for a
-class only where there is nothing else.
+A class names the operations that strategies are about, with their types, attributes and bodies. Lengths are
+approximate: the next power of two, and the divisor among 64, 16 and 4. Element-wise operations count only if there are
+no others.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _HEROES: Final = frozenset(
 _EXACT: Final = 8
 _DIVISORS: Final = (64, 16, 4)
 _LONGEST: Final = 400
-"""Characters of an attribute that is a part of a class; constants have more."""
+"""The most characters of an attribute in a class; constants have more."""
 
 
 def class_of(region: KernelRegion) -> str:
-    """The class of a region, as text of one line."""
+    """Returns the class of a region, as text of one line."""
     heroes = [each for each in region.block.operations if name_of(each) in _HEROES]
     parts = [_described(each) for each in heroes]
     if not heroes:
@@ -41,7 +41,7 @@ def class_of(region: KernelRegion) -> str:
 
 
 def _described(operation: Operation) -> str:
-    """An operation without the lengths of its tensors."""
+    """Describes an operation without the lengths of its tensors."""
     words = [name_of(operation), *(_type(value.tensor) for value in operation.operands)]
     words += (f"{name}={text}" for name, text in _attributes(operation))
     inner = [name_of(each) for each in operation.walk() if each is not operation]

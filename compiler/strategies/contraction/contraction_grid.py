@@ -1,4 +1,4 @@
-"""Which elements of a contraction's result each workgroup and each invocation computes, and how they are written."""
+"""The division of a contraction's result among workgroups and invocations, and the stores of its elements."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ from ...kernels.scalars.target import Target
 from ...kernels.strategy import number_of
 
 MIN_PRODUCTS: Final = 1 << 16
-"""Below, a kernel takes no time to run, and a larger one takes longer to compile."""
+"""With fewer products, a kernel takes no time to run, and a tiled one takes longer to compile."""
 
 _FACTOR_WORDS: Final = 24
-"""Words of code that load a factor, about."""
+"""The estimated words of code that load a factor."""
 
 _ELEMENT_WORDS: Final = 48
-"""Words of code that place and write an element of the result, about."""
+"""The estimated words of code that address and store an element of the result."""
 
 PRODUCT_WORDS: Final = 12
-"""Words of code of a product, added to a sum."""
+"""Words of code that add a product to a sum."""
 
 _HEROES: Final = ("dot_general", "convolution")
 
 
 class Sides(NamedTuple):
-    """Numbers along the rows and the columns of a tile."""
+    """Counts along the rows and the columns of a tile."""
 
     rows: int
     columns: int
 
 
 class ResultSides(NamedTuple):
-    """How many rows and columns a result has."""
+    """The numbers of rows and columns of a result."""
 
     rows: Dim
     columns: Dim
 
 
 class TilePlace(NamedTuple):
-    """Where an invocation is.
+    """The position of an invocation.
 
     Attributes:
         tile: the elements that it computes, row by row.
-        parts: of its workgroup, by dimension; those of rows and columns do not count.
-        row: the first of its workgroup.
-        column: the first of its workgroup.
+        parts: the position of its workgroup, by dimension; those of rows and columns are unused.
+        row: the first row of its workgroup.
+        column: the first column of its workgroup.
         down: its number along the rows of the workgroup.
         across: its number along the columns.
     """
@@ -72,24 +72,25 @@ class TilePlace(NamedTuple):
 class ContractionGrid:
     """The result of a contraction, divided among workgroups and invocations.
 
-    Columns are the last dimension that is not of length 1. Rows are best another that columns share no operand with, as
-    in a product of matrices: all columns of a row share a factor, and all rows of a column.
+    Columns are the last dimension that is not of length 1. Rows are preferably a dimension that shares no operand with
+    the
+    columns, as in a matrix product: all columns of a row share a factor, and all rows of a column.
 
     Args:
         hero: the contraction.
         tile: elements of an invocation.
         group: invocations of a workgroup.
         is_linear: whether the invocations of a workgroup are numbered in one dimension, row by row.
-        is_whole: whether tiles at the end of the result begin earlier as whole workgroups, not each for itself; rows
-            are then all dimensions that differ in the same operand, as the places of a picture.
+        is_whole: whether whole workgroups, and not single tiles, begin earlier at the end of the result. Rows are then
+            all dimensions that differ in the same operand, such as the positions of an image.
 
     Attributes:
-        operands: those that differ from row to row, and from column to column.
-        lengths: of the rows and columns.
-        count: workgroups, of which it may depend on the call how many there are.
+        operands: the operands that differ from row to row, and from column to column.
+        lengths: the numbers of rows and columns.
+        count: the number of workgroups, which may depend on the call.
         unit: elements of a workgroup.
         across: invocations of a workgroup along the columns.
-        invocations: of a workgroup.
+        invocations: invocations of a workgroup.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class ContractionGrid:
         self.lengths = lengths_of(hero, is_whole)
         self.unit = Sides(tile.rows * group.rows, tile.columns * group.columns)
         self.across, self.invocations = group.columns, group.rows * group.columns
-        # Workgroups by dimension: the last one of rows counts for all of them.
+        # Workgroups by dimension: the last row dimension counts for all of them.
         self._groups = list(self._shape)
         for axes, length, unit in zip(self._axes, self.lengths, self.unit, strict=True):
             for axis in axes:
@@ -112,7 +113,7 @@ class ContractionGrid:
         self.count = product(self._groups)
 
     def cost(self, target: Target) -> float:
-        """What is computed more than once or for nothing, and what idles, as a factor of the work."""
+        """Returns the overhead of repeated, useless and idle work, as a factor."""
         lengths = [number_of(length) for length in self.lengths]
         computed = math.prod(-(-length // unit) * unit for length, unit in zip(lengths, self.unit, strict=True))
         count = number_of(self.count)
@@ -120,7 +121,7 @@ class ContractionGrid:
         return computed / max(math.prod(lengths), 1) * waves * target.compute_units / max(count, 1)
 
     def emit(self, shader: Shader, compute: Callable[[TilePlace], Sequence[Scalar]]) -> Kernel:
-        """The kernel, of what computes the elements of an invocation's tile."""
+        """Emits the kernel; ``compute`` returns the elements of an invocation's tile."""
         builder = shader.builder
         count = self.count
         workgroups = Workload(count, 1) if isinstance(count, Size) else group_count(count, shader.region.target)
@@ -136,7 +137,7 @@ class ContractionGrid:
                 axes, length, unit, tile = self._axes[side], self.lengths[side], self.unit[side], self._tile[side]
                 first = parts[axes[-1]] * unit if axes else builder.word(0)
                 wanted = start = first + local * tile if axes else first
-                # Tiles at the end begin early enough to end with the result, and leave out what others write.
+                # Tiles at the end begin early enough to end with the result, and skip elements that others write.
                 if isinstance(length, Size):
                     pass
                 elif length % unit and self._is_whole:
@@ -169,7 +170,7 @@ class ContractionGrid:
         return shader.finish((rows * columns, 1, 1) if self._is_linear else (columns, rows, 1), workgroups)
 
     def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
-        """The place of an element of the result; the last one beyond a length that depends on the call."""
+        """Returns the index of an element of the result, clamped to a length that depends on the call."""
         place = list(parts)
         for axes, number, length in zip(self._axes, (row, column), self.lengths, strict=True):
             if isinstance(length, Size):
@@ -181,7 +182,7 @@ class ContractionGrid:
         return Index(builder, self._shape, place)
 
     def _is_written_once(self, region: KernelRegion) -> bool:
-        """Whether no element is written twice, with the same bits: one that is read there, or shares a word."""
+        """Returns whether no element may be written twice: one that is read there, or shares a word."""
         return bool(region.in_place) or storage_bits(scalar_of(region.results[0])) < 32
 
     def _store(
@@ -204,7 +205,7 @@ class ContractionGrid:
 
 
 def contraction_in(region: KernelRegion) -> Operation | None:
-    """The contraction or convolution of real numbers that is a region's only loop."""
+    """Returns the contraction or convolution of real numbers if it is a region's only loop, or None."""
     hero = region.only(_HEROES)
     if hero is None or region.is_update or len(region.results) != 1:
         return None
@@ -216,7 +217,7 @@ def contraction_in(region: KernelRegion) -> Operation | None:
 
 
 def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = False) -> bool:
-    """Whether a tile is not larger than the result, and its rows are whole words."""
+    """Returns whether a tile is at most as large as the result, and its rows fill whole words."""
     lengths, columns = lengths_of(hero, is_whole), lengths_of(hero).columns
     lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
     return (
@@ -228,7 +229,7 @@ def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = Fa
 
 
 def words_around(region: KernelRegion, hero: Operation) -> tuple[int, int]:
-    """Words of code that each factor of a contraction takes, and each element of the result."""
+    """Estimates the words of code for each factor of a contraction, and for each element of the result."""
     after = {hero.result}
     words = [0, 0]
     for operation in region.block.operations:
@@ -240,19 +241,19 @@ def words_around(region: KernelRegion, hero: Operation) -> tuple[int, int]:
 
 
 def products_in(hero: Operation) -> int:
-    """Products of a contraction."""
+    """Returns the number of products of a contraction."""
     return number_of(hero.result.tensor.count) * number_of(products_per_element(hero))
 
 
 def lengths_of(hero: Operation, is_whole: bool = False) -> ResultSides:
-    """How many rows and columns the result of a contraction has."""
+    """Returns the numbers of rows and columns of a contraction's result."""
     shape = shape_of(hero.result)
     rows, columns = (product(shape[axis] for axis in axes) for axes in axes_of(hero, is_whole))
     return ResultSides(rows, columns)
 
 
 def axes_of(hero: Operation, is_whole: bool = False) -> tuple[list[int], list[int]]:
-    """The dimensions of rows, of which there may be none, and of columns."""
+    """Returns the dimensions of rows, possibly none, and of columns."""
     shape, sides = shape_of(hero.result), operands_along(hero)
     long = [axis for axis, length in enumerate(shape) if length != 1]
     if not long:

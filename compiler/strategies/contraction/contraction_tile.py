@@ -1,7 +1,7 @@
 """Contractions and convolutions by tiles in registers: an invocation computes several rows and columns of the result.
 
 Factors that several elements of a tile share are loaded once: the same element at the same index is the same
-instruction. So a tile is nothing but a loop over the products whose body asks for all elements of the tile.
+instruction. So a tile is just a loop over the products whose body asks for all elements of the tile.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from .contraction_grid import (
 
 _MIN_RUN: Final = 16
 _MAX_STEP: Final = 32
-"""So few products of an element are one step, whose places are known."""
+"""Up to this many products of an element are one step, at constant indices."""
 
 _MAX_PRODUCTS: Final = 512
-"""Products of a tile that are one step at most, where neighbours share nothing by it."""
+"""The most products of a tile in one step, if neighbours do not share factors by it."""
 
 
 class _Along(NamedTuple):
@@ -49,8 +49,8 @@ class _Along(NamedTuple):
     Attributes:
         rows: operands that differ from row to row.
         columns: operands that differ from column to column.
-        lane: of this invocation in its subgroup, if factors are shuffled.
-        lanes: of a subgroup.
+        lane: the number of this invocation in its subgroup, if factors are shuffled.
+        lanes: invocations of a subgroup.
         width: products of a step.
     """
 
@@ -66,12 +66,12 @@ class ContractionTile(Strategy):
     """A tile of the result for each invocation.
 
     Attributes:
-        rows: along the last dimension but one that is not of length 1.
-        columns: along the last dimension.
+        rows: elements along the last dimension but one that is not of length 1.
+        columns: elements along the last dimension.
         across: invocations of a workgroup along the columns.
         down: invocations of a workgroup along the rows.
-        depth: products of a step, which are code of their own.
-        shuffled: 1 where the invocations of a workgroup are a subgroup, each of which loads a part of what all need;
+        depth: products of a step, each with code of its own.
+        shuffled: 1 if the invocations of a workgroup are a subgroup, each of which loads a part of the shared factors;
             else 0.
     """
 
@@ -86,7 +86,7 @@ class ContractionTile(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ContractionTile]]:
-        """Tiles of the family's table, by how many loads they need for a product."""
+        """Yields the tiles of the family's table, with costs by their loads per product."""
         hero = contraction_in(region)
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
@@ -96,7 +96,7 @@ class ContractionTile(Strategy):
                 yield products_in(hero) * tile._cost(hero, region.target) + code, tile
 
     def _cost(self, hero: Operation, target: Target) -> float:
-        """Of a product."""
+        """Estimates the cost of a product."""
         grid = self._grid(hero)
         elements = self.rows * self.columns
         cost = 1.0
@@ -111,9 +111,9 @@ class ContractionTile(Strategy):
         return ContractionGrid(hero, Sides(self.rows, self.columns), Sides(self.down, self.across))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the only loop is a contraction of real numbers whose tile fits into the result."""
+        """Returns whether the only loop is a contraction of real numbers whose tile fits into the result."""
         hero, target = contraction_in(region), region.target
-        # On a device with larger subgroups, those across are still the first of one.
+        # On a device with larger subgroups, the invocations across are still the first of one.
         is_subgroup = self.across == subgroup_of(target) > 1 and self.down == 1
         return (
             hero is not None
@@ -124,7 +124,7 @@ class ContractionTile(Strategy):
         )
 
     def words(self, region: KernelRegion) -> int:
-        """Those of the products of a step, their factors, and the elements of a tile."""
+        """Estimates the words for the products of a step, their factors, and the elements of a tile."""
         hero = contraction_in(region)
         assert hero is not None
         factor, element = words_around(region, hero)
@@ -133,16 +133,15 @@ class ContractionTile(Strategy):
         return depth * (elements * PRODUCT_WORDS + (self.rows + self.columns) * factor) + elements * element
 
     def _width(self, lengths: Sequence[Dim]) -> int:
-        """Products of a step: all where they are few, so that their places are known."""
+        """Returns the products of a step: all of them if they are few, so that their indices are constants."""
         merged = _merged(lengths)
         last = product(lengths[merged:])
-        # Neighbouring windows share what they have in common.
+        # Neighbouring windows share their common factors.
         is_window = merged < len(lengths) - 1
         most = _MAX_STEP if is_window else min(_MAX_PRODUCTS // (self.rows * self.columns), _MAX_STEP)
         return last if isinstance(last, int) and last <= most else self.depth
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         hero = contraction_in(region)
         assert hero is not None
         shader, grid = Shader(region), self._grid(hero)
@@ -157,27 +156,27 @@ class ContractionTile(Strategy):
 
 
 _CODE: Final = 800
-"""Products that take as long as compiling a word of code does, if a kernel runs a thousand times."""
+"""How many products take as long as compiling a word of code, if a kernel runs a thousand times."""
 
 _CPU_CODE: Final = 20
-"""The same where the device is a CPU, too, and as slow at products as it is at compiling."""
+"""The same on a CPU, which is as slow at products as at compiling."""
 
 _SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
 
 TILES: Final[dict[str, tuple[ContractionTile, ...]]] = {
-    # A CPU runs the 8 invocations of a subgroup as one vector, and loads for each in turn, except that 128 bits take
-    # little more than 32. A shuffle is one instruction. Shared memory is memory like any other.
+    # A CPU runs the 8 invocations of a subgroup as one vector, and loads for each in turn, but a load of 128 bits takes
+    # little longer than one of 32. A shuffle is one instruction. Shared memory is as slow as any other.
     "cpu": tuple(ContractionTile(*sides, 8, 1, 8, 1) for sides in _SIDES),
     "apple": tuple(ContractionTile(*sides, 32, 4, 4, 0) for sides in ((8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
     "arm": tuple(ContractionTile(*sides, 8, 2, 4, 0) for sides in ((6, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
     "adreno": tuple(ContractionTile(*sides, 32, 2, 4, 0) for sides in ((16, 4), (8, 4), (4, 4), (1, 4), (1, 1))),
     "default": tuple(ContractionTile(*sides, 8, 8, 4, 0) for sides in ((8, 8), *_SIDES[1:])),
 }
-"""Tiles to choose among, by the family of devices."""
+"""Candidate tiles by the family of devices."""
 
 
 def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along: _Along) -> list[Scalar]:
-    """The elements of a contraction at the places of a tile, row by row."""
+    """Returns the elements of a contraction at the indices of a tile, row by row."""
     products = products_of(frame, hero, pack_of(hero, frame.scalars.target))
     lengths, merged = products.depth, _merged(products.depth)
     depth = [*lengths[:merged], product(lengths[merged:])]
@@ -192,7 +191,7 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
         found = list(sums)
         for row in range(len(tile)):
             for column in range(len(tile[0])):
-                # All products of an element together: that is what compilers of CPUs keep in registers.
+                # Add all products of an element together: then compilers for CPUs keep the sum in a register.
                 for at in range(-(-count // products.pack)):
                     left, right = (factors[row][column][at] for factors in sides)
                     position = row * len(tile[0]) + column
@@ -205,7 +204,7 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
 
 
 def _merged(lengths: Sequence[Dim]) -> int:
-    """The first of the last lengths that are one: short ones together make runs that are worth a loop."""
+    """Returns the first of the last lengths to merge: short lengths together make runs worth a loop."""
     merged = len(lengths) - 1
     while merged and number_of(product(lengths[merged:])) < _MIN_RUN:
         merged -= 1
@@ -221,14 +220,16 @@ def _factors(
     count: int,
     inner: Callable[[Id | int], list[Id]],
 ) -> list[list[list[Scalar]]]:
-    """Factors of one operand by row, column and product; what several elements share stands there several times."""
+    """Returns the factors of one operand by row, column and product; shared ones are repeated."""
     operand = products.operands[side]
     rows = tile if side in along.rows else tile[:1]
     columns = range(len(tile[0]) if side in along.columns else 1)
     pack = products.pack
     units = -(-count // pack)
     if along.lane is not None and side not in along.columns:
-        # All invocations of the subgroup need the same: each loads one factor, or word of them, and gives it to all.
+        # All invocations of the subgroup need the same factors: each loads one factor, or one word of factors, and
+        # shuffles
+        # give it to all.
         shared: list[list[list[Scalar]]] = []
         for row in rows:
             found: list[Scalar] = []
@@ -270,7 +271,7 @@ def _factors(
 
 
 def _shuffled(frame: Frame, value: Id, lane: Id) -> Scalar:
-    """The value of an invocation of the subgroup; that of a pair of words by its words."""
+    """Returns another invocation's value; a pair of words word by word."""
     if not isinstance(value, Pair):
         return frame.builder.shuffled(value, lane)
     words = [frame.builder.shuffled(word, lane) for word in words_of(frame.scalars, [value])]

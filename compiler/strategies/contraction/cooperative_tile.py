@@ -1,7 +1,7 @@
 """Contractions and convolutions of halves and bytes by cooperative matrices (``VK_KHR_cooperative_matrix``).
 
-Factors go through shared memory as they are stored, so that any layout, padding and what is fused before them is as
-for other tiles. The sums go through it, too: what follows asks for elements.
+Factors go through shared memory in their stored form, so that layouts, padding and fused operands are handled as for
+other tiles. The sums go through it as well, because the operations that follow ask for elements.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from .shared_factors import SharedFactors, is_shareable, pipelined, shared_bytes
 
 _KINDS: Final[dict[str, Kind]] = {"f16": F16, "f32": F32, "s8": S8, "u8": U8, "s32": S32, "u32": U32}
 _TYPES: Final[dict[str, str]] = {"f16": "f16", "i8": "s8", "ui8": "u8"}
-"""Types of matrices by those of tensors."""
+"""Matrix element types by tensor element types."""
 
 _PRODUCT: Final = 1 / 16
-"""What a product in matrices counts as, beside one of an invocation."""
+"""The cost of a product in matrices, relative to one in an invocation."""
 
 _SUBGROUPS: Final = ((4, 4, 2, 2), (4, 2, 2, 2), (2, 2, 2, 2), (2, 2, 1, 2), (1, 1, 2, 2))
-"""Matrices of a subgroup down and across, and subgroups of a workgroup down and across, to choose among."""
+"""Candidates: matrices of a subgroup down and across, and subgroups of a workgroup down and across."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class CooperativeTile(Strategy):
         columns: matrices of a subgroup along the columns.
         down: subgroups of a workgroup along the rows.
         across: subgroups of a workgroup along the columns.
-        depth: products for which the factors are in shared memory at a time.
+        depth: products whose factors are in shared memory at a time.
     """
 
     m: int
@@ -76,7 +76,7 @@ class CooperativeTile(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, CooperativeTile]]:
-        """Tiles of the shapes that the device has for the types of the operands."""
+        """Yields tiles of the matrix shapes that the device supports for the operands' types."""
         hero = contraction_in(region)
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
@@ -97,7 +97,7 @@ class CooperativeTile(Strategy):
         return self.down * self.across * target.subgroup_size
 
     def _grid(self, region: KernelRegion, hero: Operation) -> ContractionGrid:
-        """Invocations write neighbours, as many as 128 bits have."""
+        """Creates the grid for the stores: an invocation writes neighbours that fill 128 bits."""
         sides = self._sides()
         invocations = self._invocations(region.target)
         neighbours = min(128 // storage_bits(scalar_of(region.results[0])), sides.columns)
@@ -109,7 +109,7 @@ class CooperativeTile(Strategy):
         )
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the device multiplies such matrices of the operands' types, and tiles fit."""
+        """Returns whether the device multiplies such matrices of the operands' types, and tiles fit."""
         hero, target = contraction_in(region), region.target
         if hero is None or not all(getattr(self, name) for name in self.names()):
             return False
@@ -141,7 +141,7 @@ class CooperativeTile(Strategy):
         return next(found, None)
 
     def words(self, region: KernelRegion) -> int:
-        """Those of the products of matrices, an invocation's share of the factors, and of the elements."""
+        """Estimates the words for the matrix products, an invocation's share of the factors, and its elements."""
         hero = contraction_in(region)
         assert hero is not None
         factor, element = words_around(region, hero)
@@ -151,7 +151,6 @@ class CooperativeTile(Strategy):
         return products * PRODUCT_WORDS + loaded * factor + elements * element
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         hero = contraction_in(region)
         assert hero is not None
         shader, grid = Shader(region), self._grid(region, hero)
@@ -188,7 +187,7 @@ class CooperativeTile(Strategy):
         )
 
         def loaded(side: int, buffer: Id, first: int, count: int, length: int) -> list[Id]:
-            """Matrices of rows, or of columns, for the products from one on."""
+            """Loads matrices of rows, or of columns, for the products from ``first`` on."""
             shared, found = factors[side], []
             for each in range(count):
                 start = starts[side] + each * length
@@ -200,7 +199,7 @@ class CooperativeTile(Strategy):
 
         def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:
             found = [as_id(each) for each in sums]
-            # What is behind the last product is zero.
+            # Factors behind the last product are zeros.
             for first in range(0, count, self.k):
                 left = loaded(0, buffer, first, self.rows, self.m)
                 right = loaded(1, buffer, first, self.columns, self.n)
@@ -224,7 +223,7 @@ class CooperativeTile(Strategy):
     def _elements(
         self, shader: Shader, hero: Operation, place: TilePlace, staged: SharedMemory, pitch: int
     ) -> list[Scalar]:
-        """An invocation's elements of the sums of its workgroup."""
+        """Returns an invocation's elements of the sums of its workgroup."""
         rows, columns = len(place.tile), len(place.tile[0])
         working, type = working_type(scalar_of(hero.result)), scalar_of(hero.result)
         found = []
@@ -237,7 +236,7 @@ class CooperativeTile(Strategy):
 
 
 def _matrices(hero: Operation, target: Target) -> list[CooperativeMatrix]:
-    """What the device multiplies of the types of a contraction's operands, with sums in the type that they are in."""
+    """Returns the matrix shapes of the device for the types of a contraction's operands and sums."""
     left, right = (str(scalar_of(value)) for value in hero.operands[:2])
     if left != right or left not in _TYPES:
         return []

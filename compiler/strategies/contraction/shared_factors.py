@@ -1,4 +1,4 @@
-"""Factors of a contraction on their way from buffers through shared memory, part by part, in two buffers."""
+"""Copies of a contraction's factors from buffers to shared memory, part by part, in two buffers."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from ...kernels.scalars.scalars import Scalar, as_id, storage_bits
 from .contraction_grid import ContractionGrid, Sides, TilePlace
 
 _QUAD: Final = 4
-"""Words that are written together, and between the rows of shared memory, whose columns then lie in different banks."""
+"""Words that are written together, and the padding between rows of shared memory, which avoids bank conflicts."""
 
 
 class SharedFactors:
-    """The factors of one operand that the invocations of a workgroup load for each other, each its share.
+    """The factors of one operand; each invocation of a workgroup loads a share of them for all.
 
     Args:
-        shader: of the region.
-        products: of the contraction.
-        grid: of the result.
-        place: of the invocation.
-        shape: products for which the factors are there at a time, and rows or columns of the workgroup.
-        is_rows: whether they are those of rows.
-        element: their type in shared memory, or that of the words of those that are multiplied together.
-        is_kept: whether factors of successive products that lie side by side do so in shared memory, too; else those of
-            neighbouring rows or columns always do.
-        invocation: its number in the workgroup, and how many there are.
+        shader: the shader of the region.
+        products: the products of the contraction.
+        grid: the grid of the result.
+        place: the position of the invocation.
+        shape: products whose factors are in shared memory at a time, and rows or columns of the workgroup.
+        is_rows: whether the factors are those of rows.
+        element: their type in shared memory, or the type of the words of factors that are multiplied together.
+        is_kept: whether factors of successive products that are neighbours in the operand are neighbours in shared
+            memory, too; otherwise those of neighbouring rows or columns always are.
+        invocation: its number in the workgroup, and the number of invocations.
 
     Attributes:
         operand: 0 or 1.
-        memory: that they are in.
-        pitch: words from one row of it to the next.
-        is_along_depth: whether successive products lie side by side there.
+        memory: the shared memory.
+        pitch: words between rows of it.
+        is_along_depth: whether successive products are neighbours there.
         size: words of one buffer.
     """
 
@@ -73,7 +73,7 @@ class SharedFactors:
         self.memory = SharedMemory(shader.builder, 2 * self.size, _QUAD)
 
     def _are_neighbours(self) -> bool:
-        """Whether factors of successive products lie side by side in the operand."""
+        """Returns whether factors of successive products are neighbours in the operand."""
         zero = self._builder.word(0)
         numbers = [[*[zero] * (len(self._products.depth) - 1), self._builder.word(each)] for each in range(2)]
         parts = [zero] * len(self._place.parts)
@@ -83,9 +83,9 @@ class SharedFactors:
         return bool(differing) and all(length == 1 for length in shape[differing[-1] + 1 :])
 
     def load(self, first: Id, count: int | Id) -> list[tuple[Id, Id, list[Id]]]:
-        """This invocation's share of the factors of so many products: numbers in both directions, and words.
+        """Loads this invocation's share of the factors of ``count`` products: indices in both directions, and words.
 
-        Factors beyond a count, which may be more than there is place for where it is computed, are zeros.
+        Factors beyond the count are zeros. A computed count may exceed the space.
         """
         number, invocations = self._invocation
         neighbours = 32 * _QUAD // storage_bits(self._element)
@@ -130,7 +130,7 @@ class SharedFactors:
         return words
 
     def write(self, buffer: Id, loaded: Sequence[tuple[Id, Id, list[Id]]]) -> None:
-        """Writes what was loaded to one of the buffers."""
+        """Writes the loaded factors to one of the buffers."""
         for product, place, words in loaded:
             if self._is_read_along_depth and not self.is_along_depth:
                 for each, word in enumerate(words):
@@ -143,12 +143,12 @@ class SharedFactors:
 
 
 def pitch_of(length: int, element: ScalarType) -> int:
-    """Words from one row of shared memory to the next."""
+    """Returns the words between rows of shared memory."""
     return -(-length * storage_bits(element) // (32 * _QUAD)) * _QUAD + _QUAD
 
 
 def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
-    """Bytes of the two buffers of factors, at most."""
+    """Returns an upper bound of the bytes of the two buffers of factors."""
     depth, side = shape
     return 2 * 4 * max(depth * pitch_of(side, element), side * pitch_of(depth, element))
 
@@ -156,9 +156,9 @@ def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
 def is_shareable(
     grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int, pack: int = 1
 ) -> bool:
-    """Whether rows and columns have an operand each, and all invocations load as many whole quads of its factors.
+    """Returns whether rows and columns have an operand each, and all invocations load equally many whole quads of it.
 
-    Runs of products that are summed in order are of whole parts, so that only the last part of all may be shorter.
+    Runs of products that are summed in order consist of whole parts, so that only the very last part may be shorter.
     """
     neighbours = 32 * _QUAD // storage_bits(element)
     rows, columns = grid.operands
@@ -179,15 +179,15 @@ def pipelined(
     zeros: Sequence[Scalar],
     multiplied: Callable[[Id, int, Sequence[Scalar]], Sequence[Scalar]],
 ) -> Sequence[Scalar]:
-    """Sums of all products of a contraction.
+    """Returns the sums of all products of a contraction.
 
     Args:
-        shader: of the region.
+        shader: the shader of the region.
         hero: the contraction.
-        factors: of its operands.
-        part: products for which the factors are in shared memory at a time.
-        zeros: the sums of no products.
-        multiplied: from a buffer's number, how many products are there, and sums, to the sums with these products.
+        factors: the factors of its operands.
+        part: products whose factors are in shared memory at a time.
+        zeros: the initial sums.
+        multiplied: adds products to sums. It takes a buffer's number, the number of products in it, and the sums.
     """
     builder = shader.builder
     depth = product_of(depth_of(hero))

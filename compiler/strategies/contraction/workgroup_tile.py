@@ -1,7 +1,8 @@
-"""Contractions and convolutions by tiles that a workgroup keeps in shared memory, from which invocations take theirs.
+"""Contractions and convolutions by workgroup tiles: the factors are in shared memory, from which invocations take
+theirs.
 
 While a workgroup computes with one part of the operands, its invocations load the next: there are two buffers, and one
-barrier for each part. Each invocation loads neighbours, by 128 bits where they lie side by side.
+barrier for each part. Each invocation loads neighbours, by 128 bits if they are contiguous.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from .contraction_grid import (
 from .shared_factors import SharedFactors, is_shareable, pipelined, shared_bytes
 
 _SHARED: Final = 0.5
-"""What a word from shared memory counts as, read by 128 bits."""
+"""The cost of a word from shared memory, read by 128 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,11 @@ class WorkgroupTile(Strategy):
     """A tile of the result for each workgroup.
 
     Attributes:
-        rows: of an invocation.
-        columns: of an invocation.
+        rows: rows of an invocation.
+        columns: columns of an invocation.
         across: invocations of a workgroup along the columns.
         down: invocations of a workgroup along the rows.
-        depth: products for which the factors are in shared memory at a time.
+        depth: products whose factors are in shared memory at a time.
     """
 
     rows: int
@@ -56,7 +57,7 @@ class WorkgroupTile(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, WorkgroupTile]]:
-        """Tiles of the family's table, by how many loads they need for a product."""
+        """Yields the tiles of the family's table, with costs by their loads per product."""
         hero = contraction_in(region)
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
@@ -74,7 +75,7 @@ class WorkgroupTile(Strategy):
         return Sides(self.rows * self.down, self.columns * self.across)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether rows and columns share no operand, the tile fits, and all invocations load as much."""
+        """Returns whether rows and columns share no operand, the tile fits, and all invocations load equally much."""
         hero, target = contraction_in(region), region.target
         invocations = self.across * self.down
         if hero is None or not 1 <= invocations <= target.max_workgroup_invocations or not self.depth:
@@ -89,7 +90,9 @@ class WorkgroupTile(Strategy):
         )
 
     def words(self, region: KernelRegion) -> int:
-        """Those of the products of a part, an invocation's share of the factors, and the elements of a tile."""
+        """Estimates the words for the products of a part, an invocation's share of the factors, and the elements of a
+        tile.
+        """
         hero = contraction_in(region)
         assert hero is not None
         factor, element = words_around(region, hero)
@@ -97,7 +100,6 @@ class WorkgroupTile(Strategy):
         return self.depth * elements * PRODUCT_WORDS + loaded * factor + elements * element
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         hero = contraction_in(region)
         assert hero is not None
         shader, grid = Shader(region), self._grid(hero)
@@ -127,7 +129,7 @@ class WorkgroupTile(Strategy):
                     left, right = read(0, at[0], self.rows), read(1, at[1], self.columns)
                     for row, one in enumerate(left):
                         for column, other in enumerate(right):
-                            # Factors go in the order of the operands.
+                            # Factors are in the order of the operands.
                             pair = (one, other) if factors[0].operand == 0 else (other, one)
                             position = row * self.columns + column
                             found[position] = products.plus(found[position], *pair)
@@ -146,7 +148,7 @@ TILES: Final[dict[str, tuple[WorkgroupTile, ...]]] = {
         WorkgroupTile(8, 4, 16, 16, 16),
         WorkgroupTile(4, 4, 32, 8, 16),
         WorkgroupTile(4, 4, 16, 8, 16),
-        # Of bytes, four of which share a word.
+        # For bytes, four of which share a word.
         WorkgroupTile(8, 8, 16, 16, 32),
         WorkgroupTile(4, 4, 16, 16, 64),
     ),
@@ -155,9 +157,9 @@ TILES: Final[dict[str, tuple[WorkgroupTile, ...]]] = {
         WorkgroupTile(8, 4, 32, 8, 16),
         WorkgroupTile(4, 4, 16, 16, 16),
         WorkgroupTile(4, 4, 16, 8, 16),
-        # Of bytes, four of which share a word.
+        # For bytes, four of which share a word.
         WorkgroupTile(8, 8, 16, 16, 32),
         WorkgroupTile(4, 4, 16, 16, 64),
     ),
 }
-"""Tiles to choose among, by the family of devices; on the others, caches do as well."""
+"""Candidate tiles by the family of devices; on other families, caches are as good."""

@@ -1,7 +1,7 @@
 """The strategy that takes every region: an invocation writes whole words, whatever its elements depend on.
 
-Of the results of one shape, an invocation writes as many neighbouring elements as fill a word of the narrowest type.
-Words past the end of a result's last element are zeros or repeat it.
+For results of one shape, an invocation writes as many neighbouring elements as fill a word of the narrowest type. Words
+past the end of a result's last element are zeros or repeat it.
 """
 
 from __future__ import annotations
@@ -37,22 +37,20 @@ class Elements(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Elements]]:
-        """It takes every region."""
         yield elements_cost(region), cls()
 
     def takes(self, region: KernelRegion) -> bool:
-        """It takes every region."""
         return True
 
     def copies(self, region: KernelRegion) -> int:
-        """None: the code is bounded while it is written, since nothing else computes the region."""
+        """Returns 0: the size of the code is checked while it is written, as no other strategy takes all regions."""
         return 0
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region.
+        """Emits the kernel of a region.
 
         Raises:
-            CompileError: an operation or a type that no code is generated for, or that the target lacks.
+            CompileError: the generator or the target does not support an operation or a type.
             NeedsSplitError: the region is too much for one kernel.
         """
         shader, target, is_update = Shader(region), region.target, region.is_update
@@ -84,7 +82,7 @@ def _lanes(results: Sequence[Value], numbers: Sequence[int]) -> int:
 
 
 def _workgroup_count(lanes: Mapping[tuple[Dim, ...], int], target: Target) -> tuple[int, int, int] | Workload:
-    """Workgroups for results of these shapes, of which an invocation writes so many elements."""
+    """Returns the workgroups for results of these shapes, each with the number of elements per invocation."""
     units = [-(-elements // each) for shape, each in lanes.items() if isinstance(elements := product(shape), int)]
     if len(units) < len(lanes):
         elements = functools.reduce(upper_bound, map(product, lanes))
@@ -121,7 +119,7 @@ def _write(
 
 
 def _slice_of(value: Value) -> Value:
-    """What an update of a slice writes, or a scatter."""
+    """Returns the values that an update of a slice, or a scatter, writes."""
     assert isinstance(value.owner, Operation)
     return value.owner.operands[2 if value.owner.name == "stablehlo.scatter" else 1]
 
@@ -129,7 +127,7 @@ def _slice_of(value: Value) -> Value:
 def _update(
     frame: Frame, invocation: Id, shape: tuple[Dim, ...], values: Sequence[Value], buffers: Sequence[int]
 ) -> None:
-    """Writes an invocation's element of what updates the result that holds the rest, of whole words."""
+    """Writes an invocation's element of an update to the result that holds the rest; elements are whole words."""
     (value,), (buffer,) = values, buffers
     update, type = _slice_of(value), scalar_of(value)
     assert isinstance(value.owner, Operation)
@@ -153,5 +151,5 @@ def _words(builder: KernelBuilder, type: ScalarType, count: Dim) -> Id:
 
 
 def _rounded_up(number: Id, divisor: int) -> Id:
-    """A number divided by another, rounded up."""
+    """Divides a number and rounds up."""
     return (number + (divisor - 1)) // divisor

@@ -1,6 +1,6 @@
-"""Scatters of long rows: an invocation takes an element of each update to its place, one update after another.
+"""Scatters of long rows: an invocation writes an element of each update, one update after another.
 
-Neither atomic instructions nor another order are needed, and any body will do.
+This needs neither atomic instructions nor a particular order, and supports any body.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ScatterInOrder(Strategy):
     """An element of each update for each invocation.
 
     Attributes:
-        workgroup: its invocations.
+        workgroup: invocations of a workgroup.
     """
 
     workgroup: int
@@ -38,16 +38,15 @@ class ScatterInOrder(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ScatterInOrder]]:
-        """Nothing else computes such a scatter."""
+        """Yields the only candidate for such a scatter."""
         if _hero(region) is not None:
             yield 0.0, cls(WORKGROUPS.get(region.target.family, WORKGROUPS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region is such a scatter, in the memory of its operand."""
+        """Returns whether the region is such a scatter, in the memory of its operand."""
         return _hero(region) is not None and 1 <= self.workgroup <= region.target.max_workgroup_invocations
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a scatter."""
         hero = _hero(region)
         assert hero is not None
         shader, axes = Shader(region), ScatterAxes(hero)

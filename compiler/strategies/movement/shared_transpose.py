@@ -1,8 +1,8 @@
 """Transposes through shared memory: a workgroup reads a tile along its rows and writes it along its columns.
 
-Neighbouring invocations read neighbours and write neighbours. What is in between is exchanged through shared memory,
-whose rows are one word longer than the tile's: elements of a column then lie in different banks. What is fused before
-the transpose is computed where it is read, what is fused after it where it is written.
+Neighbouring invocations read neighbours and write neighbours. In between, elements are exchanged through shared memory,
+whose rows are one word longer than the tile's: elements of a column then lie in different banks. Operations fused
+before the transpose are computed at the read, those fused after it at the write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .transposition import (
 )
 
 _SLOW: Final[dict[str, int]] = {"cpu": 16, "arm": 16}
-"""How many times more it costs on families whose shared memory is memory like any other."""
+"""The cost factor on families whose shared memory is as slow as any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class SharedTranspose(Strategy):
     """A tile of the result for each workgroup.
 
     Attributes:
-        rows: of a tile, which are read along.
-        columns: of a tile, which are written along.
-        invocations: of a workgroup.
+        rows: rows of a tile, the direction of reads.
+        columns: columns of a tile, the direction of writes.
+        invocations: invocations of a workgroup.
         width: neighbours that an invocation reads and writes at a time.
     """
 
@@ -54,7 +54,7 @@ class SharedTranspose(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SharedTranspose]]:
-        """Tiles of the family's table, the first that takes the region being the best."""
+        """Yields the tiles of the family's table; the first that takes the region is the best."""
         found, family = transposition_in(region), region.target.family
         if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
             return
@@ -66,7 +66,7 @@ class SharedTranspose(Strategy):
                 yield cost * (1 + number / 100), tile
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region is a transpose, of which the tile is a part that fits into shared memory."""
+        """Returns whether the region is a transpose at least as large as the tile, which fits into shared memory."""
         found = transposition_in(region)
         return (
             found is not None
@@ -81,11 +81,9 @@ class SharedTranspose(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element of an invocation."""
         return self.rows * self.columns // max(self.invocations, 1)
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         found = transposition_in(region)
         assert found is not None
         shader = Shader(region)
@@ -98,11 +96,11 @@ class SharedTranspose(Strategy):
         )
 
     def _shared_words(self, bits: int) -> int:
-        """Words of shared memory for the elements of a tile."""
+        """Returns the words of shared memory for the elements of a tile."""
         return self.columns * (self.rows + 1) * max(bits // 32, 1)
 
     def _units(self, local: Id, side: int) -> list[tuple[Id, Id]]:
-        """Places of an invocation across tiles of which neighbours lie along a side: along it, and the other way."""
+        """Returns an invocation's positions in tiles whose neighbours lie along a side: along it, and the other way."""
         across = side // self.width
         turns = self.rows * self.columns // self.width // self.invocations
         numbers = [local + turn * self.invocations for turn in range(turns)]
@@ -150,7 +148,7 @@ class SharedTranspose(Strategy):
             tile.when_wanted(builder, at_row, first_column + column, store)
 
     def _place(self, row: Id, column: Id, plane: int) -> Id:
-        """The word of shared memory of an element; words of longer elements lie apart."""
+        """Returns the word of shared memory of an element; words of longer elements lie apart."""
         pitch = self.rows + 1
         return column * pitch + (row + plane * self.columns * pitch)
 
@@ -165,7 +163,7 @@ TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {
     "amd": ((64, 64, 256, 1), (32, 32, 256, 1), (64, 64, 256, 4), (16, 16, 64, 1)),
     "default": ((32, 32, 128, 1), (16, 16, 64, 1)),
 }
-"""Rows, columns, invocations and words of neighbours to choose among, by the family of devices.
+"""Candidate rows, columns, invocations and words of neighbours, by the family of devices.
 
 With one word, the invocations of a subgroup read and write whole cache lines together.
 """

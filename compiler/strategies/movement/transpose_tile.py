@@ -1,7 +1,7 @@
 """Transposes by tiles in registers: an invocation reads along one side of a tile and writes along the other.
 
-Both are by 128 bits or more, through whatever is fused before and after. Families whose caches make up for invocations
-that are far from each other do so; the others exchange elements through shared memory (``shared_transpose.py``).
+Both accesses are by 128 bits or more, through whatever is fused before and after. This suits families whose caches
+absorb accesses of distant invocations; on others, elements go through shared memory (``shared_transpose.py``).
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {
     "cpu": ((4, 16, 8, 16), (4, 8, 8, 32), (4, 4, 8, 32)),
     "arm": ((4, 4, 8, 8),),
 }
-"""Words of rows, columns, and invocations of a workgroup in both directions to choose among, by the family of devices.
+"""Candidate words of rows, words of columns, and invocations of a workgroup in both directions, by the family of
+devices.
 
-On lavapipe, workgroups of many columns and few rows leave a page of memory the least often.
+On lavapipe, workgroups of many columns and few rows leave a page of memory least often.
 """
 
 
@@ -42,8 +43,8 @@ class TransposeTile(Strategy):
     """A tile of the result for each invocation.
 
     Attributes:
-        rows: of a tile, which are read along.
-        columns: of a tile, which are written along.
+        rows: rows of a tile, the direction of reads.
+        columns: columns of a tile, the direction of writes.
         down: invocations of a workgroup along the rows.
         across: invocations of a workgroup along the columns.
     """
@@ -56,7 +57,7 @@ class TransposeTile(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, TransposeTile]]:
-        """Tiles of the family's table, the larger the better."""
+        """Yields the tiles of the family's table, the larger the better."""
         found = transposition_in(region)
         if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
             return
@@ -73,7 +74,7 @@ class TransposeTile(Strategy):
                 yield cost_of(region, found) * (1 + 1 / columns), tile
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region is a transpose, of which the tile is a part."""
+        """Returns whether the region is a transpose at least as large as the tile."""
         found = transposition_in(region)
         return (
             found is not None
@@ -84,11 +85,9 @@ class TransposeTile(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element of a tile."""
         return self.rows * self.columns
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         found = transposition_in(region)
         assert found is not None
         shader = Shader(region)
@@ -108,7 +107,7 @@ class TransposeTile(Strategy):
             frame.load_ahead(operand, sources, widest)
             for source, target in zip(sources, targets, strict=True):
                 frame.keep(hero.result, found.hero_index(target, path), [frame.at(operand, source)])
-        # Runs of columns are whole, or another tile's.
+        # Runs of columns belong to this tile as a whole, or to another.
         run = math.gcd(self.columns, found.columns)
         for number in range(0, len(places), run):
             there = targets[number : number + run]

@@ -1,4 +1,4 @@
-"""Transposes that move the innermost dimension: what a region reads along one dimension and writes along another."""
+"""Transposes that move the innermost dimension: the region reads along one dimension and writes along another."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ _Path: TypeAlias = tuple[tuple[Dim, ...], ...]
 _Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 MIN_ELEMENTS: Final = 1 << 14
-"""Below, all that is read stays in caches, and a tile's code takes longer to compile than it saves."""
+"""With fewer elements, all reads hit caches, and a tile's code takes longer to compile than it saves."""
 
 MAX_WORDS: Final = 1 << 16
-"""Words of an invocation's code, about."""
+"""The estimated most words of an invocation's code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transposition:
-    """Transposes of one kind, each element of which goes to one element of the result.
+    """Transposes of one kind, each element of which becomes one element of the result.
 
-    Dimensions that stay together are one, and those of length 1 do not count. *Columns* are the innermost dimension of
-    the result; *rows* are the one that is innermost in the operands, whose elements lie side by side there.
+    Dimensions that stay together are merged, and those of length 1 are dropped. *Columns* are the innermost dimension
+    of
+    the result. *Rows* are the innermost dimension of the operands.
 
     Attributes:
         heroes: the transposes, with the shapes of the reshapes from the result back to each.
         groups: dimensions of the operands that stay together, in the order of the result.
-        lengths: of the groups.
-        row: which group rows are.
+        lengths: lengths of the groups.
+        row: the group of the rows.
     """
 
     heroes: tuple[tuple[Operation, _Path], ...]
@@ -51,22 +52,22 @@ class Transposition:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.lengths[self.row]
 
     @property
     def columns(self) -> int:
-        """How many columns there are."""
+        """The number of columns."""
         return self.lengths[-1]
 
     def place(self, parts: Sequence[Id], row: Id, column: Id) -> tuple[Id, ...]:
-        """A number for each group."""
+        """Returns a position in each group."""
         found = list(parts)
         found[self.row], found[-1] = row, column
         return tuple(found)
 
     def index(self, builder: KernelBuilder, result: Value, place: Sequence[Id]) -> Index:
-        """Where the region's result has an element."""
+        """Returns the index of an element in the region's result."""
         _, path = self.heroes[0]
         shape = shape_of(result)
         if not path and self._is_apart:
@@ -75,7 +76,7 @@ class Transposition:
         return Index(builder, shape, linear=Index(builder, self.lengths, place).linear)
 
     def operand_index(self, builder: KernelBuilder, hero: Operation, place: Sequence[Id]) -> Index:
-        """Where a transpose reads it."""
+        """Returns the index at which a transpose reads an element."""
         shape = shape_of(hero.operands[0])
         order = sorted(range(len(self.groups)), key=lambda number: self.groups[number])
         parts = [place[number] for number in order]
@@ -96,7 +97,7 @@ class Transposition:
 
     @staticmethod
     def hero_index(index: Index, path: _Path) -> Index:
-        """Where a transpose has the element of an index of the result."""
+        """Returns the index in a transpose of an element of the result."""
         for shape in path:
             index = index.reshaped(shape)
         return index
@@ -104,14 +105,14 @@ class Transposition:
     def emit(
         self, shader: Shader, tile: Sides, group: Sides, workgroup: int, write: Callable[[TransposedTile], None]
     ) -> Kernel:
-        """The kernel, of what computes a tile.
+        """Emits the kernel.
 
         Args:
-            shader: of the region.
-            tile: its rows and columns, not more than there are.
+            shader: the shader of the region.
+            tile: rows and columns of a tile, at most those of the result.
             group: tiles of a workgroup along rows and columns.
-            workgroup: its invocations: one for each tile, or more for the only one.
-            write: computes a tile.
+            workgroup: invocations of a workgroup: one for each tile, or more for a single tile.
+            write: computes and writes a tile.
         """
         builder, lengths = shader.builder, Sides(self.rows, self.columns)
         units = [side * tiles for side, tiles in zip(tile, group, strict=True)]
@@ -128,7 +129,7 @@ class Transposition:
             wanted, starts = [], []
             for side, part in enumerate((parts[self.row], parts[-1])):
                 want = part * units[side] + (places[side] * tile[side] if places else 0)
-                # A tile at the end begins early enough to end with the result, and leaves out what others write.
+                # A tile at the end begins early enough to end with the result, and skips elements that others write.
                 last = lengths[side] - tile[side]
                 wanted.append(want)
                 starts.append((want < last).select(want, last) if lengths[side] % units[side] else want)
@@ -144,13 +145,13 @@ class Transposition:
 
 @dataclass(frozen=True, slots=True)
 class TransposedTile:
-    """Where a tile is.
+    """The position of a tile.
 
     Attributes:
-        parts: its number in each group; those of rows and columns do not count.
+        parts: its number in each group; those of rows and columns are unused.
         starts: its first row and column.
-        wanted: the first row and column that are not another's.
-        is_edge: whether there may be such rows, and such columns.
+        wanted: the first row and column that no other tile writes.
+        is_edge: whether other tiles may write some rows, and some columns.
         local: the invocation's number in its workgroup.
     """
 
@@ -161,7 +162,7 @@ class TransposedTile:
     local: Id
 
     def when_wanted(self, builder: KernelBuilder, row: Id, column: Id, run: Callable[[], None]) -> None:
-        """Runs what writes elements of a row from a column on, unless another tile writes them."""
+        """Runs code that writes elements of a row from a column on, unless another tile writes them."""
         condition = builder.boolean(True)
         for number, want, is_edge in zip((row, column), self.wanted, self.is_edge, strict=True):
             if is_edge:
@@ -170,7 +171,7 @@ class TransposedTile:
 
 
 def transposition_in(region: KernelRegion) -> Transposition | None:
-    """The transposes of a region without loops that go to its only result element by element, if there are some."""
+    """Returns the transposes of a region without loops whose elements all become its only result, or None."""
     operations, results = region.block.operations[:-1], region.results
     if region.is_update or len(results) != 1 or any(name_of(each) in HEAVY or each.regions for each in operations):
         return None
@@ -208,7 +209,7 @@ def transposition_in(region: KernelRegion) -> Transposition | None:
 
 
 def _groups(operation: Operation) -> _Groups | None:
-    """Dimensions of the operand that stay together, in the result's order; None if the innermost stays so."""
+    """Returns the operand's dimensions that stay together, in the result's order; None if the last one stays."""
     shape = shape_of(operation.operands[0])
     axes = [axis for axis in operation.integers("permutation") if shape[axis] != 1]
     long = [axis for axis, length in enumerate(shape) if length != 1]
@@ -224,17 +225,17 @@ def _groups(operation: Operation) -> _Groups | None:
 
 
 def narrowest(region: KernelRegion, transposition: Transposition) -> int:
-    """Bits of the narrowest elements among those that are moved and the result's."""
+    """Returns the bits of the narrowest elements among the moved ones and the result's."""
     values = [region.results[0], *(hero.operands[0] for hero, _ in transposition.heroes)]
     return min(storage_bits(scalar_of(value)) for value in values)
 
 
 def cost_of(region: KernelRegion, transposition: Transposition) -> float:
-    """Half of what neighbours are estimated to cost, who read or write elements far from each other."""
+    """Estimates the cost as half that of neighbours, which read or write distant elements."""
     return elements_cost(region) * narrowest(region, transposition) / (8 * access_bits(region.target))
 
 
 def fills_words(region: KernelRegion, transposition: Transposition, columns: int) -> bool:
-    """Whether so many columns of a tile, and the columns of the result, are whole words."""
+    """Returns whether so many columns of a tile, and the columns of the result, fill whole words."""
     lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
     return columns % lanes == 0 and transposition.columns % lanes == 0

@@ -1,7 +1,7 @@
 """Fourier transforms of short rows: an invocation computes all elements of one.
 
-What follows may put them elsewhere and compute with them, element by element: transposes and reshapes say where an
-element goes, as well as where one comes from.
+Operations that follow may move elements and compute with them, one by one: index maps of transposes and reshapes are
+used backwards, from operand to result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FourierRows(Strategy):
     """A row for each invocation.
 
     Attributes:
-        workgroup: its invocations.
+        workgroup: invocations of a workgroup.
     """
 
     workgroup: int
@@ -41,12 +41,14 @@ class FourierRows(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, FourierRows]]:
-        """Nothing else computes a transform."""
+        """Yields the only candidate for `fft`."""
         if region.only(("fft",)) is not None:
             yield 0.0, cls(WORKGROUPS.get(region.target.family, WORKGROUPS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region is a transform of short rows of complex numbers, and what follows each of them alone."""
+        """Returns whether the region is a transform of short rows of complex numbers, and what follows element by
+        element.
+        """
         hero, results = region.only(("fft",)), region.results
         if hero is None or region.is_update or len(results) != 1 or storage_bits(scalar_of(results[0])) < 32:
             return False
@@ -61,7 +63,6 @@ class FourierRows(Strategy):
         )
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a transform."""
         hero = region.only(("fft",))
         assert hero is not None
         following = _following(region, hero)
@@ -94,7 +95,7 @@ def _kind(hero: Operation) -> str:
 
 
 def _following(region: KernelRegion, hero: Operation) -> list[Operation] | None:
-    """The operations from a transform to the result, each of which takes an element to one; None if some do not."""
+    """Returns the operations from a transform to the result; None if some do not map elements one to one."""
     operations, value, found = region.block.operations[:-1], hero.result, list[Operation]()
     while value is not region.results[0]:
         users = [each for each in operations if value in each.operands]
@@ -108,7 +109,7 @@ def _following(region: KernelRegion, hero: Operation) -> list[Operation] | None:
 def _followed(
     frame: Frame, hero: Operation, following: list[Operation], place: Index, scalar: Scalar
 ) -> tuple[Index, Scalar]:
-    """Where an element goes, and what is made of it."""
+    """Returns the index and the value of an element after the following operations."""
     frame.keep(hero.result, place, [scalar])
     for operation in following:
         moved = _moved(operation, place)
@@ -121,7 +122,7 @@ def _followed(
 
 
 def _moved(operation: Operation, place: Index) -> Index:
-    """Where an element of the operand is in the result."""
+    """Returns the index in the result of an element of the operand."""
     shape, name = shape_of(operation.result), operation.name.removeprefix("stablehlo.")
     if name == "reshape":
         return place.reshaped(shape)

@@ -1,9 +1,9 @@
 """Element-wise chains and moves, by 128 bits: an invocation computes neighbouring elements and writes them together.
 
-A reduction may be among them, such as that of the outer dimensions of a matrix: neighbours go over it together.
+A reduction may be among them, such as that of the outer dimensions of a matrix: neighbours are reduced in one loop.
 
-What neighbours read is neighbouring, too, unless a transpose or the like comes between: it is loaded by 128 bits
-(``spirv/binary/offsets.py``). What is left at the end of the result is written word by word.
+Neighbours read neighbours, too, unless a transpose or a similar move comes between; these are loaded by 128 bits
+(``spirv/binary/offsets.py``). The rest at the end of the result is written word by word.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ QUAD: Final = 128
 """Bits of a store."""
 
 MIN_ELEMENTS: Final = 1 << 12
-"""Below, a kernel takes no time to run, and a larger one takes longer to compile."""
+"""With fewer elements, a kernel takes no time to run, and a wide one takes longer to compile."""
 
 MIN_INVOCATIONS: Final = 64
-"""Fewer of them keep no device busy."""
+"""Fewer invocations do not keep a device busy."""
 
 MAX_WORDS: Final = 1 << 14
-"""Words of an invocation's code, about."""
+"""The estimated most words of an invocation's code."""
 
 MAX_PERIOD: Final = 8
-"""Rows that an invocation computes one after another, at most."""
+"""The most rows that an invocation computes one after another."""
 
 WORKGROUPS: Final = {"default": (64,), "cpu": (256,), "nvidia": (128,), "amd": (256,)}
-"""Invocations of a workgroup to choose among, by the family of devices."""
+"""Candidate invocations of a workgroup, by the family of devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Neighbours(Strategy):
     """Neighbouring elements for each invocation.
 
     Attributes:
-        elements: of an invocation.
-        workgroup: its invocations.
-        rows: that it computes such neighbours of, one after another along a dimension that is padded between its
-            elements: which of them are padding is known while compiling.
+        elements: elements of an invocation.
+        workgroup: invocations of a workgroup.
+        rows: rows of neighbours that an invocation computes one after another, along a dimension with padding between
+            its elements: which rows are padding is then known statically.
     """
 
     elements: int
@@ -64,7 +64,7 @@ class Neighbours(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Neighbours]]:
-        """As many elements as an access takes of the narrowest type, where the code is not long."""
+        """Yields as many elements as an access of the narrowest type takes, if the code is not long."""
         (first, *_) = region.results
         count = first.tensor.count
         sizes = [value.tensor.count for value in (*region.block.arguments, first)]
@@ -74,7 +74,7 @@ class Neighbours(Strategy):
         given = [value for value in region.block.arguments if value.tensor.count == count]
         bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
         reduction = region.only({"reduce"})
-        # What neighbours reduce of innermost dimensions does not lie side by side.
+        # Elements of innermost dimensions that neighbours reduce are not contiguous.
         is_apart = reduction is not None and rows_of(reduction) is not None
         interleaved = _interleaved(region)
         for workgroup in WORKGROUPS.get(region.target.family, WORKGROUPS["default"]):
@@ -87,7 +87,7 @@ class Neighbours(Strategy):
                 yield elements_cost(region) / (4 * elements * rows), cls(elements, workgroup, rows)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the results have one shape of known lengths, for which at most a reduction loops."""
+        """Returns whether the results have one static shape and at most one reduction loops."""
         results = region.results
         if region.is_update or len({shape_of(value) for value in results}) != 1 or not self.elements:
             return False
@@ -103,7 +103,7 @@ class Neighbours(Strategy):
         )
 
     def _takes_rows(self, region: KernelRegion) -> bool:
-        """Whether rows of whole neighbours divide the dimension that is padded between its elements."""
+        """Returns whether whole rows of neighbours divide the dimension with padding between its elements."""
         found, shape = _interleaved(region), shape_of(region.results[0])
         if found is None or self.rows < 1 or region.only({"reduce"}) is not None:
             return False
@@ -111,11 +111,9 @@ class Neighbours(Strategy):
         return is_multiple(inner, self.elements) and is_multiple(shape[found[0]], self.rows)
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element of an invocation."""
         return self.elements * self.rows
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         shader = Shader(region)
         shader.load_runs()
         builder, results = shader.builder, region.results
@@ -181,7 +179,9 @@ class Neighbours(Strategy):
 
 
 def _interleaved(region: KernelRegion) -> tuple[int, int] | None:
-    """A dimension that pads are put between the elements of, not the last, and after how many elements it repeats."""
+    """Returns a dimension other than the last with padding between its elements, and the period of the padding, or
+    None.
+    """
     shape = shape_of(region.results[0])
     periods: dict[tuple[int, Dim], int] = {}
     for operation in region.block.operations:
@@ -197,7 +197,9 @@ def _interleaved(region: KernelRegion) -> tuple[int, int] | None:
 
 
 def _loops_together(region: KernelRegion) -> bool:
-    """Whether nothing loops, or one reduction whose results are read only where those of the region are written."""
+    """Returns whether nothing loops, or only one reduction whose results are read at the indices that the region
+    writes.
+    """
     operations = region.block.operations[:-1]
     heavy = [each for each in operations if name_of(each) in HEAVY]
     if not heavy:

@@ -1,12 +1,12 @@
-"""Rows: reductions of the innermost dimensions with what is computed of the same rows, by workgroups that share a row.
+"""Rows: reductions of the innermost dimensions with computations on the same rows, by workgroups that share a row.
 
-Each invocation has some of a row's elements, the next ones for neighbouring invocations. It joins its own, then
-invocations join theirs: those of a subgroup by exchanging values, subgroups through the workgroup's memory. Where an
-invocation has few elements, its code is written out for each, so that what several reductions and the result need is
-loaded and computed once, and stays in registers; else each of them goes over the row again.
+Each invocation has some of a row's elements; consecutive ones belong to neighbouring invocations. It joins its own
+elements, then invocations join theirs: in a subgroup by exchanging values, across subgroups through shared memory. If
+an invocation has few elements, its code is written out for each of them. Then values that several reductions and the
+result need are loaded and computed once, and stay in registers. Otherwise each of them loops over the row again.
 
-A body that is one associative and commutative operation joins elements in any order, any other in theirs: then an
-invocation has elements that follow each other.
+A body that is one associative and commutative operation joins elements in any order. Any other body joins them in
+order: then an invocation has consecutive elements.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from .rows_region import is_small, joins_in_order, most_width_of, spaces_in, sto
 from .rows_writer import STEPS, RowsWriter
 
 SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
-"""Elements of an invocation, and invocations of a workgroup, that are aimed at, by the family of devices."""
+"""Target numbers of elements of an invocation and of invocations of a workgroup, by the family of devices."""
 
 UNKNOWN: Final = {"default": 64, "cpu": 8}
 """Invocations that share a row whose length depends on the call, by the family of devices.
 
-A CPU keeps all that lives across a barrier in memory, and runs branches that no invocation takes: there a row is of one
-subgroup, which needs neither.
+A CPU spills everything that lives across a barrier to memory, and runs branches that no invocation takes: there a row
+belongs to one subgroup, which needs neither.
 """
 
 MAX_WORDS: Final = 1 << 14
-"""Words of code that is written out for each element, about: it is compiled within half a second."""
+"""The estimated most words of code written out for each element: it compiles within half a second."""
 
 
 _WORKGROUP: Final = 64
@@ -47,12 +47,13 @@ class Rows(Strategy):
     """Rows of a workgroup.
 
     Attributes:
-        invocations: that share a row, a power of two.
-        rows: of a workgroup.
-        width: neighbouring elements that an invocation has at a time; where the row's length depends on the call, if it
-            is a multiple in the call.
-        unrolled: 1 where the code is written out for each element, 0 where it loops; where the row's length depends on
-            the call, 1 where each iteration has ``STEPS``.
+        invocations: invocations that share a row, a power of two.
+        rows: rows of a workgroup.
+        width: neighbouring elements of an invocation; if the row's length depends on the call, only in calls where it
+        is
+            a multiple.
+        unrolled: 1 if the code is written out for each element, 0 if it loops; if the row's length depends on the call,
+            1 if each iteration has ``STEPS``.
     """
 
     invocations: int
@@ -64,7 +65,7 @@ class Rows(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Rows]]:
-        """One: by the family's table, as far as the row's length allows."""
+        """Yields one candidate: by the family's table, as far as the row's length allows."""
         found = spaces_in(region)
         if found is None or region.is_update:
             return
@@ -92,7 +93,7 @@ class Rows(Strategy):
 
     @classmethod
     def of_long(cls, region: KernelRegion) -> Rows | None:
-        """For rows whose length depends on the call, and is too much for the candidate's loops; None of other regions.
+        """Returns the strategy for rows of dynamic length that exceed the candidate's loops, or None for other regions.
 
         A workgroup has a row, and each iteration many of its elements.
         """
@@ -105,7 +106,7 @@ class Rows(Strategy):
         return made if made.takes(region) and made.words(region) <= STRATEGY_WORDS else None
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region is over rows, of which each invocation has an element at least."""
+        """Returns whether the region is over rows, and each invocation has an element at least."""
         found = spaces_in(region)
         if found is None or region.is_update or self.invocations & (self.invocations - 1) or not self.invocations:
             return False
@@ -126,7 +127,7 @@ class Rows(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element of an invocation that is no iteration of a loop."""
+        """Returns the number of elements of an invocation that are not iterations of a loop."""
         found = spaces_in(region)
         length = found[0].length if found is not None and self.unrolled else 0
         if isinstance(length, Size):
@@ -134,15 +135,14 @@ class Rows(Strategy):
         return max(-(-length // self.invocations), self.width)
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         return RowsWriter(self, region).kernel()
 
 
 def _is_countable(rows: Dim) -> bool:
-    """Whether the words of narrow results of rows can be counted: quotients cannot be divided again."""
+    """Returns whether the words of narrow results of rows can be counted: quotients cannot be divided again."""
     return isinstance(rows, int) or rows.symbols == rows.plain_symbols
 
 
 def _has(length: int, width: int, invocations: int) -> bool:
-    """Whether each of so many invocations has elements of a row."""
+    """Returns whether each invocation has elements of a row."""
     return length // width >= invocations

@@ -1,4 +1,4 @@
-"""What strategies of rows ask of a region: its rows, where values are read, and how wide accesses are."""
+"""Facts about regions of rows: the rows, where values are read, and how wide accesses are."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ...kernels.region import KernelRegion, access_bits
 from ...kernels.scalars.scalars import storage_bits
 
 _SMALL: Final = 1 << 10
-"""Elements below which a kernel's time is that of its dispatch: wide accesses save 2 µs of 43 on lavapipe."""
+"""With fewer elements, the dispatch dominates a kernel's time: wide accesses save 2 µs of 43 on lavapipe."""
 
 
 def spaces_in(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | None:
-    """The rows of a region, and where its values are read."""
+    """Returns the rows of a region, and the space in which each value is read; None if there are no rows."""
     operations = region.block.operations[-2::-1]
     if not operations or list(operations[0].results) != region.results:
         return None
@@ -26,23 +26,23 @@ def spaces_in(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | Non
 
 
 def joins_in_order(region: KernelRegion) -> bool:
-    """Whether a body joins elements in their order only."""
+    """Returns whether a body joins elements only in order."""
     return not all(is_commutative(each) for each in region.block.operations if each.name == "stablehlo.reduce")
 
 
 def is_small(shape: RowShape) -> bool:
-    """Whether it matters more that there is little code to compile than how fast it runs."""
+    """Returns whether short compile time matters more than speed."""
     size = shape.row_count * shape.length
     return isinstance(size, int) and size < _SMALL
 
 
 def stored_bits(region: KernelRegion, spaces: Mapping[Value, Space]) -> list[int]:
-    """Bits of the elements of results that have elements of rows."""
+    """Returns the bits of the elements of each result that has elements of rows."""
     return [storage_bits(scalar_of(value)) for value in region.results if spaces[value] is Space.ELEMENTS]
 
 
 def width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """How many neighbours fill an access, in every call."""
+    """Returns how many neighbours fill an access in every call."""
     width = most_width_of(region, shape, spaces)
     while not is_multiple(shape.length, width):
         width //= 2
@@ -50,7 +50,7 @@ def width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space
 
 
 def most_width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """How many neighbours fill an access, if a length that depends on the call is a multiple of them."""
+    """Returns how many neighbours fill an access if a length that depends on the call is a multiple of them."""
     given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
     bits = min([storage_bits(scalar_of(value)) for value in given] + stored_bits(region, spaces), default=32)
     width = max(access_bits(region.target) // bits, 1)

@@ -1,7 +1,7 @@
 """The code of rows that the invocations of a workgroup share (``rows``).
 
-Each invocation has some of a row's elements. It joins its own, then invocations join theirs: those of a subgroup by
-exchanging values, subgroups through the workgroup's memory.
+Each invocation has some of a row's elements. It joins its own, then invocations join theirs: in a subgroup by
+exchanging values, across subgroups through shared memory.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ...kernels.scalars.scalars import Scalar, storage_bits
 from .rows_region import is_small, joins_in_order, spaces_in, width_of
 
 STEPS: Final = 8
-"""Of an iteration over long rows whose length depends on the call."""
+"""Steps of an iteration over long rows of dynamic length."""
 
 
 class RowShare(Protocol):
-    """How the invocations of a workgroup share rows; ``Rows`` says what the numbers are."""
+    """How the invocations of a workgroup share rows; ``Rows`` documents the numbers."""
 
     @property
     def invocations(self) -> int: ...
@@ -46,9 +46,9 @@ class RowsWriter:
     """Writes the kernel of a region.
 
     Args:
-        parameters: that take the region.
-        region: over rows.
-        builder: another than one for any kernel.
+        parameters: parameters that apply to the region.
+        region: a region over rows.
+        builder: the builder to use in place of the general one.
     """
 
     def __init__(self, parameters: RowShare, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
@@ -68,14 +68,14 @@ class RowsWriter:
         self._turns = 32 // min(narrow, default=32)
         local = self._builder.built_in("LocalInvocationId")[0]
         self._local = local
-        # Lanes that a workgroup does not fill must not count their loops below zero: llvmpipe waits for them.
+        # Idle lanes of a workgroup must not count their loops below zero: llvmpipe waits for them.
         is_shared = parameters.rows > 1 or isinstance(self._shape.length, Size)
         self._place = local % parameters.invocations if is_shared else local
         self._reductions = 0
         self._memory: tuple[SharedMemory, int] | None = None
 
     def kernel(self) -> Kernel:
-        """The kernel."""
+        """Writes and returns the kernel."""
         builder, share = self._builder, self._share
         units = quotient(self._count + (self._turns - 1), self._turns)
         groups: tuple[int, int, int] | Workload
@@ -97,7 +97,7 @@ class RowsWriter:
                 last = builder.word(self._count) - 1
                 row = (row < last).select(row, last)
             if self._turns > 1 and share.invocations > subgroup_of(self._region.target):
-                # What was shared for the row before may still be read.
+                # Values shared for the previous row may still be read.
                 builder.barrier()
             return self._row(row, number, list(words), is_there)
 
@@ -119,11 +119,11 @@ class RowsWriter:
         return self._shader.finish((share.invocations * share.rows, 1, 1), groups)
 
     def _unit(self, groups: tuple[int, int, int] | Workload) -> Id:
-        """The number of this workgroup."""
+        """Returns the number of this workgroup."""
         return self._shader.group(groups)
 
     def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
-        """Computes a row; gives the words of narrow results with its own added."""
+        """Computes a row; returns the words of narrow results with this row's added."""
         frame, builder, region = self._shader.frame, self._builder, self._region
         parts = split(builder, row, self._shape.rows)
         for operation in region.block.operations[:-1]:
@@ -156,7 +156,7 @@ class RowsWriter:
         return words
 
     def _reduced(self, operation: Operation, parts: Sequence[Id]) -> list[Scalar]:
-        """What a reduction gives for a row."""
+        """Returns the results of a reduction for a row."""
         frame, join = self._shader.frame, join_of(self._shader.frame, operation)
         count = len(operation.results)
         values, starts = operation.operands[:count], operation.operands[count:]
@@ -165,7 +165,7 @@ class RowsWriter:
             return [[frame.at(value, index) for value in values] for index in self._indices(base, parts)]
 
         def flat(chains: Sequence[Values]) -> list[Scalar]:
-            """In order they are one chain, else one for each of the neighbours."""
+            """Flattens chains: one chain in order, else one for each neighbour."""
             return [scalar for chain in ([join_all(chains, join)] if self._is_ordered else chains) for scalar in chain]
 
         def apart(found: Values) -> list[Values]:
@@ -188,7 +188,7 @@ class RowsWriter:
         return rounded(frame, operation, join([frame.scalar(start) for start in starts], total))
 
     def _across(self, values: Values, join: Join) -> Values:
-        """What the invocations of a row have together, from what each has."""
+        """Joins the values of all invocations of a row."""
         target, builder, count = self._region.target, self._builder, self._share.invocations
         scalars = self._shader.scalars
         distance = 1
@@ -204,7 +204,7 @@ class RowsWriter:
             self._memory = SharedMemory(builder, 2 * places * len(words)), len(words)
         memory = self._memory[0]
         if distance == 1:
-            # Without exchanges: pairs of what was joined before, through one half of the memory after the other.
+            # Without subgroup exchanges: pairs of joined values, through one half of the memory after the other.
             while distance < count:
                 words = words_of_values(scalars, values)
                 first = self._first(places * len(words))
@@ -227,12 +227,12 @@ class RowsWriter:
         return total
 
     def _ordered(self, values: Values, others: Values, distance: int, join: Join) -> Values:
-        """What this invocation and its partner have, joined in the order of invocations."""
+        """Joins the values of this invocation and its partner in the order of invocations."""
         is_first = (self._local & distance).equals(0)
         return join(chosen(is_first, values, others), chosen(is_first, others, values))
 
     def _first(self, words: int) -> int:
-        """Where the next values that are shared begin: what was shared before the last barrier may still be read."""
+        """Returns the start of the next shared values: those shared before the last barrier may still be read."""
         self._reductions += 1
         return words * (self._reductions % 2)
 
@@ -259,7 +259,7 @@ class RowsWriter:
         step: Callable[[Id, Values], Values],
         skipped: int = 1,
     ) -> list[Scalar]:
-        """Values after a step for each place of an invocation but for some first ones."""
+        """Returns the values after a step for each position of an invocation except the first ``skipped``."""
         builder, share, length = self._builder, self._share, self._shape.length
         values = list(starts)
         if isinstance(length, Size):
@@ -297,11 +297,11 @@ class RowsWriter:
         return values
 
     def _step_below(self, runs: Id, base: Id, found: Values, step: Callable[[Id, Values], Values]) -> Values:
-        """Values after a step where the row has so many elements."""
+        """Returns the values after a step that runs only within the row."""
         return self._shader.frame.conditional(base < runs, lambda: step(base, found), lambda: found)
 
     def _base(self, number: Id) -> Id:
-        """Which of the row's runs of neighbours an invocation has at a place."""
+        """Returns which run of neighbours an invocation has at a position."""
         if not self._is_ordered:
             return number * self._share.invocations + self._place
         assert isinstance(self._shape.length, int)
@@ -329,7 +329,7 @@ class RowsWriter:
     # -- results of rows -------------------------------------------------------------------------------
 
     def _store_packed(self, unit: Id, words: Values, is_there: Id | None) -> None:
-        """Writes results that several rows share a word of."""
+        """Writes results of which several rows share a word."""
         packed = [each for each, value in enumerate(self._region.results) if self._is_packed(value)]
 
         def store() -> None:
@@ -349,7 +349,7 @@ class RowsWriter:
         return not self._is_of_elements(value) and storage_bits(scalar_of(value)) < 32
 
     def _of_row(self, value: Value, parts: Sequence[Id]) -> Index:
-        """Where a value has the element of a row."""
+        """Returns the index of a row's element in a value."""
         long = iter([part for part, length in zip(parts, self._shape.rows, strict=True) if length != 1])
         shape = shape_of(value)
         zero = self._builder.word(0)

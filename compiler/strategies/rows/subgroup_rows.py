@@ -1,7 +1,7 @@
 """Rows by vectors of subgroups, on devices that load and store for a subgroup at once (``subgroup_vectors.py``).
 
 A workgroup has a row; each of its subgroups has runs of a few vectors, one after another. The code is written out for
-each vector, since there are vectors outside of loops alone.
+each vector, since vector accesses work only outside of loops.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .rows_writer import RowsWriter
 from .subgroup_vectors import MIN_ELEMENTS, keeps_places
 
 MAX_WORDS: Final = 1 << 9
-"""Words of an element's code: longer ones are not held up by loads, and many of them do not stay in registers."""
+"""The most words of an element's code: longer code is not bound by loads, and its values do not stay in registers."""
 
 VECTORS: Final = 32
-"""Of a subgroup, at most."""
+"""The most vectors of a subgroup."""
 
 RUN: Final = 4
-"""Vectors that lie side by side, at most: as many sums go on at a time."""
+"""The most contiguous vectors; each has a sum of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class SubgroupRows(Strategy):
     """A row of a workgroup.
 
     Attributes:
-        subgroups: of a workgroup, a power of two.
-        run: vectors of a subgroup that lie side by side.
+        subgroups: subgroups of a workgroup, a power of two.
+        run: contiguous vectors of a subgroup.
     """
 
     subgroups: int
@@ -51,7 +51,7 @@ class SubgroupRows(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupRows]]:
-        """As few subgroups as the length allows, where elements take little to compute."""
+        """Yields as few subgroups as the length allows, if elements take little to compute."""
         found = spaces_in(region)
         if found is None or not region.target.whole_vectors:
             return
@@ -67,7 +67,7 @@ class SubgroupRows(Strategy):
         yield elements_cost(region) / 128, cls(subgroups, run)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether all is of words, over rows that are a number of runs."""
+        """Returns whether all elements are words, and rows consist of whole runs."""
         found, values = spaces_in(region), [*region.block.arguments, *region.results]
         if (
             found is None
@@ -94,13 +94,11 @@ class SubgroupRows(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each vector of a subgroup."""
         found = spaces_in(region)
         length = found[0].length if found is not None else 0
         return length // (self.subgroups * WIDTH) if isinstance(length, int) else 1
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         return _Writer(self, region).kernel()
 
 

@@ -1,7 +1,7 @@
 """Element-wise chains on devices that load and store for a subgroup at once: eight neighbours are a vector.
 
-A subgroup computes some vectors that follow each other. The last one begins earlier where the result is no multiple of
-what a workgroup computes: there are no bounds to check, which would be a branch; some elements are written twice.
+A subgroup computes some consecutive vectors. The last workgroup begins earlier if the result is no multiple of its
+elements. This avoids bounds checks, which would be branches; some elements are written twice.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ...kernels.strategy import Strategy, elements_cost
 from ...kernels.subgroup_access import LOAD_WORDS, MAX_BINDINGS, PUSHED_NUMBERS, WIDTH, SubgroupBuilder
 
 MIN_ELEMENTS: Final = 1 << 18
-"""Below, results are computed in less time than it takes to give a recording other addresses."""
+"""With fewer elements, updating the addresses in a recording takes longer than the computation."""
 
 MAX_WORDS: Final = 3 << 10
-"""Words of an invocation's code, about."""
+"""The estimated most words of an invocation's code."""
 
 VECTORS: Final = 16
-"""That a subgroup computes, at most."""
+"""The most vectors of a subgroup."""
 
 SUBGROUPS: Final = 8
-"""Of a workgroup."""
+"""Subgroups of a workgroup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class SubgroupVectors(Strategy):
     """Vectors of subgroups.
 
     Attributes:
-        vectors: of a subgroup, each of an element an invocation.
-        subgroups: of a workgroup.
+        vectors: vectors of a subgroup, each with an element per invocation.
+        subgroups: subgroups of a workgroup.
     """
 
     vectors: int
@@ -50,7 +50,7 @@ class SubgroupVectors(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupVectors]]:
-        """As many vectors as the code allows."""
+        """Yields as many vectors as the code allows."""
         count = region.results[0].tensor.count
         if not region.target.whole_vectors or not isinstance(count, int) or count < MIN_ELEMENTS:
             return
@@ -61,7 +61,7 @@ class SubgroupVectors(Strategy):
         yield elements_cost(region) / 64, cls(vectors, SUBGROUPS)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether all is element-wise, of words, in results of one shape whose length is a number of vectors."""
+        """Returns whether all is element-wise on words, and results have one shape that consists of whole vectors."""
         results, values = region.results, [*region.block.arguments, *region.results]
         if (
             region.is_update
@@ -81,7 +81,6 @@ class SubgroupVectors(Strategy):
         return not region.in_place or math.prod(self._groups(region, count)) * self._part == count
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each vector of a subgroup."""
         return self.vectors
 
     @property
@@ -93,7 +92,6 @@ class SubgroupVectors(Strategy):
         return group_count(-(-count // self._part), region.target)
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         builder = SubgroupBuilder(len(region.block.arguments) + len(region.results))
         shader, results = Shader(region, builder), region.results
         shape, count = shape_of(results[0]), results[0].tensor.count
@@ -113,11 +111,11 @@ class SubgroupVectors(Strategy):
 
 
 def keeps_places(operation: Operation, lengths: Sequence[Dim] = ()) -> bool:
-    """Whether elements are computed of those at the same places, or of what is the same for a whole vector.
+    """Returns whether elements depend only on elements at the same index, or on values uniform within a vector.
 
     Args:
-        operation: of a region.
-        lengths: of the dimensions that vectors are of; all of them where none are given.
+        operation: an operation of a region.
+        lengths: the dimensions that vectors span; by default all.
     """
     name = operation.name.removeprefix("stablehlo.")
     if name == "broadcast_in_dim" and operation.integers("broadcast_dimensions"):

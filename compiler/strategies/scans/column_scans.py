@@ -22,7 +22,7 @@ from .row_scans import MAX_WORDS
 from .scan_tiles import join_towards_end, narrowest, place_of, scan_in, store_results
 
 COLUMNS: Final = {"cpu": 32}
-"""Columns of an invocation that are aimed at, by the family of devices, where an access has fewer."""
+"""The target number of columns of an invocation, by the family of devices, if an access has fewer."""
 
 WORKGROUP: Final = 32
 """Invocations of a workgroup: they share nothing."""
@@ -34,7 +34,7 @@ class ColumnScans(Strategy):
 
     Attributes:
         columns: neighbours that an invocation scans together.
-        workgroup: its invocations.
+        workgroup: invocations of a workgroup.
     """
 
     columns: int
@@ -43,7 +43,7 @@ class ColumnScans(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ColumnScans]]:
-        """One: as many columns as an access takes, as far as the code stays short."""
+        """Yields one candidate: as many columns as an access takes, while the code stays short."""
         found = scan_in(region)
         if found is None or found[1].is_of_rows:
             return
@@ -61,7 +61,7 @@ class ColumnScans(Strategy):
             yield elements_cost(region) / 64, cls(columns, WORKGROUP)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region scans columns that these divide."""
+        """Returns whether the region scans columns whose number is a multiple."""
         found = scan_in(region)
         return (
             found is not None
@@ -73,11 +73,9 @@ class ColumnScans(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element of an invocation."""
         return self.columns
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         found = scan_in(region)
         assert found is not None
         operation, scan = found

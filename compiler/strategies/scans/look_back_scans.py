@@ -1,12 +1,13 @@
-"""Long scans of rows in one pass: each workgroup scans a tile, and finds what is before it by looking back.
+"""Long scans of rows in one pass with decoupled look-back: each workgroup scans a tile and looks for the prefix before
+it.
 
-A workgroup takes the number of its tile from a counter, and publishes what the tile comes to. Then it looks for the
-nearest tile before it that has published what it and all before it come to, and joins to that what the tiles between
-come to, in order: so results are the same bits in every run, of floats too, whichever tile it finds. A tile that has
-published nothing after some looks is computed here as well. So no workgroup waits for another, and every loop has an
-end, on devices that promise no progress too.
+A workgroup takes the number of its tile from a counter, and publishes the tile's total. Then it looks for the nearest
+tile before it with a published inclusive prefix, and joins to that the totals of the tiles between, in order. So
+results have the same bits in every run, also for floats, whichever tile it finds. A tile that has published nothing
+after some looks is computed here as well. So no workgroup waits for another, and every loop ends, also on devices
+without forward-progress guarantees.
 
-What is published lies in words of 16 bits of a value and one that says that they are there. Each of them is written by
+A published value lies in words of 16 bits, each with a bit pattern that marks it as present. Each word is written by
 one atomic instruction and never changes, so that nothing depends on the order in which a device sees several words. The
 words are the region's scratch memory, zeros at first (``passes/scans.py``).
 """
@@ -34,7 +35,7 @@ from .row_scans import MAX_WORDS
 from .scan_tiles import ScanTile, scan_in, stores_words
 
 LOOKS: Final = 64
-"""Looks at a tile that has published nothing before it is computed anew."""
+"""Looks at a tile that has published nothing before it is computed again."""
 
 _HALF: Final = 16
 _IS_THERE: Final = 1 << _HALF
@@ -45,8 +46,8 @@ class LookBackScans(Strategy):
     """Tiles of a row.
 
     Attributes:
-        invocations: of a workgroup, which has a tile; a power of two.
-        run: elements that an invocation has of it.
+        invocations: invocations of a workgroup, which has a tile; a power of two.
+        run: elements of an invocation in a tile.
     """
 
     invocations: int
@@ -55,7 +56,7 @@ class LookBackScans(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, LookBackScans]]:
-        """The longest run whose code stays short, of regions that have memory for what tiles publish."""
+        """Yields the longest run with short code, for regions that have memory for published values."""
         if region.scratch is None:
             return
         words = 2 * sum(words_of(each) for each in region.block.operations)
@@ -64,7 +65,7 @@ class LookBackScans(Strategy):
         yield elements_cost(region) / 128, cls(invocations, fitting[0] if fitting else LOOK_BACK_RUNS[-1])
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region scans rows of whole runs, with memory for so many tiles."""
+        """Returns whether the region scans rows of whole runs, with memory for so many tiles."""
         found = scan_in(region)
         if found is None or region.scratch is None or not found[1].is_of_rows or self.run < 1:
             return False
@@ -84,11 +85,10 @@ class LookBackScans(Strategy):
         return -(-length // (self.run * self.invocations))
 
     def copies(self, region: KernelRegion) -> int:
-        """Two for each element of an invocation: tiles of others are computed apart."""
+        """Returns two for each element of an invocation: tiles of others have code of their own."""
         return 2 * self.run
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         tile = ScanTile(region, self.invocations, self.run)
         return _Writer(tile, region, self._tiles(tile.scan.length)).kernel()
 
@@ -102,7 +102,7 @@ class _Writer:
         self._starts: Values = [frame.scalar(start) for start in operation.operands[len(operation.results) :]]
         self._words = len(words_of_values(self._scalars, self._starts))
         self._units = tile.scan.length // tile.run
-        # What tiles of a window come to, and whether that is known.
+        # The totals of the tiles of a window, and whether each is known.
         self._window = SharedMemory(self._builder, tile.invocations * (self._words + 1))
 
     def kernel(self) -> Kernel:
@@ -127,7 +127,7 @@ class _Writer:
         return (self._units - 1) - unit if self._tile.scan.is_reverse else unit
 
     def _ticket(self, count: int) -> Id:
-        """The number of this workgroup's tile: those before it were taken earlier."""
+        """Returns the number of this workgroup's tile; lower numbers were taken earlier."""
         builder, tile = self._builder, self._tile
         memory = SharedMemory(builder, 1)
 
@@ -139,14 +139,14 @@ class _Writer:
         builder.when(tile.local.equals(0), take)
         builder.barrier()
         (number,) = memory.load(builder.word(0))
-        # More workgroups than tiles do the last one again.
+        # Surplus workgroups compute the last tile again.
         return (number < count).select(number, builder.word(count - 1))
 
     def _slot(self, number: Id, which: int) -> Id:
         return (number * 2 + which) * (2 * self._words) + 1
 
     def _publish(self, number: Id, which: int, values: Values) -> None:
-        """Says what a tile comes to, or, with 1, it and all before it."""
+        """Publishes the total of a tile, or, if ``which`` is 1, its inclusive prefix."""
         builder = self._builder
 
         def write() -> None:
@@ -158,7 +158,7 @@ class _Writer:
         builder.when(self._tile.local.equals(0), write)
 
     def _published(self, number: Id, which: int) -> tuple[list[Id], Id]:
-        """The words that are published of a tile, and whether all of them are there."""
+        """Returns the published words of a tile, and whether all of them are present."""
         builder, first = self._builder, self._slot(number, which)
         halves = [builder.load_atomic(self._scratch, first + each) for each in range(2 * self._words)]
         is_there = builder.boolean(True)
@@ -168,12 +168,12 @@ class _Writer:
         return [(low & (_IS_THERE - 1)) | (high << _HALF) for low, high in pairs], is_there
 
     def _before(self, number: Id, place: Id, parts: Sequence[Id]) -> Values:
-        """What the tiles of a row before one come to, with the initial value."""
+        """Returns the prefix before a tile of a row, with the initial value."""
         builder, scalars, tile = self._builder, self._scalars, self._tile
         size, row = tile.invocations, number - place
 
         def back(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            # How many tiles are left before the window, and behind the nearest one whose prefix is known.
+            # The number of tiles before the window, and of those behind the nearest one whose prefix is known.
             left = as_id(state[0])
             builder.barrier()
             is_tile = tile.local < left
@@ -209,12 +209,12 @@ class _Writer:
             _, *after = scalars.loop([builder.word(0), *before], step, 0)
             return [begin + count, *after], begin + count < place
 
-        # In all windows together there are no more steps than tiles.
+        # In all windows together there are at most as many steps as tiles.
         scalars.iterations += 2 * self._tiles
         return scalars.loop([begin, *first], forward, most * LOOKS)[1:]
 
     def _look(self, first: Id, count: Id) -> None:
-        """Each invocation looks for what one tile of a window comes to, and shares that."""
+        """Looks, in each invocation, for the total of one tile of a window, and shares it."""
         builder, local = self._builder, self._tile.local
         number = first + (local < count).select(local, builder.word(0))
 
@@ -231,7 +231,7 @@ class _Writer:
         builder.barrier()
 
     def _of_tile(self, row: Id, place: Id, at: Id, parts: Sequence[Id]) -> Values:
-        """What a tile comes to, by its place in the row and in the window: computed here if it is not known."""
+        """Returns the total of a tile, by its positions in the row and in the window; computes it if it is unknown."""
         builder, tile = self._builder, self._tile
         first = at * (self._words + 1)
         (is_there,) = self._window.load(first)

@@ -1,10 +1,10 @@
 """Scans along the innermost dimension: some invocations go over a row together, a tile of elements at a time.
 
-Each invocation has a run of neighbours of a tile, which it joins one after another. Invocations then give each other
-what their runs come to: those of a subgroup by exchanging values, others through the workgroup's memory. What is
-before a tile goes with the loop. The order in which elements are joined depends on the parameters alone.
+Each invocation has a run of neighbours of a tile, which it joins one after another. Invocations then exchange the
+totals of their runs: in a subgroup directly, across subgroups through shared memory. The loop carries the prefix before
+the tile. The order of joins depends only on the parameters.
 
-No workgroup waits for another: a row too long for some invocations is made of shorter ones beforehand
+No workgroup waits for another: a row that is too long is split into shorter ones beforehand
 (``passes/decomposition/scans.py``).
 """
 
@@ -27,13 +27,13 @@ from ...kernels.strategy import Strategy, elements_cost
 from .scan_tiles import ScanTile, narrowest, scan_in, stores_words
 
 RUNS: Final = {"default": 8, "cpu": 32}
-"""Elements of a run that are aimed at, by the family of devices: GPUs load what several invocations have together."""
+"""Target elements of a run, by the family of devices: GPUs load those of several invocations together."""
 
 MAX_WORDS: Final = 1 << 14
-"""Words of code that is written out for each element of a run, about."""
+"""The estimated most words of code written out for each element of a run."""
 
 _WITHOUT_SUBGROUPS: Final = 32
-"""Invocations of a row where they exchange values through memory."""
+"""Invocations of a row if they exchange values through memory."""
 
 _WORKGROUP: Final = 64
 """Invocations of a workgroup of several rows."""
@@ -44,9 +44,9 @@ class RowScans(Strategy):
     """Rows of a workgroup.
 
     Attributes:
-        invocations: that share a row, a power of two.
-        rows: of a workgroup.
-        run: elements that an invocation has of a tile.
+        invocations: invocations that share a row, a power of two.
+        rows: rows of a workgroup.
+        run: elements of an invocation in a tile.
     """
 
     invocations: int
@@ -56,7 +56,7 @@ class RowScans(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, RowScans]]:
-        """One: by the family's table, as far as the row's length allows."""
+        """Yields one candidate: by the family's table, as far as the row's length allows."""
         found = scan_in(region)
         if found is None or not found[1].is_of_rows:
             return
@@ -75,7 +75,7 @@ class RowScans(Strategy):
         yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), run)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region scans rows, of which each invocation has a run at least."""
+        """Returns whether the region scans rows, and each invocation has a run at least."""
         found = scan_in(region)
         return (
             found is not None
@@ -90,11 +90,9 @@ class RowScans(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element of an invocation."""
         return self.run
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a region that these parameters take."""
         tile = ScanTile(region, self.invocations, self.run, self.rows)
         shader, builder, scan = tile.shader, tile.builder, tile.scan
         count = math.prod(scan.outer)
@@ -109,7 +107,7 @@ class RowScans(Strategy):
 
         def step(number: Id, before: Values) -> list[Scalar]:
             if tiles > 1 and self.invocations > tile.subgroup:
-                # What was shared of the tile before may still be read.
+                # Values shared for the previous tile may still be read.
                 builder.barrier()
             place = number * self.invocations + tile.place
             is_inside = is_there

@@ -1,4 +1,4 @@
-"""A tile of a scan along the innermost dimension: invocations that follow each other have a run of neighbours each."""
+"""A tile of a scan along the innermost dimension: consecutive invocations have a run of neighbours each."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class ScanTile:
     """Writes the code of a region's scan, a tile at a time.
 
     Args:
-        region: whose ``scan_in`` is some.
-        invocations: that share a tile, a power of two.
-        run: elements that an invocation has of it.
-        rows: of a workgroup, each of which has a tile.
+        region: a region for which ``scan_in`` is not None.
+        invocations: invocations that share a tile, a power of two.
+        run: elements of an invocation in a tile.
+        rows: rows of a workgroup, each with a tile.
     """
 
     def __init__(self, region: KernelRegion, invocations: int, run: int, rows: int = 1) -> None:
@@ -50,7 +50,7 @@ class ScanTile:
         self._exchanges = 0
 
     def joined(self, unit: Id, parts: Sequence[Id]) -> tuple[list[Index], list[Values]]:
-        """The places of a run by its number in a row, and what the elements up to each of them come to, in order."""
+        """Returns the indices of a run by its number in a row, and the totals up to each of them, in order."""
         frame, scan = self.shader.frame, self.scan
         count = len(self.operation.results)
         indices = []
@@ -64,7 +64,7 @@ class ScanTile:
         return indices, found
 
     def write(self, indices: Sequence[Index], joined: Sequence[Values], first: Values, is_inside: Id) -> None:
-        """Writes the elements of a run, if it is inside of the row; ``first`` is what is before it."""
+        """Writes the elements of a run, if it is inside the row; ``first`` is the prefix before it."""
         wholes = [self.join(first, each) for each in joined]
         found = [first, *wholes[:-1]] if self.scan.is_exclusive else wholes
         frame = self.shader.frame
@@ -73,19 +73,19 @@ class ScanTile:
         self.builder.when(is_inside, partial(store_results, self.shader, indices))
 
     def before(self, tile: Values, ahead: Values) -> Values:
-        """What is before a run, of what is before its tile, and what the runs of the tile before it have."""
+        """Returns the prefix before a run, from the prefix before its tile and the total of the runs ahead of it."""
         first = self.join(tile, ahead)
         return chosen(self.place.equals(0), tile, first) if self.invocations > 1 else tile
 
     def across(self, own: Values) -> tuple[Values, Values]:
-        """What the invocations before this one have together, none for the first, and what all of a tile have."""
+        """Returns the total of the invocations before this one, none for the first, and the total of the tile."""
         count, local = self.invocations, self.local
         if count == 1:
             return own, own
         found = own
         distance = 1
         while distance < count:
-            # The last of the lower half of each block of twice the distance has what comes before the upper half.
+            # In each block of twice the distance, the last of the lower half holds the total before the upper half.
             last = (local & (_ALL - (2 * distance - 1))) | (distance - 1)
             (other,) = self.of_others(found, [last], 2 * distance <= self.subgroup)
             is_upper = (local & distance).differs(0)
@@ -96,7 +96,7 @@ class ScanTile:
         return ahead, total
 
     def of_others(self, values: Values, places: Sequence[Id], is_near: bool) -> list[Values]:
-        """What other invocations have for values."""
+        """Returns the values of other invocations."""
         builder, scalars = self.builder, self.shader.scalars
         words = words_of(scalars, values)
         if is_near:
@@ -105,7 +105,7 @@ class ScanTile:
             return [of_words(scalars, values, each) for each in given]
         size = self._size
         memory = self._memory = self._memory or SharedMemory(builder, 2 * size * len(words))
-        # One half of the memory after the other: what was shared before the last barrier may still be read.
+        # One half of the memory after the other: values shared before the last barrier may still be read.
         self._exchanges += 1
         first = size * len(words) * (self._exchanges % 2)
         for position, word in enumerate(words):
@@ -120,7 +120,7 @@ class ScanTile:
 
 
 def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
-    """The scan of a region that computes one, and else only what needs its elements one by one, in their order."""
+    """Returns the scan of a region that otherwise only uses its elements one by one, in order; or None."""
     operations = region.block.operations[:-1]
     heavy = [each for each in operations if each.name.removeprefix("stablehlo.") in HEAVY]
     scan = scan_of(heavy[0]) if len(heavy) == 1 else None
@@ -141,7 +141,7 @@ def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
 
 
 def join_towards_end(shader: Shader, operation: Operation, scan: Scan) -> Join:
-    """What joins elements in the order of a scan; the body takes them in that of memory."""
+    """Returns the function that joins elements in the order of a scan; the body takes them in that of memory."""
     join = join_of(shader.frame, operation)
     return (lambda before, after: join(after, before)) if scan.is_reverse else join
 
@@ -157,12 +157,12 @@ def store_results(shader: Shader, indices: Sequence[Index]) -> None:
 
 
 def place_of(shader: Shader, shape: Sequence[Dim], parts: Sequence[Id]) -> Index:
-    """A place by its number and its parts, found again where it has come through another shape."""
+    """Returns an index with linear index and parts, equal to one that came through another shape."""
     return Index(shader.builder, shape, parts, Index(shader.builder, shape, parts).linear)
 
 
 def narrowest(region: KernelRegion) -> int:
-    """Bits of the narrowest elements that a scan reads or writes."""
+    """Returns the bits of the narrowest elements that a scan reads or writes."""
     count = region.results[0].tensor.count
     given = [value for value in region.block.arguments if value.tensor.count == count]
     return min(storage_bits(scalar_of(value)) for value in (*region.results, *given))

@@ -1,7 +1,7 @@
-"""A pass of a sort by digits: an invocation goes over a chunk, and takes each element to where its digit is next.
+"""A pass of a radix sort: an invocation goes over a chunk and moves each element to the next position of its digit.
 
-Where elements of a digit begin lies in the workgroup's memory, of which each invocation has words of its own: there is
-nothing to wait for, and elements of one digit stay in order.
+The next positions lie in shared memory, where each invocation has words of its own: there is nothing to wait for, and
+elements with the same digit stay in order.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DigitSort(Strategy):
     """A chunk for each invocation.
 
     Attributes:
-        workgroup: its invocations.
+        workgroup: invocations of a workgroup.
     """
 
     workgroup: int
@@ -41,12 +41,12 @@ class DigitSort(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, DigitSort]]:
-        """Nothing else computes a pass."""
+        """Yields the only candidate for a pass."""
         if _hero(region) is not None:
             yield 0.0, cls(WORKGROUP)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the region is a pass over whole words, for whose places a workgroup has memory."""
+        """Returns whether the region is a pass over whole words, and a workgroup has memory for its positions."""
         hero = _hero(region)
         if hero is None or not 1 <= self.workgroup <= region.target.max_workgroup_invocations:
             return False
@@ -64,11 +64,10 @@ class DigitSort(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """One for each element that is loaded at once."""
+        """Returns the number of elements that are loaded at once."""
         return RUN
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a pass."""
         hero = _hero(region)
         assert hero is not None
         shader = Shader(region)

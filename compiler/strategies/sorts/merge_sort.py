@@ -1,7 +1,7 @@
-"""Sorts by merging: an invocation sorts a few elements in registers, or writes a part of what two sorted runs make.
+"""Sorts by merging: an invocation sorts a few elements in registers, or writes a part of two merged runs.
 
-Where a part begins in both runs is found by bisection (merge path), so that all parts take equally long. Any comparison
-will do, and equal elements stay in order.
+The beginning of a part in both runs is found by bisection (merge path), so that all parts take equally long. Any
+comparison is supported, and equal elements stay in order.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ...kernels.scalars.scalars import Scalar, as_id, select, storage_bits
 from ...kernels.strategy import Strategy
 
 PARTS: Final[dict[str, int]] = {"cpu": 32, "default": 16}
-"""Elements that an invocation writes of what two runs make, by the family of devices."""
+"""Elements of two merged runs that an invocation writes, by the family of devices."""
 
 _PARTS: Final = (8, 16, 32, 64, 128)
 """Such that blocks end where parts do."""
 
 MAX_NETWORK: Final = 8
-"""Elements that are sorted in registers, whose code grows with the square."""
+"""The most elements that are sorted in registers, whose code grows with the square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class MergeSort(Strategy):
     """A part of a block for each invocation.
 
     Attributes:
-        part: elements of it, where blocks are made of runs; what is sorted in registers is a block.
+        part: elements of a part if blocks are made of runs; a block sorted in registers is one part.
     """
 
     part: int
@@ -45,13 +45,13 @@ class MergeSort(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, MergeSort]]:
-        """Nothing else computes a sort."""
+        """Yields the only candidates for a sort."""
         hero = region.only(("sort",))
         if hero is not None and GIVEN not in hero.attributes:
             yield 0.0, cls(PARTS.get(region.target.family, PARTS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Whether the results are those of a sort of whole words, of blocks that registers or two runs hold."""
+        """Returns whether the results are those of a sort of whole words, in blocks that registers or two runs hold."""
         hero = region.only(("sort",))
         if hero is None or region.is_update or region.results != hero.results or self.part not in _PARTS:
             return False
@@ -68,7 +68,6 @@ class MergeSort(Strategy):
         return block <= MAX_NETWORK if runs == 1 else runs > 1 and block == 2 * runs and is_power
 
     def emit(self, region: KernelRegion) -> Kernel:
-        """The kernel of a sort."""
         hero = region.only(("sort",))
         assert hero is not None
         shader = Shader(region)
@@ -92,13 +91,13 @@ class MergeSort(Strategy):
 
 
 class _Sort:
-    """What a sort needs to be written.
+    """The state of a sort while its code is written.
 
     Attributes:
-        length: of the sorted dimension.
+        length: length of the sorted dimension.
         rows: lengths of the others.
         block: elements that are sorted among themselves.
-        runs: elements that are in order already.
+        runs: elements that are already in order.
     """
 
     def __init__(self, shader: Shader, operation: Operation) -> None:
@@ -119,7 +118,7 @@ class _Sort:
         return (*row[: self._axis], position, *row[self._axis :])
 
     def _loaded(self, number: int, row: Sequence[Id], position: Id) -> Scalar:
-        """The element of an operand at a position, or the last one for positions past the end."""
+        """Loads the element of an operand at a position; the last one for positions past the end."""
         last = self._shader.builder.word(self.length - 1)
         place = self._shader.frame.index(self._shape, self._index(row, _minimum(position, last)))
         return self._shader.frame.at(self._operation.operands[number], place)
@@ -129,7 +128,7 @@ class _Sort:
         self._shader.store(number, [(index, scalar)])
 
     def _precedes(self, one: Sequence[Scalar], other: Sequence[Scalar]) -> Id:
-        """Whether an element comes before another, both by what of the operands is compared."""
+        """Returns whether an element comes before another; both are given as their compared operands."""
         scalars, given = self._shader.scalars, []
         for number, operand in enumerate(self._operation.operands):
             if number in self._compared:
@@ -165,7 +164,7 @@ class _Sort:
                 write()
 
     def merged(self, row: Sequence[Id], first: Id, count: int) -> None:
-        """Writes so many elements of what the two runs of a block make, from a position on."""
+        """Writes ``count`` elements of the two merged runs of a block, from a position on."""
         builder, scalars = self._shader.builder, self._shader.scalars
         begin = first // self.block * self.block
         middle, wanted = begin + self.runs, first - begin
