@@ -58,14 +58,19 @@ _NUMBERS: Final = 1 << 16
 
 def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
     """Returns all strategies for a region with their estimated costs, the cheapest first."""
-    found = [each for strategy in STRATEGIES for each in strategy.candidates(region) if _is_compiled(each[1], region)]
-    return sorted(found, key=lambda each: each[0])
+    ranking = [
+        candidate
+        for strategy in STRATEGIES
+        for candidate in strategy.candidates(region)
+        if _is_compiled(candidate[1], region)
+    ]
+    return sorted(ranking, key=lambda candidate: candidate[0])
 
 
 def candidates_of(region: KernelRegion) -> list[Strategy]:
     """Returns the strategies worth trying for a region, cheapest first, up to the one that takes every region."""
-    found = [strategy for _, strategy in ranked(region)]
-    return found[: next(at for at, each in enumerate(found) if isinstance(each, Elements)) + 1]
+    strategies = [strategy for _, strategy in ranked(region)]
+    return strategies[: next(at for at, strategy in enumerate(strategies) if isinstance(strategy, Elements)) + 1]
 
 
 def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Kernel:
@@ -91,9 +96,9 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
         return strategy.emit(region)
     *others, last = candidates_of(region)
     tuned = tuned_strategy(region)
-    for each in others if tuned is None else [tuned, *others]:
+    for candidate in others if tuned is None else [tuned, *others]:
         try:
-            return each.emit(region)
+            return candidate.emit(region)
         except NeedsSplitError:
             continue
     return last.emit(region)
@@ -115,9 +120,9 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
 def wanted_of(attribute: Attribute) -> str:
     """Describes what was expected in place of an attribute that fixes no strategy."""
     name = attribute.get("name") if isinstance(attribute, Mapping) else None
-    named = next((each for each in STRATEGIES if name == each.NAME), None)
+    named = next((strategy for strategy in STRATEGIES if name == strategy.NAME), None)
     if named is None:
-        return f"a strategy with one of the names {', '.join(each.NAME for each in STRATEGIES)}"
+        return f"a strategy with one of the names {', '.join(strategy.NAME for strategy in STRATEGIES)}"
     numbers = ", ".join(f"{name} (0 or 1)" if name in named.SWITCHES else name for name in named.names())
     if not numbers:
         return f"the strategy {named.NAME} without numbers"
@@ -142,11 +147,11 @@ def tuned_strategy(region: KernelRegion) -> Strategy | None:
     name = class_of(region)
     strategies = [strategy_from(text) for tuned, text in target.tuned if tuned == name]
     strategies += [strategy for pattern, strategy in shipped if fnmatchcase(name, pattern)]
-    return next((each for each in strategies if each is not None and _is_compiled(each, region)), None)
+    return next((strategy for strategy in strategies if strategy is not None and _is_compiled(strategy, region)), None)
 
 
 def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:
-    named = {each.NAME: each for each in STRATEGIES}.get(name)
+    named = {strategy.NAME: strategy for strategy in STRATEGIES}.get(name)
     if named is None or set(numbers) != set(named.names()):
         return None
     limits = {key: 2 if key in named.SWITCHES else _NUMBERS for key in numbers}

@@ -31,10 +31,12 @@ _LONGEST: Final = 400
 
 def class_of(region: KernelRegion) -> str:
     """Returns the class of a region, as text of one line."""
-    heroes = [each for each in region.block.operations if name_of(each) in _HEROES]
-    parts = [_described(each) for each in heroes]
+    heroes = [operation for operation in region.block.operations if name_of(operation) in _HEROES]
+    parts = [_described(hero) for hero in heroes]
     if not heroes:
-        names = sorted({name_of(each) for each in region.block.operations[:-1]} - {"constant", "broadcast_in_dim"})
+        names = sorted(
+            {name_of(operation) for operation in region.block.operations[:-1]} - {"constant", "broadcast_in_dim"}
+        )
         parts = ["+".join(names), *(_type(value.tensor) for value in region.block.arguments)]
     results = " ".join(_type(value.tensor) for value in region.results)
     return f"{'; '.join(parts)} -> {results}"
@@ -44,7 +46,7 @@ def _described(operation: Operation) -> str:
     """Describes an operation without the lengths of its tensors."""
     words = [name_of(operation), *(_type(value.tensor) for value in operation.operands)]
     words += (f"{name}={text}" for name, text in _attributes(operation))
-    inner = [name_of(each) for each in operation.walk() if each is not operation]
+    inner = [name_of(nested) for nested in operation.walk() if nested is not operation]
     return " ".join([*words, *(f"({'+'.join(inner)})" for _ in inner[:1])])
 
 
@@ -56,7 +58,7 @@ def _attributes(operation: Operation) -> Iterator[tuple[str, str]]:
 
 
 def _type(type: ShapedType) -> str:
-    return "x".join([*(_length(each) for each in type.lengths), str(type.scalar)])
+    return "x".join([*(_length(length) for length in type.lengths), str(type.scalar)])
 
 
 def _length(length: Dim) -> str:
@@ -65,5 +67,5 @@ def _length(length: Dim) -> str:
     if length <= _EXACT:
         return str(length)
     power = 1 << (length - 1).bit_length()
-    divisor = next((each for each in _DIVISORS if length % each == 0), 1)
+    divisor = next((candidate for candidate in _DIVISORS if length % candidate == 0), 1)
     return f"{power}/{divisor}"

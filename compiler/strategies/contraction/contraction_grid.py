@@ -146,20 +146,20 @@ class ContractionGrid:
                     start = first + local * tile
                 elif length % unit:
                     start = (start < length - tile).select(start, length - tile)
-                numbers = [start + each for each in range(tile)]
+                numbers = [start + number for number in range(tile)]
                 if isinstance(length, Size) and self._is_written_once(shader.region):
-                    is_there.append([each < builder.word(length) for each in numbers])
+                    is_there.append([number < builder.word(length) for number in numbers])
                 elif start is not wanted:
-                    is_there.append([each >= wanted for each in numbers])
+                    is_there.append([number >= wanted for number in numbers])
                 else:
                     is_there.append([builder.boolean(True)] * tile)
                 sides.append(numbers)
                 firsts.append(first)
             rows, columns = sides
             tiled = [[self.index(builder, parts, row, column) for column in columns] for row in rows]
-            place = TilePlace(tiled, parts, firsts[0], firsts[1], down, across)
-            for found, index in zip(compute(place), (each for row in tiled for each in row), strict=True):
-                shader.frame.keep(self._hero.result, index, [found])
+            position = TilePlace(tiled, parts, firsts[0], firsts[1], down, across)
+            for scalar, index in zip(compute(position), (index for row in tiled for index in row), strict=True):
+                shader.frame.keep(self._hero.result, index, [scalar])
             self._store(shader, tiled, *is_there)
 
         if isinstance(workgroups, tuple) and math.prod(workgroups) == count:
@@ -171,15 +171,15 @@ class ContractionGrid:
 
     def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
         """Returns the index of an element of the result, clamped to a length that depends on the call."""
-        place = list(parts)
+        element = list(parts)
         for axes, number, length in zip(self._axes, (row, column), self.lengths, strict=True):
             if isinstance(length, Size):
                 last = builder.word(length) - 1
                 number = (number < last).select(number, last)
             numbers = split(builder, number, [self._shape[axis] for axis in axes])
             for axis, part in zip(axes, numbers, strict=True):
-                place[axis] = part
-        return Index(builder, self._shape, place)
+                element[axis] = part
+        return Index(builder, self._shape, element)
 
     def _is_written_once(self, region: KernelRegion) -> bool:
         """Returns whether no element may be written twice: one that is read there, or shares a word."""
@@ -191,7 +191,7 @@ class ContractionGrid:
         """Writes the rows and columns of a tile that no other invocation writes."""
         (result,) = shader.region.results
         lanes = max(32 // storage_bits(scalar_of(result)), 1)
-        are_neighbours = not isinstance(self.lengths.columns, Size) and all(each.value for each in columns)
+        are_neighbours = not isinstance(self.lengths.columns, Size) and all(column.value for column in columns)
         step = len(columns) if are_neighbours else lanes
         for row, is_row in zip(tile, rows, strict=True):
             for first in range(0, len(row), step):
@@ -213,7 +213,9 @@ def contraction_in(region: KernelRegion) -> Operation | None:
     if shape != shape_of(region.results[0]) or not shape or not hero.result.tensor.count or kind in ("bool", "complex"):
         return None
     # Workgroups are counted by quotients, which cannot be divided again.
-    return None if any(isinstance(each, Size) and each.symbols != each.plain_symbols for each in shape) else hero
+    return (
+        None if any(isinstance(length, Size) and length.symbols != length.plain_symbols for length in shape) else hero
+    )
 
 
 def fits(region: KernelRegion, hero: Operation, tile: Sides, is_whole: bool = False) -> bool:

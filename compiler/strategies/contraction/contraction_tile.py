@@ -146,11 +146,11 @@ class ContractionTile(Strategy):
         assert hero is not None
         shader, grid = Shader(region), self._grid(hero)
 
-        def compute(place: TilePlace) -> list[Scalar]:
-            lane = place.across if self.shuffled else None
+        def compute(position: TilePlace) -> list[Scalar]:
+            lane = position.across if self.shuffled else None
             rows, columns = grid.operands
             along = _Along(rows, columns, lane, self.across, self._width(depth_of(hero)))
-            return _sums(shader.frame, hero, place.tile, along)
+            return _sums(shader.frame, hero, position.tile, along)
 
         return grid.emit(shader, compute)
 
@@ -188,19 +188,19 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
             return [*outer, *split(frame.builder, first + offset, lengths[merged:])]
 
         sides = [_factors(frame, products, side, tile, along, count, inner) for side in range(2)]
-        found = list(sums)
+        totals = list(sums)
         for row in range(len(tile)):
             for column in range(len(tile[0])):
                 # Add all products of an element together: then compilers for CPUs keep the sum in a register.
                 for at in range(-(-count // products.pack)):
                     left, right = (factors[row][column][at] for factors in sides)
                     position = row * len(tile[0]) + column
-                    found[position] = products.plus(found[position], left, right)
-        return found
+                    totals[position] = products.plus(totals[position], left, right)
+        return totals
 
     zeros = [frame.scalars.constant(products.working, 0)] * (len(tile) * len(tile[0]))
-    found = summed(frame, hero, depth, zeros, step, along.width)
-    return [result_of(frame, scalar_of(hero.result), each) for each in found]
+    totals = summed(frame, hero, depth, zeros, step, along.width)
+    return [result_of(frame, scalar_of(hero.result), total) for total in totals]
 
 
 def _merged(lengths: Sequence[Dim]) -> int:
@@ -232,24 +232,24 @@ def _factors(
         # give it to all.
         shared: list[list[list[Scalar]]] = []
         for row in rows:
-            found: list[Scalar] = []
+            factors: list[Scalar] = []
             for first in range(0, units, along.lanes):
                 lane = along.lane
                 if units - first < along.lanes:
                     lane = (lane < units - first).select(lane, units - first - 1)
                 mine = []
-                for each in range(min(pack, count)):
-                    number = (lane + first) * pack + each
+                for word_lane in range(min(pack, count)):
+                    number = (lane + first) * pack + word_lane
                     inside = frame.builder.boolean(True)
                     if count % pack and units > 1:
                         inside = number < count
                         number = inside.select(number, 0)
                     there, index = products.factor_index(side, row[0].parts, inner(number))
                     mine.append((there & inside, index))
-                given = as_id(products.factors(side, mine))
+                own = as_id(products.factors(side, mine))
                 numbers = range(min(along.lanes, units - first))
-                found += [_shuffled(frame, given, frame.word(number)) for number in numbers]
-            shared.append([found])
+                factors += [_shuffled(frame, own, frame.word(number)) for number in numbers]
+            shared.append([factors])
     else:
         places = [
             [[products.factor_index(side, row[column].parts, inner(at)) for at in range(count)] for column in columns]

@@ -80,7 +80,7 @@ class CooperativeTile(Strategy):
         hero = contraction_in(region)
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
-        shapes = dict.fromkeys((each.m, each.n, each.k) for each in _matrices(hero, region.target))
+        shapes = dict.fromkeys((matrix.m, matrix.n, matrix.k) for matrix in _matrices(hero, region.target))
         for shape in shapes:
             for counts in _SUBGROUPS:
                 tile = cls(*shape, *counts, max(32, shape[2]))
@@ -125,7 +125,7 @@ class CooperativeTile(Strategy):
             and grid.invocations == invocations
             and is_shareable(grid, sides, self.depth, element, invocations)
             and self.depth % self.k == 0
-            and all(each * storage_bits(element) % 128 == 0 for each in (self.m, self.n, self.k))
+            and all(side * storage_bits(element) % 128 == 0 for side in (self.m, self.n, self.k))
             and self.n % 4 == 0
             and fits(region, hero, sides, is_whole=True)
             and self._shared_bytes(element) <= target.shared_memory
@@ -137,8 +137,10 @@ class CooperativeTile(Strategy):
         return factors + 4 * sides.rows * (sides.columns + 4)
 
     def _matrix(self, hero: Operation, target: Target) -> CooperativeMatrix | None:
-        found = (each for each in _matrices(hero, target) if (each.m, each.n, each.k) == (self.m, self.n, self.k))
-        return next(found, None)
+        fitting = (
+            matrix for matrix in _matrices(hero, target) if (matrix.m, matrix.n, matrix.k) == (self.m, self.n, self.k)
+        )
+        return next(fitting, None)
 
     def words(self, region: KernelRegion) -> int:
         """Estimates the words for the matrix products, an invocation's share of the factors, and its elements."""
@@ -157,22 +159,30 @@ class CooperativeTile(Strategy):
         matrix = self._matrix(hero, region.target)
         assert matrix is not None
 
-        def compute(place: TilePlace) -> list[Scalar]:
-            return self._sums(shader, hero, grid, place, matrix)
+        def compute(position: TilePlace) -> list[Scalar]:
+            return self._sums(shader, hero, grid, position, matrix)
 
         return grid.emit(shader, compute)
 
     def _sums(
-        self, shader: Shader, hero: Operation, grid: ContractionGrid, place: TilePlace, matrix: CooperativeMatrix
+        self, shader: Shader, hero: Operation, grid: ContractionGrid, position: TilePlace, matrix: CooperativeMatrix
     ) -> list[Scalar]:
         builder, sides = shader.builder, self._sides()
         products, element = products_of(shader.frame, hero), scalar_of(hero.operands[0])
-        number = place.down * grid.across + place.across
+        number = position.down * grid.across + position.across
         factors = [
             SharedFactors(
-                shader, products, grid, place, (self.depth, side), each == 0, element, True, (number, grid.invocations)
+                shader,
+                products,
+                grid,
+                position,
+                (self.depth, side),
+                factor_number == 0,
+                element,
+                True,
+                (number, grid.invocations),
             )
-            for each, side in enumerate(sides)
+            for factor_number, side in enumerate(sides)
         ]
         subgroup = builder.subgroup()
         lanes = 32 // storage_bits(element)
@@ -188,29 +198,29 @@ class CooperativeTile(Strategy):
 
         def loaded(side: int, buffer: Id, first: int, count: int, length: int) -> list[Id]:
             """Loads matrices of rows, or of columns, for the products from ``first`` on."""
-            shared, found = factors[side], []
-            for each in range(count):
-                start = starts[side] + each * length
+            shared, loads = factors[side], []
+            for index in range(count):
+                start = starts[side] + index * length
                 row, inner = (start, builder.word(first)) if shared.is_along_depth else (builder.word(first), start)
                 at = shared.size * buffer + row * shared.pitch + quotient(inner, lanes)
                 is_column_major = shared.is_along_depth == (side == 1)
-                found.append(matrices.load(kinds[side], shared.memory, at, shared.pitch, is_column_major))
-            return found
+                loads.append(matrices.load(kinds[side], shared.memory, at, shared.pitch, is_column_major))
+            return loads
 
         def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:
-            found = [as_id(each) for each in sums]
+            totals = [as_id(sum) for sum in sums]
             # Factors behind the last product are zeros.
             for first in range(0, count, self.k):
                 left = loaded(0, buffer, first, self.rows, self.m)
                 right = loaded(1, buffer, first, self.columns, self.n)
-                for row, one in enumerate(left):
+                for row, factor in enumerate(left):
                     for column, other in enumerate(right):
                         at = row * self.columns + column
-                        found[at] = matrices.multiplied(one, other, found[at])
-            return list(found)
+                        totals[at] = matrices.multiplied(factor, other, totals[at])
+            return list(totals)
 
         zeros: list[Scalar] = [matrices.zeros(builder, kinds[2])] * (self.rows * self.columns)
-        sums = [as_id(each) for each in pipelined(shader, hero, factors, self.depth, zeros, multiplied)]
+        sums = [as_id(total) for total in pipelined(shader, hero, factors, self.depth, zeros, multiplied)]
         pitch = sides.columns + 4
         staged = SharedMemory(builder, sides.rows * pitch, 4)
         for row in range(self.rows):
@@ -218,21 +228,21 @@ class CooperativeTile(Strategy):
                 at = (starts[0] + row * self.m) * pitch + starts[1] + column * self.n
                 matrices.store(sums[row * self.columns + column], staged, at, pitch)
         builder.barrier()
-        return self._elements(shader, hero, place, staged, pitch)
+        return self._elements(shader, hero, position, staged, pitch)
 
     def _elements(
-        self, shader: Shader, hero: Operation, place: TilePlace, staged: SharedMemory, pitch: int
+        self, shader: Shader, hero: Operation, position: TilePlace, staged: SharedMemory, pitch: int
     ) -> list[Scalar]:
         """Returns an invocation's elements of the sums of its workgroup."""
-        rows, columns = len(place.tile), len(place.tile[0])
+        rows, columns = len(position.tile), len(position.tile[0])
         working, type = working_type(scalar_of(hero.result)), scalar_of(hero.result)
-        found = []
+        scalars = []
         for row in range(rows):
-            at = (place.down * rows + row) * pitch + place.across * columns
+            at = (position.down * rows + row) * pitch + position.across * columns
             width = 4 if columns % 4 == 0 else 1
             words = [word for first in range(0, columns, width) for word in staged.load(at + first, width)]
-            found += [shader.scalars.from_words(working, [word]) for word in words]
-        return [result_of(shader.frame, type, each) for each in found]
+            scalars += [shader.scalars.from_words(working, [word]) for word in words]
+        return [result_of(shader.frame, type, scalar) for scalar in scalars]
 
 
 def _matrices(hero: Operation, target: Target) -> list[CooperativeMatrix]:
@@ -242,4 +252,4 @@ def _matrices(hero: Operation, target: Target) -> list[CooperativeMatrix]:
         return []
     type, working = _TYPES[left], working_type(scalar_of(hero.result))
     total = "f32" if working.kind == "float" else "s32"
-    return [each for each in target.cooperative_matrices if each[3:] == (type, type, total, total)]
+    return [matrix for matrix in target.cooperative_matrices if matrix[3:] == (type, type, total, total)]

@@ -52,7 +52,7 @@ class SharedFactors:
         shader: Shader,
         products: Products,
         grid: ContractionGrid,
-        place: TilePlace,
+        position: TilePlace,
         shape: tuple[int, int],
         is_rows: bool,
         element: ScalarType,
@@ -61,7 +61,7 @@ class SharedFactors:
     ) -> None:
         (self.operand,) = grid.operands[0 if is_rows else 1]
         self._products, self._frame, self._builder = products, shader.frame, shader.builder
-        self._grid, self._place, self._is_rows = grid, place, is_rows
+        self._grid, self._place, self._is_rows = grid, position, is_rows
         self._pack = products.pack
         self._depth, self._side = shape[0] // self._pack, shape[1]
         self._element, self._invocation = element, invocation
@@ -75,9 +75,9 @@ class SharedFactors:
     def _are_neighbours(self) -> bool:
         """Returns whether factors of successive products are neighbours in the operand."""
         zero = self._builder.word(0)
-        numbers = [[*[zero] * (len(self._products.depth) - 1), self._builder.word(each)] for each in range(2)]
+        numbers = [[*[zero] * (len(self._products.depth) - 1), self._builder.word(number)] for number in range(2)]
         parts = [zero] * len(self._place.parts)
-        first, second = (self._products.factor_index(self.operand, parts, each)[1] for each in numbers)
+        first, second = (self._products.factor_index(self.operand, parts, number)[1] for number in numbers)
         shape = shape_of(self._products.operands[self.operand])
         differing = [axis for axis, (a, b) in enumerate(zip(first.parts, second.parts, strict=True)) if a is not b]
         return bool(differing) and all(length == 1 for length in shape[differing[-1] + 1 :])
@@ -90,22 +90,22 @@ class SharedFactors:
         number, invocations = self._invocation
         neighbours = 32 * _QUAD // storage_bits(self._element)
         along = (self._depth if self._is_read_along_depth else self._side) // neighbours
-        found = []
+        shares = []
         for turn in range(self._depth * self._side // neighbours // invocations):
             group = number + turn * invocations
-            product, place = (group % along) * neighbours, group // along
+            product, across = (group % along) * neighbours, group // along
             if not self._is_read_along_depth:
-                product, place = place, product
-            found.append((product, place, self._neighbours(first, count, product, place, neighbours)))
-        return found
+                product, across = across, product
+            shares.append((product, across, self._neighbours(first, count, product, across, neighbours)))
+        return shares
 
-    def _neighbours(self, first: Id, count: int | Id, number: Id, place: Id, neighbours: int) -> list[Id]:
+    def _neighbours(self, first: Id, count: int | Id, number: Id, across: Id, neighbours: int) -> list[Id]:
         builder, products = self._builder, self._products
         operand = products.operands[self.operand]
         places: list[tuple[Id, Index]] = []
-        for each in range(neighbours):
-            product = number + each if self._is_read_along_depth else number
-            offset = place if self._is_read_along_depth else place + each
+        for neighbour in range(neighbours):
+            product = number + neighbour if self._is_read_along_depth else number
+            offset = across if self._is_read_along_depth else across + neighbour
             row = self._place.row + offset if self._is_rows else builder.word(0)
             column = builder.word(0) if self._is_rows else self._place.column + offset
             parts = self._grid.index(builder, self._place.parts, row, column).parts
@@ -131,13 +131,13 @@ class SharedFactors:
 
     def write(self, buffer: Id, loaded: Sequence[tuple[Id, Id, list[Id]]]) -> None:
         """Writes the loaded factors to one of the buffers."""
-        for product, place, words in loaded:
+        for product, across, words in loaded:
             if self._is_read_along_depth and not self.is_along_depth:
-                for each, word in enumerate(words):
-                    at = self.size * buffer + (product + each) * self.pitch + place
+                for neighbour, word in enumerate(words):
+                    at = self.size * buffer + (product + neighbour) * self.pitch + across
                     self.memory.store(at, [word])
                 continue
-            row, inner = (place, product) if self.is_along_depth else (product, place)
+            row, inner = (across, product) if self.is_along_depth else (product, across)
             at = self.size * buffer + row * self.pitch + quotient(inner, 32 // storage_bits(self._element))
             self.memory.store(at, words)
 
@@ -195,27 +195,27 @@ def pipelined(
     last = (limit - 1) // part * part if isinstance(depth, Size) else builder.word((depth // part - 1) * part)
 
     def load(first: Id) -> list[list[tuple[Id, Id, list[Id]]]]:
-        return [each.load(first, limit - first if isinstance(depth, Size) else part) for each in factors]
+        return [factor.load(first, limit - first if isinstance(depth, Size) else part) for factor in factors]
 
     def step(number: Sequence[Id], count: int, sums: Sequence[Scalar]) -> Sequence[Scalar]:
         (first,) = number
         buffer = quotient(first, part) % 2
         if count < part:
-            for each in factors:
-                each.write(buffer, each.load(first, count))
+            for factor in factors:
+                factor.write(buffer, factor.load(first, count))
             builder.barrier()
             return multiplied(buffer, count, sums)
         loaded = load((first < last).select(first + part, last))
-        found = multiplied(buffer, part, sums)
-        for each, words in zip(factors, loaded, strict=True):
-            each.write(buffer ^ 1, words)
+        totals = multiplied(buffer, part, sums)
+        for factor, words in zip(factors, loaded, strict=True):
+            factor.write(buffer ^ 1, words)
         builder.barrier()
-        return found
+        return totals
 
     def all_parts() -> Sequence[Scalar]:
         if isinstance(depth, Size) or depth >= part:
-            for each, words in zip(factors, load(builder.word(0)), strict=True):
-                each.write(builder.word(0), words)
+            for factor, words in zip(factors, load(builder.word(0)), strict=True):
+                factor.write(builder.word(0), words)
             builder.barrier()
         return summed(shader.frame, hero, [depth], zeros, step, part, is_padded=True)
 

@@ -105,39 +105,37 @@ class WorkgroupTile(Strategy):
         shader, grid = Shader(region), self._grid(hero)
         working = working_type(scalar_of(hero.result))
 
-        def compute(place: TilePlace) -> list[Scalar]:
+        def compute(tile: TilePlace) -> list[Scalar]:
             products = products_of(shader.frame, hero, pack_of(hero, region.target))
-            invocation = place.down * self.across + place.across, self.down * self.across
+            invocation = tile.down * self.across + tile.across, self.down * self.across
             factors = [
-                SharedFactors(
-                    shader, products, grid, place, (self.depth, side), number == 0, working, False, invocation
-                )
+                SharedFactors(shader, products, grid, tile, (self.depth, side), number == 0, working, False, invocation)
                 for number, side in enumerate(self._sides())
             ]
-            starts = place.down * self.rows, place.across * self.columns
+            starts = tile.down * self.rows, tile.across * self.columns
 
             def read(side: int, at: Id, count: int) -> list[Scalar]:
                 width = 4 if count % 4 == 0 else 1
                 places = (at + starts[side] + first for first in range(0, count, width))
-                words = [word for each in places for word in factors[side].memory.load(each, width)]
+                words = [word for index in places for word in factors[side].memory.load(index, width)]
                 return [shader.scalars.from_words(working, [word]) for word in words]
 
             def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:
-                found = list(sums)
+                totals = list(sums)
                 for number in range(-(-count // products.pack)):
-                    at = [each.size * buffer + number * each.pitch for each in factors]
+                    at = [factor.size * buffer + number * factor.pitch for factor in factors]
                     left, right = read(0, at[0], self.rows), read(1, at[1], self.columns)
-                    for row, one in enumerate(left):
+                    for row, factor in enumerate(left):
                         for column, other in enumerate(right):
                             # Factors are in the order of the operands.
-                            pair = (one, other) if factors[0].operand == 0 else (other, one)
+                            pair = (factor, other) if factors[0].operand == 0 else (other, factor)
                             position = row * self.columns + column
-                            found[position] = products.plus(found[position], *pair)
-                return found
+                            totals[position] = products.plus(totals[position], *pair)
+                return totals
 
             zeros = [shader.scalars.constant(working, 0)] * (self.rows * self.columns)
             sums = pipelined(shader, hero, factors, self.depth, zeros, multiplied)
-            return [result_of(shader.frame, scalar_of(hero.result), each) for each in sums]
+            return [result_of(shader.frame, scalar_of(hero.result), sum) for sum in sums]
 
         return grid.emit(shader, compute)
 

@@ -83,7 +83,7 @@ def _lanes(results: Sequence[Value], numbers: Sequence[int]) -> int:
 
 def _workgroup_count(lanes: Mapping[tuple[Dim, ...], int], target: Target) -> tuple[int, int, int] | Workload:
     """Returns the workgroups for results of these shapes, each with the number of elements per invocation."""
-    units = [-(-elements // each) for shape, each in lanes.items() if isinstance(elements := product(shape), int)]
+    units = [-(-elements // count) for shape, count in lanes.items() if isinstance(elements := product(shape), int)]
     if len(units) < len(lanes):
         elements = functools.reduce(upper_bound, map(product, lanes))
         assert isinstance(elements, Size)
@@ -106,16 +106,16 @@ def _write(
         if lane and not is_multiple(count, lanes):
             number = (number < builder.word(count)).select(number, builder.word(count - 1))
         index = Index(builder, shape, linear=number)
-        for value, type, found in zip(values, types, words, strict=True):
-            append_bits(found, frame.scalars.to_words(type, frame.at(value, index)), type, lane)
-    for type, buffer, found in zip(types, buffers, words, strict=True):
-        for position, word in enumerate(found):
-            place = invocation * len(found) + position
+        for value, type, bits in zip(values, types, words, strict=True):
+            append_bits(bits, frame.scalars.to_words(type, frame.at(value, index)), type, lane)
+    for type, buffer, bits in zip(types, buffers, words, strict=True):
+        for position, word in enumerate(bits):
+            address = invocation * len(bits) + position
             if is_multiple(count, lanes) or position < max(storage_bits(type) // 32, 1):
-                builder.store(buffer, place, word)
+                builder.store(buffer, address, word)
             else:
                 limit = _words(builder, type, count)
-                builder.when(place < limit, partial(builder.store, buffer, place, word))
+                builder.when(address < limit, partial(builder.store, buffer, address, word))
 
 
 def _slice_of(value: Value) -> Value:
@@ -137,10 +137,10 @@ def _update(
     if value.owner.name == "stablehlo.scatter":
         scatters.write_update(frame, value.owner, index, buffer)
         return
-    place = movement.target_of_update(frame, value.owner, index).linear
+    target = movement.target_of_update(frame, value.owner, index).linear
     words = frame.scalars.to_words(type, frame.at(update, index))
     for position, word in enumerate(words):
-        frame.builder.store(buffer, place * len(words) + position, word)
+        frame.builder.store(buffer, target * len(words) + position, word)
 
 
 def _words(builder: KernelBuilder, type: ScalarType, count: Dim) -> Id:

@@ -63,20 +63,20 @@ class ScatterInOrder(Strategy):
         def write() -> None:
             fixed = dict(zip(others, split(builder, invocation, [axes.shape[axis] for axis in others]), strict=True))
 
-            def step(number: Id, found: Sequence[Scalar]) -> Sequence[Scalar]:
+            def step(number: Id, nothing: Sequence[Scalar]) -> Sequence[Scalar]:
                 places = {**fixed, **dict(zip(tried, split(builder, number, lengths), strict=True))}
                 index = frame.index(axes.shape, [places[axis] for axis in range(len(axes.shape))])
-                place, inside = target_of(frame, hero, index)
+                target, inside = target_of(frame, hero, index)
 
                 def update() -> None:
-                    first = place.linear * words
+                    first = target.linear * words
                     old = [builder.load_again(shader.outputs[0], first + word) for word in range(words)]
-                    given = [shader.scalars.from_words(type, old), frame.at(updates, index)]
-                    for position, word in enumerate(shader.scalars.to_words(type, frame.call(body, given)[0])):
+                    arguments = [shader.scalars.from_words(type, old), frame.at(updates, index)]
+                    for position, word in enumerate(shader.scalars.to_words(type, frame.call(body, arguments)[0])):
                         builder.store(shader.outputs[0], first + position, word)
 
                 builder.when(inside, update)
-                return found
+                return nothing
 
             lengths = [axes.shape[axis] for axis in tried]
             frame.fold(hero, product(lengths), [], step)

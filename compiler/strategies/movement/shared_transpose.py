@@ -55,11 +55,11 @@ class SharedTranspose(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SharedTranspose]]:
         """Yields the tiles of the family's table; the first that takes the region is the best."""
-        found, family = transposition_in(region), region.target.family
-        if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
+        transposition, family = transposition_in(region), region.target.family
+        if transposition is None or math.prod(transposition.lengths) < MIN_ELEMENTS:
             return
-        cost = cost_of(region, found) * _SLOW.get(family, 1)
-        lanes = max(32 // narrowest(region, found), 1)
+        cost = cost_of(region, transposition) * _SLOW.get(family, 1)
+        lanes = max(32 // narrowest(region, transposition), 1)
         for number, (rows, columns, invocations, words) in enumerate(TILES.get(family, TILES["default"])):
             tile = cls(rows, columns, invocations, words * lanes)
             if tile.words(region) <= MAX_WORDS:
@@ -67,32 +67,32 @@ class SharedTranspose(Strategy):
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the region is a transpose at least as large as the tile, which fits into shared memory."""
-        found = transposition_in(region)
+        transposition = transposition_in(region)
         return (
-            found is not None
-            and 1 <= self.rows <= found.rows
-            and 1 <= self.columns <= found.columns
+            transposition is not None
+            and 1 <= self.rows <= transposition.rows
+            and 1 <= self.columns <= transposition.columns
             and 1 <= self.invocations <= region.target.max_workgroup_invocations
             and self.width >= 1
-            and self.rows % self.width == self.columns % self.width == found.columns % self.width == 0
+            and self.rows % self.width == self.columns % self.width == transposition.columns % self.width == 0
             and self.rows * self.columns % (self.width * self.invocations) == 0
-            and fills_words(region, found, self.width)
-            and 4 * sum(self._shared_words(each) for each in _bits(found)) <= region.target.shared_memory
+            and fills_words(region, transposition, self.width)
+            and 4 * sum(self._shared_words(size) for size in _bits(transposition)) <= region.target.shared_memory
         )
 
     def copies(self, region: KernelRegion) -> int:
         return self.rows * self.columns // max(self.invocations, 1)
 
     def emit(self, region: KernelRegion) -> Kernel:
-        found = transposition_in(region)
-        assert found is not None
+        transposition = transposition_in(region)
+        assert transposition is not None
         shader = Shader(region)
-        return found.emit(
+        return transposition.emit(
             shader,
             Sides(self.rows, self.columns),
             Sides(1, 1),
             self.invocations,
-            lambda tile: self._write(shader, found, tile),
+            lambda tile: self._write(shader, transposition, tile),
         )
 
     def _shared_words(self, bits: int) -> int:
@@ -106,20 +106,20 @@ class SharedTranspose(Strategy):
         numbers = [local + turn * self.invocations for turn in range(turns)]
         return [((number % across) * self.width, number // across) for number in numbers]
 
-    def _write(self, shader: Shader, found: Transposition, tile: TransposedTile) -> None:
+    def _write(self, shader: Shader, transposition: Transposition, tile: TransposedTile) -> None:
         builder, frame, scalars, (result,) = shader.builder, shader.frame, shader.scalars, shader.region.results
-        memories = [SharedMemory(builder, self._shared_words(bits)) for bits in _bits(found)]
+        memories = [SharedMemory(builder, self._shared_words(bits)) for bits in _bits(transposition)]
         first_row, first_column = tile.starts
         read = self._units(tile.local, self.rows)
-        for (hero, _), memory in zip(found.heroes, memories, strict=True):
+        for (hero, _), memory in zip(transposition.heroes, memories, strict=True):
             (operand,) = hero.operands
             type, loaded = scalar_of(operand), []
             for row, column in read:
                 places = [
-                    found.place(tile.parts, first_row + (row + each), first_column + column)
-                    for each in range(self.width)
+                    transposition.place(tile.parts, first_row + (row + offset), first_column + column)
+                    for offset in range(self.width)
                 ]
-                indices = [found.operand_index(builder, hero, place) for place in places]
+                indices = [transposition.operand_index(builder, hero, position) for position in places]
                 frame.load_ahead(operand, indices)
                 loaded += [scalars.to_words(type, frame.at(operand, index)) for index in indices]
             for number, words in enumerate(loaded):
@@ -131,17 +131,19 @@ class SharedTranspose(Strategy):
             at_row = first_row + row
 
             def store(row: Id = row, column: Id = column, at_row: Id = at_row) -> None:
-                columns = [column + each for each in range(self.width)]
+                columns = [column + offset for offset in range(self.width)]
                 indices = [
-                    found.index(builder, result, found.place(tile.parts, at_row, first_column + each))
-                    for each in columns
+                    transposition.index(builder, result, transposition.place(tile.parts, at_row, first_column + at))
+                    for at in columns
                 ]
-                for (hero, path), memory in zip(found.heroes, memories, strict=True):
+                for (hero, path), memory in zip(transposition.heroes, memories, strict=True):
                     type = scalar_of(hero.result)
-                    for index, each in zip(indices, columns, strict=True):
+                    for index, at_column in zip(indices, columns, strict=True):
                         planes = range(max(storage_bits(type) // 32, 1))
-                        words = [memory.load(self._place(row, each, plane))[0] for plane in planes]
-                        frame.keep(hero.result, found.hero_index(index, path), [scalars.from_words(type, words)])
+                        words = [memory.load(self._place(row, at_column, plane))[0] for plane in planes]
+                        frame.keep(
+                            hero.result, transposition.hero_index(index, path), [scalars.from_words(type, words)]
+                        )
                 frame.load_ahead(result, indices)
                 shader.store(0, [(index, frame.at(result, index)) for index in indices])
 
@@ -153,8 +155,8 @@ class SharedTranspose(Strategy):
         return column * pitch + (row + plane * self.columns * pitch)
 
 
-def _bits(found: Transposition) -> list[int]:
-    return [storage_bits(scalar_of(hero.result)) for hero, _ in found.heroes]
+def _bits(transposition: Transposition) -> list[int]:
+    return [storage_bits(scalar_of(hero.result)) for hero, _ in transposition.heroes]
 
 
 TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {

@@ -58,57 +58,59 @@ class TransposeTile(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, TransposeTile]]:
         """Yields the tiles of the family's table, the larger the better."""
-        found = transposition_in(region)
-        if found is None or math.prod(found.lengths) < MIN_ELEMENTS:
+        transposition = transposition_in(region)
+        if transposition is None or math.prod(transposition.lengths) < MIN_ELEMENTS:
             return
-        bits = narrowest(region, found)
+        bits = narrowest(region, transposition)
         for words, columns, down, across in TILES.get(region.target.family, ()):
             # Short sides have smaller tiles, and workgroups then extend the other way.
-            sides = Sides(min(max(words * 32 // bits, 1), found.rows), min(columns, found.columns))
-            tiles = Sides(-(-found.rows // sides.rows), -(-found.columns // sides.columns))
+            sides = Sides(min(max(words * 32 // bits, 1), transposition.rows), min(columns, transposition.columns))
+            tiles = Sides(-(-transposition.rows // sides.rows), -(-transposition.columns // sides.columns))
             invocations, across = down * across, min(across, tiles.columns)
             down = min(invocations // across, tiles.rows)
             tile = cls(*sides, down, min(invocations // down, tiles.columns))
             if tile.words(region) <= MAX_WORDS:
                 # Larger tiles leave a cache line less often.
-                yield cost_of(region, found) * (1 + 1 / columns), tile
+                yield cost_of(region, transposition) * (1 + 1 / columns), tile
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the region is a transpose at least as large as the tile."""
-        found = transposition_in(region)
+        transposition = transposition_in(region)
         return (
-            found is not None
-            and 1 <= self.rows <= found.rows
-            and 1 <= self.columns <= found.columns
+            transposition is not None
+            and 1 <= self.rows <= transposition.rows
+            and 1 <= self.columns <= transposition.columns
             and 1 <= self.down * self.across <= region.target.max_workgroup_invocations
-            and fills_words(region, found, self.columns)
+            and fills_words(region, transposition, self.columns)
         )
 
     def copies(self, region: KernelRegion) -> int:
         return self.rows * self.columns
 
     def emit(self, region: KernelRegion) -> Kernel:
-        found = transposition_in(region)
-        assert found is not None
+        transposition = transposition_in(region)
+        assert transposition is not None
         shader = Shader(region)
         tile, group = Sides(self.rows, self.columns), Sides(self.down, self.across)
-        return found.emit(shader, tile, group, self.down * self.across, lambda place: self._write(shader, found, place))
+        return transposition.emit(
+            shader, tile, group, self.down * self.across, lambda at: self._write(shader, transposition, at)
+        )
 
-    def _write(self, shader: Shader, found: Transposition, tile: TransposedTile) -> None:
+    def _write(self, shader: Shader, transposition: Transposition, tile: TransposedTile) -> None:
         builder, frame, (result,) = shader.builder, shader.frame, shader.region.results
-        rows = [tile.starts[0] + each for each in range(self.rows)]
-        columns = [tile.starts[1] + each for each in range(self.columns)]
-        places = [found.place(tile.parts, row, column) for row in rows for column in columns]
-        targets = [found.index(builder, result, place) for place in places]
+        rows = [tile.starts[0] + offset for offset in range(self.rows)]
+        columns = [tile.starts[1] + offset for offset in range(self.columns)]
+        places = [transposition.place(tile.parts, row, column) for row in rows for column in columns]
+        targets = [transposition.index(builder, result, position) for position in places]
         widest = access_bits(shader.region.target) // 32
-        for hero, path in found.heroes:
+        for hero, path in transposition.heroes:
             (operand,) = hero.operands
-            sources = [found.operand_index(builder, hero, place) for place in places]
+            sources = [transposition.operand_index(builder, hero, position) for position in places]
             frame.load_ahead(operand, sources, widest)
             for source, target in zip(sources, targets, strict=True):
-                frame.keep(hero.result, found.hero_index(target, path), [frame.at(operand, source)])
+                frame.keep(hero.result, transposition.hero_index(target, path), [frame.at(operand, source)])
         # Runs of columns belong to this tile as a whole, or to another.
-        run = math.gcd(self.columns, found.columns)
+        run = math.gcd(self.columns, transposition.columns)
         for number in range(0, len(places), run):
             there = targets[number : number + run]
 

@@ -62,27 +62,27 @@ class Transposition:
 
     def place(self, parts: Sequence[Id], row: Id, column: Id) -> tuple[Id, ...]:
         """Returns a position in each group."""
-        found = list(parts)
-        found[self.row], found[-1] = row, column
-        return tuple(found)
+        position = list(parts)
+        position[self.row], position[-1] = row, column
+        return tuple(position)
 
-    def index(self, builder: KernelBuilder, result: Value, place: Sequence[Id]) -> Index:
+    def index(self, builder: KernelBuilder, result: Value, position: Sequence[Id]) -> Index:
         """Returns the index of an element in the region's result."""
         _, path = self.heroes[0]
         shape = shape_of(result)
         if not path and self._is_apart:
             axes = [axis for axis, length in enumerate(shape) if length != 1]
-            return Index(builder, shape, self._parts(builder, shape, axes, place))
-        return Index(builder, shape, linear=Index(builder, self.lengths, place).linear)
+            return Index(builder, shape, self._parts(builder, shape, axes, position))
+        return Index(builder, shape, linear=Index(builder, self.lengths, position).linear)
 
-    def operand_index(self, builder: KernelBuilder, hero: Operation, place: Sequence[Id]) -> Index:
+    def operand_index(self, builder: KernelBuilder, hero: Operation, position: Sequence[Id]) -> Index:
         """Returns the index at which a transpose reads an element."""
         shape = shape_of(hero.operands[0])
         order = sorted(range(len(self.groups)), key=lambda number: self.groups[number])
-        parts = [place[number] for number in order]
+        parts = [position[number] for number in order]
         if self._is_apart:
-            return Index(builder, shape, self._parts(builder, shape, [self.groups[each][0] for each in order], parts))
-        return Index(builder, shape, linear=Index(builder, [self.lengths[each] for each in order], parts).linear)
+            return Index(builder, shape, self._parts(builder, shape, [self.groups[group][0] for group in order], parts))
+        return Index(builder, shape, linear=Index(builder, [self.lengths[group] for group in order], parts).linear)
 
     @property
     def _is_apart(self) -> bool:
@@ -90,10 +90,10 @@ class Transposition:
 
     @staticmethod
     def _parts(builder: KernelBuilder, shape: Sequence[object], axes: Sequence[int], parts: Sequence[Id]) -> list[Id]:
-        found = [builder.word(0)] * len(shape)
+        parts_there = [builder.word(0)] * len(shape)
         for axis, part in zip(axes, parts, strict=True):
-            found[axis] = part
-        return found
+            parts_there[axis] = part
+        return parts_there
 
     @staticmethod
     def hero_index(index: Index, path: _Path) -> Index:
@@ -173,10 +173,10 @@ class TransposedTile:
 def transposition_in(region: KernelRegion) -> Transposition | None:
     """Returns the transposes of a region without loops whose elements all become its only result, or None."""
     operations, results = region.block.operations[:-1], region.results
-    if region.is_update or len(results) != 1 or any(name_of(each) in HEAVY or each.regions for each in operations):
+    if region.is_update or len(results) != 1 or any(name_of(op) in HEAVY or op.regions for op in operations):
         return None
     paths: dict[Value, _Path] = {results[0]: ()}
-    found: dict[tuple[_Groups, tuple[Dim, ...]], list[tuple[Operation, _Path]]] = {}
+    kinds: dict[tuple[_Groups, tuple[Dim, ...]], list[tuple[Operation, _Path]]] = {}
     for operation in reversed(operations):
         if len(operation.results) != 1 or operation.result not in paths:
             continue
@@ -191,7 +191,7 @@ def transposition_in(region: KernelRegion) -> Transposition | None:
         if name == "transpose":
             groups = _groups(operation)
             if groups is not None:
-                found.setdefault((groups, tuple(shape)), []).append((operation, path))
+                kinds.setdefault((groups, tuple(shape)), []).append((operation, path))
         elif name == "reshape":
             (operand,) = operation.operands
             paths.setdefault(operand, (*path, shape_of(operand)))
@@ -199,9 +199,9 @@ def transposition_in(region: KernelRegion) -> Transposition | None:
             for operand in operation.operands:
                 if shape_of(operand) == shape:
                     paths.setdefault(operand, path)
-    if not found:
+    if not kinds:
         return None
-    ((groups, _), heroes) = max(found.items(), key=lambda each: len(each[1]))
+    ((groups, _), heroes) = max(kinds.items(), key=lambda entry: len(entry[1]))
     shape = shape_of(heroes[0][0].operands[0])
     lengths = tuple(math.prod(number_of(shape[axis]) for axis in group) for group in groups)
     last = max(groups)

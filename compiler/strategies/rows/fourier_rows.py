@@ -80,10 +80,10 @@ class FourierRows(Strategy):
             length = shape[-1]
             assert isinstance(length, int)
             places = [frame.index(shape, [*row, builder.word(at)]) for at in range(length)]
-            found = transformed([as_complex(frame.at(value, place)) for place in places], sign)
-            for place, number in zip(places, found, strict=True):
+            transform = transformed([as_complex(frame.at(value, index)) for index in places], sign)
+            for index, number in zip(places, transform, strict=True):
                 scalar = scale(number, 1.0 / length) if sign > 0 else number
-                shader.store(0, [_followed(frame, hero, following, place, scalar)])
+                shader.store(0, [_followed(frame, hero, following, index, scalar)])
 
         builder.when(invocation < builder.word(rows), write)
         return shader.finish((size, 1, 1), count)
@@ -96,37 +96,37 @@ def _kind(hero: Operation) -> str:
 
 def _following(region: KernelRegion, hero: Operation) -> list[Operation] | None:
     """Returns the operations from a transform to the result; None if some do not map elements one to one."""
-    operations, value, found = region.block.operations[:-1], hero.result, list[Operation]()
+    operations, value, following = region.block.operations[:-1], hero.result, list[Operation]()
     while value is not region.results[0]:
-        users = [each for each in operations if value in each.operands]
+        users = [operation for operation in operations if value in operation.operands]
         if len(users) != 1 or not follows_element_by_element(users[0], value):
             return None
-        found.append(users[0])
+        following.append(users[0])
         value = users[0].result
-    return found
+    return following
 
 
 def _followed(
-    frame: Frame, hero: Operation, following: list[Operation], place: Index, scalar: Scalar
+    frame: Frame, hero: Operation, following: list[Operation], index: Index, scalar: Scalar
 ) -> tuple[Index, Scalar]:
     """Returns the index and the value of an element after the following operations."""
-    frame.keep(hero.result, place, [scalar])
+    frame.keep(hero.result, index, [scalar])
     for operation in following:
-        moved = _moved(operation, place)
+        moved = _moved(operation, index)
         if operation.name in ("stablehlo.reshape", "stablehlo.transpose"):
             frame.keep(operation.result, moved, [scalar])
         else:
             scalar = frame.at(operation.result, moved)
-        place = moved
-    return place, scalar
+        index = moved
+    return index, scalar
 
 
-def _moved(operation: Operation, place: Index) -> Index:
+def _moved(operation: Operation, index: Index) -> Index:
     """Returns the index in the result of an element of the operand."""
     shape, name = shape_of(operation.result), operation.name.removeprefix("stablehlo.")
     if name == "reshape":
-        return place.reshaped(shape)
+        return index.reshaped(shape)
     if name == "transpose":
-        parts: list[Id] = list(place.parts)
-        return Index(place.builder, shape, [parts[axis] for axis in operation.integers("permutation")])
-    return place
+        parts: list[Id] = list(index.parts)
+        return Index(index.builder, shape, [parts[axis] for axis in operation.integers("permutation")])
+    return index

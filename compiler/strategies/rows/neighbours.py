@@ -71,8 +71,8 @@ class Neighbours(Strategy):
         if isinstance(count, Size) or max(number_of(size) for size in sizes) < MIN_ELEMENTS:
             return
         words = sum(words_of(operation) for operation in region.block.operations)
-        given = [value for value in region.block.arguments if value.tensor.count == count]
-        bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
+        inputs = [value for value in region.block.arguments if value.tensor.count == count]
+        bits = min(storage_bits(scalar_of(value)) for value in (*region.results, *inputs))
         reduction = region.only({"reduce"})
         # Elements of innermost dimensions that neighbours reduce are not contiguous.
         is_apart = reduction is not None and rows_of(reduction) is not None
@@ -104,11 +104,11 @@ class Neighbours(Strategy):
 
     def _takes_rows(self, region: KernelRegion) -> bool:
         """Returns whether whole rows of neighbours divide the dimension with padding between its elements."""
-        found, shape = _interleaved(region), shape_of(region.results[0])
-        if found is None or self.rows < 1 or region.only({"reduce"}) is not None:
+        interleaved, shape = _interleaved(region), shape_of(region.results[0])
+        if interleaved is None or self.rows < 1 or region.only({"reduce"}) is not None:
             return False
-        inner = product(shape[found[0] + 1 :])
-        return is_multiple(inner, self.elements) and is_multiple(shape[found[0]], self.rows)
+        inner = product(shape[interleaved[0] + 1 :])
+        return is_multiple(inner, self.elements) and is_multiple(shape[interleaved[0]], self.rows)
 
     def copies(self, region: KernelRegion) -> int:
         return self.elements * self.rows
@@ -131,14 +131,14 @@ class Neighbours(Strategy):
         def write(base: Id, size: int, last: int | None = None) -> None:
             numbers = neighbours(base, size)
             if last is not None:
-                numbers = [(each < last).select(each, builder.word(last)) for each in numbers]
+                numbers = [(element < last).select(element, builder.word(last)) for element in numbers]
             indices = [Index(builder, shape, linear=number) for number in numbers]
             if reduction is not None:
-                for index, given in zip(indices, reduced_at(shader.frame, reduction, indices), strict=True):
-                    shader.frame.keep(reduction.results[0], index, given)
-            found = [[(index, shader.frame.at(value, index)) for value in results] for index in indices]
+                for index, reduced in zip(indices, reduced_at(shader.frame, reduction, indices), strict=True):
+                    shader.frame.keep(reduction.results[0], index, reduced)
+            elements = [[(index, shader.frame.at(value, index)) for value in results] for index in indices]
             for number, _ in enumerate(results):
-                shader.store(number, [each[number] for each in found])
+                shader.store(number, [element[number] for element in elements])
 
         def write_rest() -> None:
             write(invocation + (units * self.elements // lanes - units), lanes, count - 1)
@@ -153,9 +153,9 @@ class Neighbours(Strategy):
 
     def _emit_rows(self, shader: Shader, shape: Sequence[Dim]) -> Kernel:
         builder, region = shader.builder, shader.region
-        found = _interleaved(region)
-        assert found is not None
-        axis, lengths = found[0], [number_of(length) for length in shape]
+        interleaved = _interleaved(region)
+        assert interleaved is not None
+        axis, lengths = interleaved[0], [number_of(length) for length in shape]
         outer, inner = lengths[:axis], lengths[axis + 1 :]
         units = [*outer, lengths[axis] // self.rows, math.prod(inner) // self.elements]
         invocations = math.prod(units)
@@ -164,10 +164,10 @@ class Neighbours(Strategy):
 
         def write() -> None:
             *before, row, unit = split(builder, invocation, units)
-            for each in range(self.rows):
-                place = row * self.rows + each
+            for offset in range(self.rows):
+                position = row * self.rows + offset
                 lanes = [split(builder, column, inner) for column in neighbours(unit, self.elements)]
-                indices = [Index(builder, shape, [*before, place, *lane]) for lane in lanes]
+                indices = [Index(builder, shape, [*before, position, *lane]) for lane in lanes]
                 for number, value in enumerate(region.results):
                     shader.store(number, [(index, shader.frame.at(value, index)) for index in indices])
 
@@ -201,13 +201,13 @@ def _loops_together(region: KernelRegion) -> bool:
     writes.
     """
     operations = region.block.operations[:-1]
-    heavy = [each for each in operations if name_of(each) in HEAVY]
+    heavy = [candidate for candidate in operations if name_of(candidate) in HEAVY]
     if not heavy:
         return True
     if (
         len(heavy) > 1
         or heavy[0].name != "stablehlo.reduce"
-        or any(each.regions for each in operations if each not in heavy)
+        or any(light.regions for light in operations if light not in heavy)
     ):
         return False
     shape = shape_of(region.results[0])

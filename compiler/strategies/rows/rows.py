@@ -66,17 +66,17 @@ class Rows(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Rows]]:
         """Yields one candidate: by the family's table, as far as the row's length allows."""
-        found = spaces_in(region)
-        if found is None or region.is_update:
+        rows_and_spaces = spaces_in(region)
+        if rows_and_spaces is None or region.is_update:
             return
-        shape, spaces = found
+        shape, spaces = rows_and_spaces
         share, workgroup = SHARES.get(region.target.family, SHARES["default"])
         workgroup = min(workgroup, region.target.max_workgroup_invocations)
         width = most_width_of(region, shape, spaces)
         if is_small(shape):
             # One element at a time, or those of a word, in loops.
             width = max([32 // bits for bits in stored_bits(region, spaces) if bits < 32], default=1)
-        words = sum(words_of(each) for each in region.block.operations)
+        words = sum(words_of(operation) for operation in region.block.operations)
         share = max(min(share, MAX_WORDS // words), width)
         invocations, length = 1, shape.length
         if isinstance(length, Size):
@@ -97,20 +97,25 @@ class Rows(Strategy):
 
         A workgroup has a row, and each iteration many of its elements.
         """
-        found = spaces_in(region)
-        if found is None or not isinstance(found[0].length, Size):
+        rows_and_spaces = spaces_in(region)
+        if rows_and_spaces is None or not isinstance(rows_and_spaces[0].length, Size):
             return None
         _, workgroup = SHARES.get(region.target.family, SHARES["default"])
         invocations = min(workgroup, region.target.max_workgroup_invocations)
-        made = cls(invocations, 1, width_of(region, *found), 1)
+        made = cls(invocations, 1, width_of(region, *rows_and_spaces), 1)
         return made if made.takes(region) and made.words(region) <= STRATEGY_WORDS else None
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the region is over rows, and each invocation has an element at least."""
-        found = spaces_in(region)
-        if found is None or region.is_update or self.invocations & (self.invocations - 1) or not self.invocations:
+        rows_and_spaces = spaces_in(region)
+        if (
+            rows_and_spaces is None
+            or region.is_update
+            or self.invocations & (self.invocations - 1)
+            or not self.invocations
+        ):
             return False
-        shape, spaces = found
+        shape, spaces = rows_and_spaces
         length, is_ordered = shape.length, joins_in_order(region)
         return (
             1 <= self.width <= most_width_of(region, shape, spaces)
@@ -128,8 +133,8 @@ class Rows(Strategy):
 
     def copies(self, region: KernelRegion) -> int:
         """Returns the number of elements of an invocation that are not iterations of a loop."""
-        found = spaces_in(region)
-        length = found[0].length if found is not None and self.unrolled else 0
+        rows_and_spaces = spaces_in(region)
+        length = rows_and_spaces[0].length if rows_and_spaces is not None and self.unrolled else 0
         if isinstance(length, Size):
             return self.width * STEPS
         return max(-(-length // self.invocations), self.width)

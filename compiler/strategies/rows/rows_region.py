@@ -27,7 +27,9 @@ def spaces_in(region: KernelRegion) -> tuple[RowShape, dict[Value, Space]] | Non
 
 def joins_in_order(region: KernelRegion) -> bool:
     """Returns whether a body joins elements only in order."""
-    return not all(is_commutative(each) for each in region.block.operations if each.name == "stablehlo.reduce")
+    return not all(
+        is_commutative(operation) for operation in region.block.operations if operation.name == "stablehlo.reduce"
+    )
 
 
 def is_small(shape: RowShape) -> bool:
@@ -51,8 +53,8 @@ def width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space
 
 def most_width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
     """Returns how many neighbours fill an access if a length that depends on the call is a multiple of them."""
-    given = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
-    bits = min([storage_bits(scalar_of(value)) for value in given] + stored_bits(region, spaces), default=32)
+    inputs = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
+    bits = min([storage_bits(scalar_of(value)) for value in inputs] + stored_bits(region, spaces), default=32)
     width = max(access_bits(region.target) // bits, 1)
     is_one = sum(length != 1 for length in shape.columns) == 1
     while not (is_multiple(shape.length, width) or (isinstance(shape.length, Size) and is_one)):

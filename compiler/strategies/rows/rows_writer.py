@@ -52,10 +52,10 @@ class RowsWriter:
     """
 
     def __init__(self, parameters: RowShare, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
-        found = spaces_in(region)
-        assert found is not None
+        rows_and_spaces = spaces_in(region)
+        assert rows_and_spaces is not None
         self._region = region
-        self._shape, self._spaces = found
+        self._shape, self._spaces = rows_and_spaces
         self._share = parameters
         self._width = parameters.width
         self._shader = Shader(region, builder)
@@ -103,8 +103,8 @@ class RowsWriter:
 
         def write() -> None:
             if self._turns > 1:
-                found = self._shader.frame.fold(root, self._turns, zeros, turn)
-                self._store_packed(unit, found, is_there)
+                words = self._shader.frame.fold(root, self._turns, zeros, turn)
+                self._store_packed(unit, words, is_there)
             else:
                 turn(builder.word(0), [])
 
@@ -132,12 +132,12 @@ class RowsWriter:
                 frame.keep(operation.results[0], Index(builder, self._shape.rows, parts), totals)
             elif self._spaces.get(operation.results[0]) is Space.ROWS:
                 frame.at(operation.results[0], self._of_row(operation.results[0], parts))
-        wide = [each for each, value in enumerate(region.results) if self._is_of_elements(value)]
+        wide = [result_number for result_number, value in enumerate(region.results) if self._is_of_elements(value)]
         if wide:
             self._when(is_there, lambda: self._store_elements(wide, parts))
         packed = 0
-        for each, value in enumerate(region.results):
-            if each in wide:
+        for result_number, value in enumerate(region.results):
+            if result_number in wide:
                 continue
             type = scalar_of(value)
             bits = frame.scalars.to_words(type, frame.at(value, self._of_row(value, parts)))
@@ -149,8 +149,8 @@ class RowsWriter:
                 packed += 1
                 continue
 
-            def store(each: int = each, bits: list[Id] = bits) -> None:
-                builder.store_words(self._shader.outputs[each], row * len(bits), bits)
+            def store(number: int = result_number, bits: list[Id] = bits) -> None:
+                builder.store_words(self._shader.outputs[number], row * len(bits), bits)
 
             self._when(self._is_first(is_there), store)
         return words
@@ -168,23 +168,23 @@ class RowsWriter:
             """Flattens chains: one chain in order, else one for each neighbour."""
             return [scalar for chain in ([join_all(chains, join)] if self._is_ordered else chains) for scalar in chain]
 
-        def apart(found: Values) -> list[Values]:
-            return [found[at : at + count] for at in range(0, len(found), count)]
+        def apart(chains_so_far: Values) -> list[Values]:
+            return [chains_so_far[at : at + count] for at in range(0, len(chains_so_far), count)]
 
-        def step(base: Id, found: Values) -> list[Scalar]:
-            given = apart(flat(elements(base)))
-            return flat([join(chain, each) for chain, each in zip(apart(found), given, strict=True)])
+        def step(base: Id, chains_so_far: Values) -> list[Scalar]:
+            own = apart(flat(elements(base)))
+            return flat([join(chain, value) for chain, value in zip(apart(chains_so_far), own, strict=True)])
 
         if isinstance(self._shape.length, Size):
             identity = identity_in(operation)
             assert identity is not None
             types = [scalar_of(value) for value in values]
             none = [frame.scalars.constant(type, identity) for type in types] * self._width
-            found = apart(self._over_row(operation, none, step, 0))
+            chains_so_far = apart(self._over_row(operation, none, step, 0))
         else:
             begun = flat(elements(self._base(self._builder.word(0))))
-            found = apart(self._over_row(operation, begun, step))
-        total = self._across(join_all(found, join), join)
+            chains_so_far = apart(self._over_row(operation, begun, step))
+        total = self._across(join_all(chains_so_far, join), join)
         return rounded(frame, operation, join([frame.scalar(start) for start in starts], total))
 
     def _across(self, values: Values, join: Join) -> Values:
@@ -221,8 +221,8 @@ class RowsWriter:
         begin = (self._local // count) * (count // distance) if self._share.rows > 1 else builder.word(0)
         total: Values | None = None
         for number in range(count // distance):
-            given = self._got(memory, first, begin + number, values)
-            total = given if total is None else join(total, given)
+            partner = self._got(memory, first, begin + number, values)
+            total = partner if total is None else join(total, partner)
         assert total is not None
         return total
 
@@ -236,18 +236,18 @@ class RowsWriter:
         self._reductions += 1
         return words * (self._reductions % 2)
 
-    def _put(self, memory: SharedMemory, first: int, place: Id, words: Sequence[Id]) -> None:
-        self._put_only(memory, first, place, words)
+    def _put(self, memory: SharedMemory, first: int, index: Id, words: Sequence[Id]) -> None:
+        self._put_only(memory, first, index, words)
         self._builder.barrier()
 
-    def _put_only(self, memory: SharedMemory, first: int, place: Id, words: Sequence[Id]) -> None:
+    def _put_only(self, memory: SharedMemory, first: int, index: Id, words: Sequence[Id]) -> None:
         for position, word in enumerate(words):
-            memory.store(place * len(words) + (first + position), [word])
+            memory.store(index * len(words) + (first + position), [word])
 
-    def _got(self, memory: SharedMemory, first: int, place: Id, like: Values) -> list[Scalar]:
+    def _got(self, memory: SharedMemory, first: int, index: Id, like: Values) -> list[Scalar]:
         scalars = self._shader.scalars
         count = len(words_of_values(scalars, like))
-        words = [memory.load(place * count + (first + position))[0] for position in range(count)]
+        words = [memory.load(index * count + (first + position))[0] for position in range(count)]
         return of_words(scalars, like, words)
 
     # -- the elements of a row -------------------------------------------------------------------------
@@ -269,12 +269,12 @@ class RowsWriter:
             count = (runs + (covered - 1) - self._place) // covered
             most = parts_at_most(length, covered * self._width)
 
-            def some(number: Id, found: Values) -> Values:
+            def some(number: Id, accumulated: Values) -> Values:
                 if steps == 1:
-                    return step(self._base(number), found)
-                for each in range(steps):
-                    found = self._step_below(runs, self._base(number * steps + each), found, step)
-                return found
+                    return step(self._base(number), accumulated)
+                for number_of_step in range(steps):
+                    accumulated = self._step_below(runs, self._base(number * steps + number_of_step), accumulated, step)
+                return accumulated
 
             return self._shader.frame.counted(count, most, values, some)
         places, rest = divmod(length, share.width * share.invocations)
@@ -286,7 +286,7 @@ class RowsWriter:
                 operation,
                 places - skipped,
                 values,
-                lambda number, found: step(self._base(number + skipped), found),
+                lambda number, accumulated: step(self._base(number + skipped), accumulated),
                 1 if is_small(self._shape) else None,
             )
         if rest:
@@ -296,9 +296,9 @@ class RowsWriter:
             )
         return values
 
-    def _step_below(self, runs: Id, base: Id, found: Values, step: Callable[[Id, Values], Values]) -> Values:
+    def _step_below(self, runs: Id, base: Id, accumulated: Values, step: Callable[[Id, Values], Values]) -> Values:
         """Returns the values after a step that runs only within the row."""
-        return self._shader.frame.conditional(base < runs, lambda: step(base, found), lambda: found)
+        return self._shader.frame.conditional(base < runs, lambda: step(base, accumulated), lambda: accumulated)
 
     def _base(self, number: Id) -> Id:
         """Returns which run of neighbours an invocation has at a position."""
@@ -308,20 +308,20 @@ class RowsWriter:
         return self._place * (self._shape.length // (self._share.width * self._share.invocations)) + number
 
     def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
-        found = []
+        indices = []
         for column in neighbours(base, self._width):
             inner = Index(self._builder, self._shape.columns, linear=column).parts
-            found.append(Index(self._builder, self._shape.shape, [*parts, *inner]))
-        return found
+            indices.append(Index(self._builder, self._shape.shape, [*parts, *inner]))
+        return indices
 
     def _store_elements(self, results: Sequence[int], parts: Sequence[Id]) -> None:
         frame, (root, *_) = self._shader.frame, self._region.block.operations[::-1][1:]
 
         def step(base: Id, _: Values) -> list[Scalar]:
             indices = self._indices(base, parts)
-            for each in results:
-                value = self._region.results[each]
-                self._shader.store(each, [(index, frame.at(value, index)) for index in indices])
+            for result in results:
+                value = self._region.results[result]
+                self._shader.store(result, [(index, frame.at(value, index)) for index in indices])
             return []
 
         self._over_row(root, [], step, 0)
@@ -330,15 +330,15 @@ class RowsWriter:
 
     def _store_packed(self, unit: Id, words: Values, is_there: Id | None) -> None:
         """Writes results of which several rows share a word."""
-        packed = [each for each, value in enumerate(self._region.results) if self._is_packed(value)]
+        packed = [number for number, value in enumerate(self._region.results) if self._is_packed(value)]
 
         def store() -> None:
-            for each, word in zip(packed, words, strict=True):
-                value = self._region.results[each]
+            for number, word in zip(packed, words, strict=True):
+                value = self._region.results[number]
                 lanes = 32 // storage_bits(scalar_of(value))
                 assert isinstance(word, Id)
                 if lanes == self._turns:
-                    self._builder.store(self._shader.outputs[each], unit, word)
+                    self._builder.store(self._shader.outputs[number], unit, word)
 
         self._when(self._is_first(is_there), store)
 

@@ -52,10 +52,10 @@ class SubgroupRows(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupRows]]:
         """Yields as few subgroups as the length allows, if elements take little to compute."""
-        found = spaces_in(region)
-        if found is None or not region.target.whole_vectors:
+        rows_and_spaces = spaces_in(region)
+        if rows_and_spaces is None or not region.target.whole_vectors:
             return
-        count, length = found[0].row_count, found[0].length
+        count, length = rows_and_spaces[0].row_count, rows_and_spaces[0].length
         if not isinstance(count, int) or not isinstance(length, int) or count * length < MIN_ELEMENTS:
             return
         if sum(map(words_of, region.block.operations)) > MAX_WORDS:
@@ -63,14 +63,14 @@ class SubgroupRows(Strategy):
         subgroups = 1
         while length > subgroups * WIDTH * VECTORS:
             subgroups *= 2
-        run = next((each for each in (RUN, 2, 1) if length % (each * WIDTH * subgroups) == 0), 0)
+        run = next((size for size in (RUN, 2, 1) if length % (size * WIDTH * subgroups) == 0), 0)
         yield elements_cost(region) / 128, cls(subgroups, run)
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether all elements are words, and rows consist of whole runs."""
-        found, values = spaces_in(region), [*region.block.arguments, *region.results]
+        rows_and_spaces, values = spaces_in(region), [*region.block.arguments, *region.results]
         if (
-            found is None
+            rows_and_spaces is None
             or region.is_update
             or not region.target.whole_vectors
             or joins_in_order(region)
@@ -81,21 +81,21 @@ class SubgroupRows(Strategy):
             or len(values) > MAX_BINDINGS
             or any(storage_bits(scalar_of(value)) != 32 for value in values)
             or not all(
-                each.name == "stablehlo.reduce" or keeps_places(each, found[0].columns)
-                for each in region.block.operations[:-1]
+                operation.name == "stablehlo.reduce" or keeps_places(operation, rows_and_spaces[0].columns)
+                for operation in region.block.operations[:-1]
             )
         ):
             return False
-        count, length, columns = found[0].row_count, found[0].length, found[0].columns
+        count, length, columns = rows_and_spaces[0].row_count, rows_and_spaces[0].length, rows_and_spaces[0].columns
         if not isinstance(count, int) or not isinstance(length, int) or length % (self.subgroups * self.run * WIDTH):
             return False
         return math.prod(group_count(count, region.target)) == count and not (
-            len(columns) > 1 and any(not isinstance(each, int) or each % WIDTH for each in columns[-1:])
+            len(columns) > 1 and any(not isinstance(column, int) or column % WIDTH for column in columns[-1:])
         )
 
     def copies(self, region: KernelRegion) -> int:
-        found = spaces_in(region)
-        length = found[0].length if found is not None else 0
+        rows_and_spaces = spaces_in(region)
+        length = rows_and_spaces[0].length if rows_and_spaces is not None else 0
         return length // (self.subgroups * WIDTH) if isinstance(length, int) else 1
 
     def emit(self, region: KernelRegion) -> Kernel:
@@ -116,20 +116,20 @@ class _Writer(RowsWriter):
         return number * self._subgroups + self._vectors.same(self._vectors.subgroup(), self._subgroups)
 
     def _indices(self, base: Id, parts: Sequence[Id]) -> list[Index]:
-        found = []
+        indices = []
         for vector in range(self._share.width):
             column = self._vectors.spread(base * (WIDTH * self._share.width) + vector * WIDTH)
             inner = Index(self._vectors, self._shape.columns, linear=column).parts
-            found.append(Index(self._vectors, self._shape.shape, [*parts, *inner]))
-        return found
+            indices.append(Index(self._vectors, self._shape.shape, [*parts, *inner]))
+        return indices
 
     def _store_elements(self, results: Sequence[int], parts: Sequence[Id]) -> None:
         frame, (root, *_) = self._shader.frame, self._region.block.operations[::-1][1:]
 
         def step(base: Id, _: Values) -> list[Scalar]:
             for index in self._indices(base, parts):
-                for each in results:
-                    self._shader.store(each, [(index, frame.at(self._region.results[each], index))])
+                for result in results:
+                    self._shader.store(result, [(index, frame.at(self._region.results[result], index))])
             return []
 
         self._over_row(root, [], step, 0)

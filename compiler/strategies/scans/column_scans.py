@@ -44,41 +44,41 @@ class ColumnScans(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ColumnScans]]:
         """Yields one candidate: as many columns as an access takes, while the code stays short."""
-        found = scan_in(region)
-        if found is None or found[1].is_of_rows:
+        match = scan_in(region)
+        if match is None or match[1].is_of_rows:
             return
-        inner = math.prod(found[1].inner)
-        words = sum(words_of(each) for each in region.block.operations)
+        inner = math.prod(match[1].inner)
+        words = sum(words_of(operation) for operation in region.block.operations)
         target = region.target
         # Neighbours of a row lie on fewer pages than rows do, as long as there are invocations for the whole device.
         width = access_bits(target) // narrowest(region)
         invocations = target.compute_units * max(target.subgroup_size, 8) * 2
-        many = min(inner * math.prod(found[1].outer) // invocations, COLUMNS.get(target.family, 0))
+        many = min(inner * math.prod(match[1].outer) // invocations, COLUMNS.get(target.family, 0))
         most = min(max(width, many), max(MAX_WORDS // words, 4))
-        divisors = [each for each in range(1, most + 1) if _divides(region, inner, each)]
-        columns = max(divisors, key=lambda each: (math.gcd(each, width), each), default=0)
+        divisors = [count for count in range(1, most + 1) if _divides(region, inner, count)]
+        columns = max(divisors, key=lambda count: (math.gcd(count, width), count), default=0)
         if columns:
             yield elements_cost(region) / 64, cls(columns, WORKGROUP)
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the region scans columns whose number is a multiple."""
-        found = scan_in(region)
+        match = scan_in(region)
         return (
-            found is not None
-            and not found[1].is_of_rows
+            match is not None
+            and not match[1].is_of_rows
             and self.columns >= 1
             and 1 <= self.workgroup <= region.target.max_workgroup_invocations
-            and found[1].length <= MAX_LENGTH // 2
-            and _divides(region, math.prod(found[1].inner), self.columns)
+            and match[1].length <= MAX_LENGTH // 2
+            and _divides(region, math.prod(match[1].inner), self.columns)
         )
 
     def copies(self, region: KernelRegion) -> int:
         return self.columns
 
     def emit(self, region: KernelRegion) -> Kernel:
-        found = scan_in(region)
-        assert found is not None
-        operation, scan = found
+        match = scan_in(region)
+        assert match is not None
+        operation, scan = match
         shader = Shader(region)
         shader.load_runs()
         builder, frame = shader.builder, shader.frame
@@ -95,21 +95,21 @@ class ColumnScans(Strategy):
             unit = invocation % units
 
             def step(number: Id, before: Values) -> list[Scalar]:
-                place = (scan.length - 1) - number if scan.is_reverse else number
+                position = (scan.length - 1) - number if scan.is_reverse else number
                 indices, after = [], list[Scalar]()
                 for lane, column in enumerate(neighbours(unit, self.columns)):
                     inner = split(builder, column, scan.inner)
-                    index = place_of(shader, scan.shape, [*outer, place, *inner])
+                    index = place_of(shader, scan.shape, [*outer, position, *inner])
                     own = before[lane * results : (lane + 1) * results]
-                    joined = join(own, [frame.at(each, index) for each in operation.operands[:results]])
-                    given = own if scan.is_exclusive else joined
-                    frame.keep(operation.results[0], index, rounded(frame, operation, given))
+                    joined = join(own, [frame.at(operand, index) for operand in operation.operands[:results]])
+                    total = own if scan.is_exclusive else joined
+                    frame.keep(operation.results[0], index, rounded(frame, operation, total))
                     indices.append(index)
                     after.extend(joined)
                 store_results(shader, indices)
                 return after
 
-            frame.fold(operation, scan.length, [frame.scalar(each) for each in starts] * self.columns, step)
+            frame.fold(operation, scan.length, [frame.scalar(start) for start in starts] * self.columns, step)
 
         if invocations == math.prod(groups) * self.workgroup:
             scanned()

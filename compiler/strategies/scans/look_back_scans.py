@@ -59,17 +59,17 @@ class LookBackScans(Strategy):
         """Yields the longest run with short code, for regions that have memory for published values."""
         if region.scratch is None:
             return
-        words = 2 * sum(words_of(each) for each in region.block.operations)
+        words = 2 * sum(words_of(operation) for operation in region.block.operations)
         fitting = [run for run in LOOK_BACK_RUNS if run * words <= 2 * MAX_WORDS and stores_words(region, run)]
         invocations = min(LOOK_BACK_INVOCATIONS, region.target.max_workgroup_invocations)
         yield elements_cost(region) / 128, cls(invocations, fitting[0] if fitting else LOOK_BACK_RUNS[-1])
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the region scans rows of whole runs, with memory for so many tiles."""
-        found = scan_in(region)
-        if found is None or region.scratch is None or not found[1].is_of_rows or self.run < 1:
+        match = scan_in(region)
+        if match is None or region.scratch is None or not match[1].is_of_rows or self.run < 1:
             return False
-        operation, scan = found
+        operation, scan = match
         if not 1 < self.invocations <= region.target.max_workgroup_invocations or scan.length % self.run:
             return False
         tiles, size = self._tiles(scan.length), value_words(operation)
@@ -110,15 +110,15 @@ class _Writer:
         count = math.prod(tile.scan.outer) * self._tiles
         groups = group_count(count, self._region.target)
         number = self._ticket(count)
-        row, place = split(builder, number, (math.prod(tile.scan.outer), self._tiles))
+        row, position = split(builder, number, (math.prod(tile.scan.outer), self._tiles))
         parts = split(builder, row, tile.scan.outer)
-        unit = place * tile.invocations + tile.local
+        unit = position * tile.invocations + tile.local
         is_inside = unit < self._units
         unit = is_inside.select(unit, builder.word(self._units - 1))
         indices, joined = tile.joined(self._from_end(unit), parts)
         ahead, total = tile.across(joined[-1])
         self._publish(number, 0, total)
-        before = self._before(number, place, parts)
+        before = self._before(number, position, parts)
         self._publish(number, 1, tile.join(before, total))
         tile.write(indices, joined, tile.before(before, ahead), is_inside)
         return tile.shader.finish((tile.invocations, 1, 1), groups)
@@ -160,17 +160,17 @@ class _Writer:
     def _published(self, number: Id, which: int) -> tuple[list[Id], Id]:
         """Returns the published words of a tile, and whether all of them are present."""
         builder, first = self._builder, self._slot(number, which)
-        halves = [builder.load_atomic(self._scratch, first + each) for each in range(2 * self._words)]
+        halves = [builder.load_atomic(self._scratch, first + part) for part in range(2 * self._words)]
         is_there = builder.boolean(True)
         for half in halves:
             is_there = is_there & (half & _IS_THERE).differs(0)
         pairs = zip(halves[::2], halves[1::2], strict=True)
         return [(low & (_IS_THERE - 1)) | (high << _HALF) for low, high in pairs], is_there
 
-    def _before(self, number: Id, place: Id, parts: Sequence[Id]) -> Values:
+    def _before(self, number: Id, position: Id, parts: Sequence[Id]) -> Values:
         """Returns the prefix before a tile of a row, with the initial value."""
         builder, scalars, tile = self._builder, self._scalars, self._tile
-        size, row = tile.invocations, number - place
+        size, row = tile.invocations, number - position
 
         def back(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
             # The number of tiles before the window, and of those behind the nearest one whose prefix is known.
@@ -179,17 +179,17 @@ class _Writer:
             is_tile = tile.local < left
             at = is_tile.select(left - 1 - tile.local, builder.word(0))
             _, is_there = self._published(row + at, 1)
-            found = (is_tile & is_there).select(at + 1, builder.word(0))
+            behind = (is_tile & is_there).select(at + 1, builder.word(0))
             distance = 1
             while distance < size:
-                ((other,),) = tile.of_others([found], [tile.local ^ distance], 2 * distance <= tile.subgroup)
-                found = (found < as_id(other)).select(as_id(other), found)
+                ((other,),) = tile.of_others([behind], [tile.local ^ distance], 2 * distance <= tile.subgroup)
+                behind = (behind < as_id(other)).select(as_id(other), behind)
                 distance *= 2
             left = (left < size).select(builder.word(0), left - size)
-            return [left, found], found.equals(0) & left.differs(0)
+            return [left, behind], behind.equals(0) & left.differs(0)
 
         most = -(-self._tiles // size)
-        _, begin = scalars.loop([place, builder.word(0)], back, most)
+        _, begin = scalars.loop([position, builder.word(0)], back, most)
         known = as_id(begin).differs(0)
         words, _ = self._published(row + known.select(as_id(begin) - 1, builder.word(0)), 1)
         prefix = of_words(scalars, self._starts, words)
@@ -197,17 +197,17 @@ class _Writer:
 
         def forward(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
             begin, before = as_id(state[0]), state[1:]
-            rest = place - begin
+            rest = position - begin
             count = (rest < size).select(rest, builder.word(size))
             self._look(row + begin, count)
 
             def step(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
                 at, values = as_id(state[0]), state[1:]
-                found = self._of_tile(row, begin + at, at, parts)
-                return [at + 1, *chosen(at < count, tile.join(values, found), values)], at + 1 < count
+                total = self._of_tile(row, begin + at, at, parts)
+                return [at + 1, *chosen(at < count, tile.join(values, total), values)], at + 1 < count
 
             _, *after = scalars.loop([builder.word(0), *before], step, 0)
-            return [begin + count, *after], begin + count < place
+            return [begin + count, *after], begin + count < position
 
         # In all windows together there are at most as many steps as tiles.
         scalars.iterations += 2 * self._tiles
@@ -230,7 +230,7 @@ class _Writer:
             self._window.store(local * (self._words + 1) + (position + 1), [word])
         builder.barrier()
 
-    def _of_tile(self, row: Id, place: Id, at: Id, parts: Sequence[Id]) -> Values:
+    def _of_tile(self, row: Id, tile_in_row: Id, at: Id, parts: Sequence[Id]) -> Values:
         """Returns the total of a tile, by its positions in the row and in the window; computes it if it is unknown."""
         builder, tile = self._builder, self._tile
         first = at * (self._words + 1)
@@ -239,11 +239,11 @@ class _Writer:
 
         def computed() -> Values:
             builder.barrier()
-            unit = place * tile.invocations + tile.local
+            unit = tile_in_row * tile.invocations + tile.local
             unit = (unit < self._units).select(unit, builder.word(self._units - 1))
             _, total = tile.across(tile.joined(self._from_end(unit), parts)[1][-1])
             builder.barrier()
-            self._publish(row + place, 0, total)
+            self._publish(row + tile_in_row, 0, total)
             return total
 
         return self._scalars.conditional(

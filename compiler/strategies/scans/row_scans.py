@@ -57,17 +57,17 @@ class RowScans(Strategy):
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, RowScans]]:
         """Yields one candidate: by the family's table, as far as the row's length allows."""
-        found = scan_in(region)
-        if found is None or not found[1].is_of_rows:
+        match = scan_in(region)
+        if match is None or not match[1].is_of_rows:
             return
-        length, target = found[1].length, region.target
-        words = sum(words_of(each) for each in region.block.operations)
+        length, target = match[1].length, region.target
+        words = sum(words_of(operation) for operation in region.block.operations)
         most = min(RUNS.get(target.family, RUNS["default"]), max(MAX_WORDS // words, 4))
         width = access_bits(target) // narrowest(region)
-        runs = [each for each in range(1, most + 1) if length % each == 0 and stores_words(region, each)]
+        runs = [size for size in range(1, most + 1) if length % size == 0 and stores_words(region, size)]
         if not runs:
             return
-        run = max(runs, key=lambda each: (math.gcd(each, width), each))
+        run = max(runs, key=lambda size: (math.gcd(size, width), size))
         subgroup = subgroup_of(target)
         invocations = subgroup if subgroup > 1 else _WITHOUT_SUBGROUPS
         while invocations > length // run:
@@ -76,16 +76,16 @@ class RowScans(Strategy):
 
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the region scans rows, and each invocation has a run at least."""
-        found = scan_in(region)
+        match = scan_in(region)
         return (
-            found is not None
-            and found[1].is_of_rows
+            match is not None
+            and match[1].is_of_rows
             and self.run >= 1
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
             and self.invocations & (self.invocations - 1) == 0
-            and found[1].length % self.run == 0
-            and found[1].length <= MAX_LENGTH
-            and found[1].length // self.run >= self.invocations
+            and match[1].length % self.run == 0
+            and match[1].length <= MAX_LENGTH
+            and match[1].length // self.run >= self.invocations
             and stores_words(region, self.run)
         )
 
@@ -109,12 +109,12 @@ class RowScans(Strategy):
             if tiles > 1 and self.invocations > tile.subgroup:
                 # Values shared for the previous tile may still be read.
                 builder.barrier()
-            place = number * self.invocations + tile.place
+            position = number * self.invocations + tile.place
             is_inside = is_there
             if units % self.invocations:
-                is_inside = is_there & (place < units)
-                place = (place < units).select(place, builder.word(units - 1))
-            indices, joined = tile.joined((units - 1) - place if scan.is_reverse else place, parts)
+                is_inside = is_there & (position < units)
+                position = (position < units).select(position, builder.word(units - 1))
+            indices, joined = tile.joined((units - 1) - position if scan.is_reverse else position, parts)
             ahead, total = tile.across(joined[-1])
             tile.write(indices, joined, tile.before(before, ahead), is_inside)
             return list(tile.join(before, total))

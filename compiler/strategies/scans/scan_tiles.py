@@ -11,7 +11,7 @@ from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
 from ....spirv.binary.shared_memory import SharedMemory
 from ...analysis.scans import Scan, fills_words, scan_of
-from ...analysis.weights import HEAVY, MOVES
+from ...analysis.weights import HEAVY, MOVES, name_of
 from ...ir.operation import Operation, Value
 from ...ir.sizes import Dim
 from ...kernels.elements import scalar_of, shape_of
@@ -34,9 +34,9 @@ class ScanTile:
     """
 
     def __init__(self, region: KernelRegion, invocations: int, run: int, rows: int = 1) -> None:
-        found = scan_in(region)
-        assert found is not None
-        self.operation, self.scan = found
+        match = scan_in(region)
+        assert match is not None
+        self.operation, self.scan = match
         self.invocations, self.run = invocations, run
         self.shader = Shader(region)
         self.shader.load_runs()
@@ -57,18 +57,18 @@ class ScanTile:
         for column in neighbours(unit, self.run):
             inner = [column, *[self.builder.word(0)] * len(scan.inner)]
             indices.append(place_of(self.shader, scan.shape, [*parts, *inner]))
-        found: list[Values] = []
+        totals: list[Values] = []
         for index in indices[::-1] if scan.is_reverse else indices:
-            value = [frame.at(each, index) for each in self.operation.operands[:count]]
-            found.append(self.join(found[-1], value) if found else value)
-        return indices, found
+            value = [frame.at(operand, index) for operand in self.operation.operands[:count]]
+            totals.append(self.join(totals[-1], value) if totals else value)
+        return indices, totals
 
     def write(self, indices: Sequence[Index], joined: Sequence[Values], first: Values, is_inside: Id) -> None:
         """Writes the elements of a run, if it is inside the row; ``first`` is the prefix before it."""
-        wholes = [self.join(first, each) for each in joined]
-        found = [first, *wholes[:-1]] if self.scan.is_exclusive else wholes
+        wholes = [self.join(first, total) for total in joined]
+        totals = [first, *wholes[:-1]] if self.scan.is_exclusive else wholes
         frame = self.shader.frame
-        for index, values in zip(indices[::-1] if self.scan.is_reverse else indices, found, strict=True):
+        for index, values in zip(indices[::-1] if self.scan.is_reverse else indices, totals, strict=True):
             frame.keep(self.operation.results[0], index, rounded(frame, self.operation, values))
         self.builder.when(is_inside, partial(store_results, self.shader, indices))
 
@@ -82,17 +82,17 @@ class ScanTile:
         count, local = self.invocations, self.local
         if count == 1:
             return own, own
-        found = own
+        before = own
         distance = 1
         while distance < count:
             # In each block of twice the distance, the last of the lower half holds the total before the upper half.
             last = (local & (_ALL - (2 * distance - 1))) | (distance - 1)
-            (other,) = self.of_others(found, [last], 2 * distance <= self.subgroup)
+            (other,) = self.of_others(before, [last], 2 * distance <= self.subgroup)
             is_upper = (local & distance).differs(0)
-            found = chosen(is_upper, self.join(other, found), found)
+            before = chosen(is_upper, self.join(other, before), before)
             distance *= 2
         previous = self.place.equals(0).select(local, local - 1)
-        ahead, total = self.of_others(found, [previous, local | (count - 1)], count <= self.subgroup)
+        ahead, total = self.of_others(before, [previous, local | (count - 1)], count <= self.subgroup)
         return ahead, total
 
     def of_others(self, values: Values, places: Sequence[Id], is_near: bool) -> list[Values]:
@@ -100,9 +100,9 @@ class ScanTile:
         builder, scalars = self.builder, self.shader.scalars
         words = words_of(scalars, values)
         if is_near:
-            lanes = [place & (self.subgroup - 1) for place in places]
-            given = [[builder.shuffled(word, lane) for word in words] for lane in lanes]
-            return [of_words(scalars, values, each) for each in given]
+            lanes = [index & (self.subgroup - 1) for index in places]
+            exchanged = [[builder.shuffled(word, lane) for word in words] for lane in lanes]
+            return [of_words(scalars, values, theirs) for theirs in exchanged]
         size = self._size
         memory = self._memory = self._memory or SharedMemory(builder, 2 * size * len(words))
         # One half of the memory after the other: values shared before the last barrier may still be read.
@@ -112,17 +112,17 @@ class ScanTile:
             memory.store(self.local * len(words) + (first + position), [word])
         builder.barrier()
 
-        def shared(place: Id) -> list[Id]:
+        def shared(lane: Id) -> list[Id]:
             positions = range(first, first + len(words))
-            return [memory.load(place * len(words) + position)[0] for position in positions]
+            return [memory.load(lane * len(words) + position)[0] for position in positions]
 
-        return [of_words(scalars, values, shared(place)) for place in places]
+        return [of_words(scalars, values, shared(index)) for index in places]
 
 
 def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
     """Returns the scan of a region that otherwise only uses its elements one by one, in order; or None."""
     operations = region.block.operations[:-1]
-    heavy = [each for each in operations if each.name.removeprefix("stablehlo.") in HEAVY]
+    heavy = [candidate for candidate in operations if name_of(candidate) in HEAVY]
     scan = scan_of(heavy[0]) if len(heavy) == 1 else None
     if scan is None or region.is_update:
         return None
@@ -164,8 +164,8 @@ def place_of(shader: Shader, shape: Sequence[Dim], parts: Sequence[Id]) -> Index
 def narrowest(region: KernelRegion) -> int:
     """Returns the bits of the narrowest elements that a scan reads or writes."""
     count = region.results[0].tensor.count
-    given = [value for value in region.block.arguments if value.tensor.count == count]
-    return min(storage_bits(scalar_of(value)) for value in (*region.results, *given))
+    inputs = [value for value in region.block.arguments if value.tensor.count == count]
+    return min(storage_bits(scalar_of(value)) for value in (*region.results, *inputs))
 
 
 def stores_words(region: KernelRegion, run: int) -> bool:

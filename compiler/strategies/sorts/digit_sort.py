@@ -50,17 +50,17 @@ class DigitSort(Strategy):
         hero = _hero(region)
         if hero is None or not 1 <= self.workgroup <= region.target.max_workgroup_invocations:
             return False
-        length, digits, starts = (shape_of(hero.operands[each]) for each in (0, -2, -1))
-        words = all(storage_bits(scalar_of(each)) >= 32 for each in (*hero.results, *hero.operands[-2:]))
+        length, digits, starts = (shape_of(hero.operands[number]) for number in (0, -2, -1))
+        words = all(storage_bits(scalar_of(result)) >= 32 for result in (*hero.results, *hero.operands[-2:]))
         is_row = len(length) == 1 and digits == length and len(starts) == 2 and hero.operands[-1].tensor.is_static
         if not is_row or not words or not hero.operands[0].tensor.is_static:
             return False
-        places, chunks = (number_of(each) for each in starts)
+        places, chunks = (number_of(start) for start in starts)
         chunk = chunk_of(number_of(length[0]), chunks)
         return (
             4 * places * self.workgroup <= region.target.shared_memory
             and places + chunk // RUN <= region.target.max_loop_iterations
-            and all(scalar_of(each).is_integer and scalar_of(each).bits == 32 for each in hero.operands[-2:])
+            and all(scalar_of(operand).is_integer and scalar_of(operand).bits == 32 for operand in hero.operands[-2:])
         )
 
     def copies(self, region: KernelRegion) -> int:
@@ -74,7 +74,7 @@ class DigitSort(Strategy):
         shader.load_runs()
         builder, frame = shader.builder, shader.frame
         *values, digits, starts = hero.operands
-        (shape, (places, chunks)) = shape_of(digits), (number_of(each) for each in shape_of(starts))
+        (shape, (places, chunks)) = shape_of(digits), (number_of(size) for size in shape_of(starts))
         length = number_of(shape[0])
         chunk = chunk_of(length, chunks)
         memory = SharedMemory(builder, places * self.workgroup)
@@ -89,23 +89,24 @@ class DigitSort(Strategy):
 
         def move(number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
             places = neighbours(invocation * (chunk // RUN) + number, RUN)
-            inside = [place < length if chunk * chunks > length else builder.boolean(True) for place in places]
+            inside = [position < length if chunk * chunks > length else builder.boolean(True) for position in places]
             if chunk * chunks > length:
                 places = [
-                    there.select(place, builder.word(length - 1)) for there, place in zip(inside, places, strict=True)
+                    there.select(position, builder.word(length - 1))
+                    for there, position in zip(inside, places, strict=True)
                 ]
-            indices = [Index(builder, shape, [place]) for place in places]
-            given = [[frame.at(value, index) for value in (digits, *values)] for index in indices]
-            for there, (digit, *scalars) in zip(inside, given, strict=True):
+            indices = [Index(builder, shape, [position]) for position in places]
+            loaded = [[frame.at(value, index) for value in (digits, *values)] for index in indices]
+            for there, (digit, *scalars) in zip(inside, loaded, strict=True):
                 builder.when(there, partial(take, as_id(digit), scalars))
             return []
 
         def take(digit: Id, scalars: Sequence[Scalar]) -> None:
             word = digit * self.workgroup + local
-            (place,) = memory.load(word)
-            memory.store(word, [place + 1])
+            (position,) = memory.load(word)
+            memory.store(word, [position + 1])
             for number, scalar in enumerate(scalars):
-                shader.store(number, [(Index(builder, shape, [place]), scalar)])
+                shader.store(number, [(Index(builder, shape, [position]), scalar)])
 
         def run() -> None:
             frame.fold(hero, places, [], begin)

@@ -108,7 +108,7 @@ class _Sort:
         self.rows: list[Dim] = [length for axis, length in enumerate(self._shape) if axis != self._axis]
         self.block, self.runs = operation.integer("block", self.length), operation.integer("runs", 1)
         self._block = operation.regions[0].block
-        read = {value for each in self._block.operations for inner in each.walk() for value in inner.operands}
+        read = {value for outer in self._block.operations for inner in outer.walk() for value in inner.operands}
         arguments = self._block.arguments
         self._compared = [
             number for number in range(len(operation.operands)) if read & {*arguments[2 * number : 2 * number + 2]}
@@ -120,23 +120,23 @@ class _Sort:
     def _loaded(self, number: int, row: Sequence[Id], position: Id) -> Scalar:
         """Loads the element of an operand at a position; the last one for positions past the end."""
         last = self._shader.builder.word(self.length - 1)
-        place = self._shader.frame.index(self._shape, self._index(row, _minimum(position, last)))
-        return self._shader.frame.at(self._operation.operands[number], place)
+        index = self._shader.frame.index(self._shape, self._index(row, _minimum(position, last)))
+        return self._shader.frame.at(self._operation.operands[number], index)
 
     def _store(self, number: int, row: Sequence[Id], position: Id, scalar: Scalar) -> None:
         index = self._shader.frame.index(self._shape, self._index(row, position))
         self._shader.store(number, [(index, scalar)])
 
-    def _precedes(self, one: Sequence[Scalar], other: Sequence[Scalar]) -> Id:
+    def _precedes(self, first: Sequence[Scalar], other: Sequence[Scalar]) -> Id:
         """Returns whether an element comes before another; both are given as their compared operands."""
-        scalars, given = self._shader.scalars, []
+        scalars, arguments = self._shader.scalars, []
         for number, operand in enumerate(self._operation.operands):
             if number in self._compared:
                 at = self._compared.index(number)
-                given += [one[at], other[at]]
+                arguments += [first[at], other[at]]
             else:
-                given += [scalars.constant(scalar_of(operand), 0)] * 2
-        return as_id(self._shader.frame.call(self._block, given)[0])
+                arguments += [scalars.constant(scalar_of(operand), 0)] * 2
+        return as_id(self._shader.frame.call(self._block, arguments)[0])
 
     def in_registers(self, row: Sequence[Id], first: Id) -> None:
         """Sorts a block by exchanges of neighbours, which keep equal elements in order."""
@@ -150,8 +150,8 @@ class _Sort:
                 if self.length % self.block:
                     swaps = swaps & (first + at < last)
                 pairs = list(zip(left, right, strict=True))
-                elements[at] = [select(swaps, other, one) for one, other in pairs]
-                elements[at + 1] = [select(swaps, one, other) for one, other in pairs]
+                elements[at] = [select(swaps, other, earlier) for earlier, other in pairs]
+                elements[at + 1] = [select(swaps, earlier, other) for earlier, other in pairs]
         for at, element in enumerate(elements):
 
             def write(position: Id = first + at, element: Sequence[Scalar] = element) -> None:
@@ -176,7 +176,7 @@ class _Sort:
         compared = partial(self._compared_at, row)
 
         def halve(range: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            low, high = (as_id(each) for each in range)
+            low, high = (as_id(bound) for bound in range)
             half = (low + high) >> 1
             before = self._precedes(compared(middle + (wanted - 1 - half)), compared(begin + half))
             is_open = low < high
@@ -185,19 +185,19 @@ class _Sort:
             return [low, high], low < high
 
         low = (wanted < right).select(builder.word(0), wanted - right)
-        found = scalars.loop([low, _minimum(wanted, left)], halve, self.runs.bit_length() + 1)
-        one = as_id(found[0])
-        other = wanted - one
+        bounds = scalars.loop([low, _minimum(wanted, left)], halve, self.runs.bit_length() + 1)
+        left_start = as_id(bounds[0])
+        other = wanted - left_start
         end = builder.word(count)
         if self.length % count:
             end = _minimum(builder.word(self.length) - first, end)
         size = len(self._compared)
 
         def step(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            number, one, other = (as_id(each) for each in state[:3])
+            number, left_at, other = (as_id(bound) for bound in state[:3])
             ours, theirs = state[3 : 3 + size], state[3 + size :]
-            takes = (one >= left) | ((other < right) & self._precedes(theirs, ours))
-            source = takes.select(middle + other, begin + one)
+            takes = (left_at >= left) | ((other < right) & self._precedes(theirs, ours))
+            source = takes.select(middle + other, begin + left_at)
             for operand in range(len(self._operation.operands)):
                 if operand in self._compared:
                     at = self._compared.index(operand)
@@ -206,17 +206,19 @@ class _Sort:
                     scalar = self._loaded(operand, row, source)
                 self._store(operand, row, first + number, scalar)
             moved = takes.select(builder.word(1), 0)
-            one, other = one + 1 - moved, other + moved
+            left_at, other = left_at + 1 - moved, other + moved
             following = compared(source + 1)
             ours = [select(takes, old, new) for old, new in zip(ours, following, strict=True)]
             theirs = [select(takes, new, old) for old, new in zip(theirs, following, strict=True)]
-            return [number + 1, one, other, *ours, *theirs], number + 1 < end
+            return [number + 1, left_at, other, *ours, *theirs], number + 1 < end
 
-        scalars.loop([builder.word(0), one, other, *compared(begin + one), *compared(middle + other)], step, count)
+        scalars.loop(
+            [builder.word(0), left_start, other, *compared(begin + left_start), *compared(middle + other)], step, count
+        )
 
     def _compared_at(self, row: Sequence[Id], position: Id) -> list[Scalar]:
         return [self._loaded(number, row, position) for number in self._compared]
 
 
-def _minimum(one: Id, other: Id) -> Id:
-    return (one < other).select(one, other)
+def _minimum(left: Id, other: Id) -> Id:
+    return (left < other).select(left, other)
