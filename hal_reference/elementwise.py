@@ -1,4 +1,4 @@
-"""Operations on each element by itself, in NumPy, and how functions of arrays become definitions."""
+"""Element-wise operations in NumPy, and adapters from functions of arrays to definitions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .program import Array, Definition, Evaluator, Node
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is a real floating-point type, NumPy's or one of ml_dtypes."""
+    """Returns whether a dtype is a real floating-point type, NumPy's or one of ml_dtypes."""
     return dtype.kind == "f" or bool(dtype.kind == "V" and "float" in dtype.name)
 
 
 def convert(value: Array, dtype: np.dtype[Any]) -> Array:
-    """Elements of another type: from complex numbers by their real parts, to booleans by comparing with zero, from
-    floats to integers towards zero, saturated, NaN to zero."""
+    """Converts elements: complex numbers to their real parts, to booleans by comparison with zero, floats to integers
+    towards zero, saturated, NaN to zero.
+    """
     source = value.dtype
     if dtype == source:
         return value
@@ -46,7 +47,8 @@ def _integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def by_doubles(function: Callable[[Array], Array]) -> Definition:
-    """An element-wise function of one operand, computed in double precision; of doubles, in the longest there is."""
+    """Defines a unary element-wise function that is computed in double precision, doubles in the longest there is.
+    """
 
     def define(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
         (value,) = operands
@@ -60,7 +62,7 @@ def by_doubles(function: Callable[[Array], Array]) -> Definition:
 
 
 def direct(function: Callable[..., Array]) -> Definition:
-    """An element-wise function that NumPy computes in the operands' own type."""
+    """Defines an element-wise function that NumPy computes in the operands' own type."""
 
     def define(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
         return [np.asarray(function(*operands)).astype(node.types[0].dtype, copy=False)]
@@ -69,12 +71,12 @@ def direct(function: Callable[..., Array]) -> Definition:
 
 
 def structural(function: Callable[[Node, Sequence[Array]], Array]) -> Definition:
-    """An operation that moves elements."""
+    """Defines an operation that moves elements."""
     return lambda _, node, operands: [np.asarray(function(node, operands))]
 
 
 def of_one_element(function: Callable[[Node, Sequence[Array]], Array]) -> Definition:
-    """An operation that, in a body, runs over arrays of scalars, where it changes nothing."""
+    """Defines an operation that, in a body, runs over arrays of scalars, where it changes nothing."""
 
     def define(node: Node, operands: Sequence[Array]) -> Array:
         return function(node, operands) if node.types[0].shape or operands[0].size == 1 else operands[0]
@@ -94,7 +96,7 @@ def _log_plus_one(value: Array) -> Array:
     if value.dtype.kind != "c":
         return np.log1p(value)
     x, y = value.real, value.imag
-    # |1 + z|**2 - 1 = x (2 + x) + y**2, which keeps what is small beside 1.
+    # |1 + z|**2 - 1 = x (2 + x) + y**2, which keeps terms that are small compared to 1.
     is_small = (np.abs(x) < 2) & (np.abs(y) < 2) & (x * (2 + x) + y * y > -0.75)
     near = np.log1p(np.where(is_small, x * (2 + x) + y * y, 0)) / 2
     found = np.empty_like(value)
@@ -106,7 +108,7 @@ def _log_plus_one(value: Array) -> Array:
 def _exponential(value: Array) -> Array:
     found = np.asarray(np.exp(value))
     if value.dtype.kind == "c":
-        # Of no direction.
+        # An infinity has no direction.
         found[np.isinf(value.real) & ~np.isfinite(value.imag)] = complex(math.nan, math.nan)
     return found
 
@@ -124,7 +126,7 @@ def _round_away(value: Array) -> Array:
 
 def _round_nearest_afz(value: Array) -> Array:
     rounded = _round_away(value)
-    # Adding a half may round up what is just below it.
+    # Adding a half may round up the value just below it.
     return np.where(np.abs(rounded - value) > 0.5, np.trunc(value), rounded)
 
 
@@ -148,7 +150,9 @@ def _remainder(left: Array, right: Array) -> Array:
 
 
 def _unbounded(value: Array) -> Array:
-    """Python's integers, with a dimension at least: without one, NumPy gives numbers, and makes them 64-bit again."""
+    """Returns Python's integers in at least one dimension: without one, NumPy returns numbers, and makes them 64-bit
+    again.
+    """
     return np.atleast_1d(value).astype(object)
 
 
@@ -243,7 +247,7 @@ def _bitwise(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
 def _arithmetic(
     function: Callable[[Array, Array], Array], of_bools: Callable[[Array, Array], Array]
 ) -> Callable[..., Array]:
-    """Sums, products and so on, of booleans by logic."""
+    """Computes sums, products and so on; for booleans by logic."""
     return lambda left, right: (of_bools if left.dtype == np.bool_ else function)(left, right)
 
 
@@ -282,9 +286,9 @@ _COMPARISONS: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
 
 
 def total_order(value: Array) -> Array:
-    """Integers that order floats as IEEE's totalOrder does: -NaN, -inf, …, -0, 0, …, inf, NaN."""
+    """Maps floats to integers in the order of IEEE's totalOrder: -NaN, -inf, …, -0, 0, …, inf, NaN."""
     size = value.dtype.itemsize
-    if value.dtype.name == "float8_e8m0fnu":  # without a sign
+    if value.dtype.name == "float8_e8m0fnu":  # unsigned
         return np.ascontiguousarray(value).view(np.uint8).reshape(value.shape).astype(np.int16)
     bits = np.ascontiguousarray(value).view(f"i{size}").reshape(value.shape)
     bits = bits << (size * 8 - _bits(value.dtype))
@@ -310,7 +314,7 @@ def _complex(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def _reduce_precision(node: Node, operands: Sequence[Array]) -> Array:
-    """Rounds the mantissa to nearest even; what overflows the exponent is infinite, what underflows it is zero."""
+    """Rounds the mantissa to nearest even; an exponent that overflows gives infinity, one that underflows zero."""
     (value,) = operands
     exponent_bits, mantissa_bits = node.attributes["exponent_bits"], node.attributes["mantissa_bits"]
     wide = value.astype(np.float64)
@@ -338,7 +342,7 @@ def _bitcast(node: Node, operands: Sequence[Array]) -> Array:
         octets = np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(-1, value.dtype.itemsize)
         raw = np.pad(octets, ((0, 0), (0, 8 - value.dtype.itemsize))).view(np.uint64).reshape(-1)
     else:
-        # Floats of fewer than 8 bits have theirs in the low ones of a byte.
+        # Floats of fewer than 8 bits are the low bits of a byte.
         whole = np.ascontiguousarray(value).view(np.uint8) if is_float(value.dtype) else value.astype(np.int64)
         raw = (whole & ((1 << source) - 1)).astype(np.uint64).reshape(-1)
     packed = np.unpackbits(raw.astype("<u8").view(np.uint8), bitorder="little").reshape(-1, 64)[:, :source].reshape(-1)

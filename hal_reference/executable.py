@@ -16,7 +16,7 @@ from .program_format import Function, decode
 
 
 class Executable(AnyExecutable):
-    """Functions that were read from a blob of the format ``pumice-reference``."""
+    """The functions of a blob of the format ``pumice-reference``."""
 
     device: LogicalDevice
 
@@ -31,17 +31,17 @@ class Executable(AnyExecutable):
         return names.index(name)
 
     def function(self, number: int) -> Function:
-        """A function by id; OutOfRangeError if there is none."""
+        """Returns a function by id; raises OutOfRangeError for an unknown id."""
         if not 0 <= number < len(self._functions):
             raise OutOfRangeError(f"this executable has {len(self._functions)} function(s); {number} was asked for")
         return self._functions[number]
 
     def run(self, function: Function, bindings: Sequence[Memory]) -> None:
-        """Runs a function: inputs are read from the first bindings, results written to the others.
+        """Runs a function: reads inputs from the first bindings, writes results to the others.
 
         Raises:
             OutOfRangeError: a binding is too short.
-            InvalidArgumentError: an operation's attributes are not what it takes; only of forged executables.
+            InvalidArgumentError: an operation's attributes are invalid; only in forged executables.
             ResourceExhaustedError: no memory for a value.
             CancelledError: the device was closed.
         """

@@ -1,4 +1,4 @@
-"""How tensors lie in memory."""
+"""The layout of tensors in memory."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ Memory: TypeAlias = npt.NDArray[np.uint8]
 
 
 def _packed_per_byte(dtype: np.dtype[Any]) -> int:
-    """Elements in a byte of memory: integers of 2 and 4 bits are packed, all else takes whole bytes."""
+    """Returns the elements in a byte of memory: integers of 2 and 4 bits are packed, all else takes whole bytes."""
     return {"int2": 4, "uint2": 4, "int4": 2, "uint4": 2}.get(dtype.name, 1)
 
 
 def storage_bytes(spec: TensorSpec) -> int:
-    """Bytes of a tensor in memory."""
+    """Returns the bytes of a tensor in memory."""
     count, per_byte = math.prod(spec.shape), _packed_per_byte(spec.dtype)
     return -(-count // per_byte) if per_byte > 1 else count * spec.dtype.itemsize
 
 
 def load(memory: Memory, spec: TensorSpec, what: str) -> Array:
-    """The tensor at the start of memory; in place where it is not packed. OutOfRangeError if it is longer."""
+    """Returns the tensor at the start of memory, in place unless packed; OutOfRangeError if memory is too short.
+    """
     size = storage_bytes(spec)
     if size > memory.nbytes:
         raise OutOfRangeError(f"{what} is {spec}, {size} bytes; its binding has {memory.nbytes}")

@@ -12,7 +12,7 @@ from .program import Array, Node
 
 
 def _working(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype to compute in: narrow floats are summed in single precision, narrow integers as 64-bit ones."""
+    """Returns the dtype of the computation: single precision for narrow floats, 64 bits for narrow integers."""
     if dtype.kind in "fc":
         return np.dtype(np.float32) if dtype == np.float16 else dtype
     if dtype == np.bool_:
@@ -27,13 +27,13 @@ def _narrowed(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def padding_of(node: Node, rank: int) -> Array:
-    """Padding before and after each dimension, as rows."""
+    """Returns the padding before and after each dimension, as rows."""
     padding = node.attributes.get("padding")
     return np.zeros((rank, 2), np.int64) if padding is None else np.reshape(padding, (rank, 2))
 
 
 def _product(left: Array, right: Array) -> Array:
-    """Product of matrices, summed in order."""
+    """Multiplies matrices, summing in order."""
     found = np.zeros((*left.shape[:-1], right.shape[-1]), left.dtype)
     for index in range(left.shape[-1]):
         found += left[..., index, None] * right[..., index, None, :]
@@ -41,7 +41,8 @@ def _product(left: Array, right: Array) -> Array:
 
 
 def dot_general(node: Node, operands: Sequence[Array]) -> Array:
-    """Batched contraction; batch dimensions first, then those of the left operand, then those of the right."""
+    """Computes a batched contraction; batch dimensions come first, then the left operand's, then the right's.
+    """
     left, right = operands
     get = node.attributes.get
     left_batch, right_batch = get("lhs_batching_dimensions", ()), get("rhs_batching_dimensions", ())
@@ -59,7 +60,7 @@ def dot_general(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def convolution(node: Node, operands: Sequence[Array]) -> Array:
-    """Correlation of windows of the padded and dilated input with the dilated kernel."""
+    """Correlates windows of the padded and dilated input with the dilated kernel."""
     value, kernel = operands
     attributes = node.attributes
     get = attributes.get
@@ -120,7 +121,7 @@ def convolution(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def cholesky(value: Array, lower: bool) -> Array:
-    """The triangular factor of positive definite matrices; NaN where one is not."""
+    """Returns the triangular factor of positive definite matrices; NaN for others."""
     wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
     matrix = wide if lower else np.conj(np.swapaxes(wide, -1, -2))
     size = matrix.shape[-1]
@@ -142,7 +143,7 @@ def cholesky(value: Array, lower: bool) -> Array:
 
 
 def triangular_solve(node: Node, operands: Sequence[Array]) -> Array:
-    """The solution x of ``op(a) x = b``, or of ``x op(a) = b`` where the left side is not ``a``'s."""
+    """Solves ``op(a) x = b``, or ``x op(a) = b`` if ``a`` is on the right."""
     a, b = operands
     get = node.attributes.get
     wide = np.dtype(np.complex128 if a.dtype.kind == "c" else np.float64)

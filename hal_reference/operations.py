@@ -1,7 +1,7 @@
-"""What each operation means, in NumPy: the definition that devices are held against.
+"""The meaning of each operation, in NumPy: the definition that devices are tested against.
 
 Operations and their constraints are those of StableHLO's specification (``docs/spec.md``). Where the specification
-leaves the order or the accuracy open, this is one of the permitted results: reductions go pairwise, transcendental
+leaves the order or the accuracy open, this is one of the permitted results: reductions are pairwise, transcendental
 functions are rounded from double precision.
 """
 
@@ -97,10 +97,10 @@ DEFINITIONS: Final[Mapping[str, Definition]] = {
     "triangular_solve": structural(triangular_solve),
     "while": _while,
 }
-"""By name of the operation, without the dialect. Integer operations wrap around."""
+"""Definitions by name of the operation, without the dialect. Integer operations wrap around."""
 
 
 def evaluate(body: Body, arguments: Sequence[Array]) -> list[Array]:
-    """What a body gives for its arguments, as arrays of the types that it says."""
+    """Evaluates a body; returns its results as arrays of the declared types."""
     with np.errstate(all="ignore"):
         return Evaluator(DEFINITIONS).run(body, arguments)

@@ -1,7 +1,7 @@
 """Programs of tensor operations as plain data, and their evaluation with NumPy.
 
-A program is what an executable of the reference device holds. Values are numbered through the whole program, so that a
-body may use what is defined around it.
+An executable of the reference device contains a program. Values are numbered through the whole program, so that a
+body may use values defined around it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class SizeNumber:
-    """In an attribute: a size of the function, by its number, in place of an integer that depends on the call."""
+    """A size of the function, by its number, in place of an integer attribute that depends on the call."""
 
     number: int
 
@@ -37,12 +37,12 @@ class Node:
     """An operation.
 
     Attributes:
-        name: of the StableHLO operation, without the dialect.
+        name: the name of the StableHLO operation, without the dialect.
         operands: numbers of the values used.
         results: numbers of the values defined.
-        types: of the results.
+        types: types of the results.
         attributes: integers, lists of integers, names, booleans, numbers; ``value`` of a constant is an array.
-        bodies: of the operation's regions.
+        bodies: the operation's regions.
     """
 
     name: str
@@ -58,9 +58,9 @@ class Body:
     """Operations in order.
 
     Attributes:
-        arguments: numbers of the values that are given.
-        nodes: in order.
-        results: numbers of the values that come out.
+        arguments: numbers of the arguments.
+        nodes: the operations in order.
+        results: numbers of the results.
     """
 
     arguments: tuple[int, ...]
@@ -72,14 +72,14 @@ Definition: TypeAlias = Callable[["Evaluator", Node, Sequence[Array]], Sequence[
 
 
 class Evaluator:
-    """Evaluates bodies with one definition an operation.
+    """Evaluates bodies with one definition for each operation.
 
     Args:
-        definitions: by name.
-        check: called before each operation; what it raises ends the evaluation.
+        definitions: definitions by name.
+        check: called before each operation; an exception from it ends the evaluation.
 
     Attributes:
-        node: the operation that is evaluated.
+        node: the operation being evaluated.
     """
 
     def __init__(self, definitions: Mapping[str, Definition], check: Callable[[], None] | None = None) -> None:
@@ -89,10 +89,10 @@ class Evaluator:
         self.node: Node | None = None
 
     def run(self, body: Body, arguments: Sequence[Array]) -> list[Array]:
-        """What a body gives for its arguments.
+        """Evaluates a body and returns its results.
 
         Raises:
-            KeyError: an operation that has no definition.
+            KeyError: an operation has no definition.
         """
         values = self._values
         values.update(zip(body.arguments, arguments, strict=True))

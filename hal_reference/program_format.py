@@ -27,7 +27,7 @@ from .operations import DEFINITIONS
 from .program import Array, Body, Node, SizeNumber, TensorSpec
 
 FORMAT: Final = "pumice-reference"
-"""How modules and the device name the format."""
+"""The format's name for modules and the device."""
 
 HEADER: Final = struct.Struct("<4sII")
 """Magic, version, and length of the JSON."""
@@ -48,11 +48,11 @@ class Function:
     """A function of an executable.
 
     Attributes:
-        name: that programs look up.
+        name: the name that programs look up.
         inputs, outputs: types of its bindings, inputs first.
-        body: what it computes.
-        symbols: how many numbers a dispatch gives it.
-        sizes: what lengths and attributes refer to: sums of a factor times symbols.
+        body: the program.
+        symbols: the number of symbols, whose values a dispatch passes.
+        sizes: the sizes that lengths and attributes refer to: sums of a factor times symbols.
     """
 
     name: str
@@ -63,10 +63,11 @@ class Function:
     sizes: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = ()
 
     def specialised(self, constants: Sequence[int]) -> Function:
-        """The function for the numbers of a dispatch.
+        """Returns the function with a dispatch's values in place of symbols.
 
         Raises:
-            InvalidArgumentError: not as many as there are symbols, or a length is negative or too large with them.
+            InvalidArgumentError: their number is not that of the symbols, or a length is negative or too large with
+            them.
         """
         if len(constants) != self.symbols:
             raise InvalidArgumentError(f"{self.name} takes {self.symbols} constants, got {len(constants)}")
@@ -83,7 +84,7 @@ class Function:
 
 
 class _Specialiser:
-    """Puts numbers in the place of sizes."""
+    """Replaces sizes by numbers."""
 
     def __init__(self, values: Sequence[int]) -> None:
         self._values = values
@@ -117,12 +118,12 @@ def _checked(spec: TensorSpec) -> TensorSpec:
 
 
 def decode(blob: memoryview) -> tuple[Function, ...]:
-    """The functions of an executable, checked: every value is defined before its use, every operation is known.
+    """Decodes the functions of an executable and checks that values are defined before use and operations are known.
 
     Raises:
         InvalidArgumentError: not an executable of the format, or a damaged one.
         IncompatibleError: another version of the format.
-        UnimplementedError: an operation that is not known.
+        UnimplementedError: an unknown operation.
     """
     if blob.nbytes < HEADER.size or bytes(blob[:4]) != MAGIC:
         raise InvalidArgumentError(f"an executable of format {FORMAT} starts with {MAGIC!r}, got {bytes(blob[:4])!r}")
@@ -143,7 +144,7 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
 
 
 class _Reader:
-    """Reads functions; what is not as it should be raises one of the errors that ``decode`` catches."""
+    """Reads functions; malformed ones raise one of the errors that ``decode`` catches."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data

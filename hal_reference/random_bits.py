@@ -20,7 +20,7 @@ _PHILOX_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 
 
 def threefry(key: tuple[int, int], counters: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Twenty rounds of Threefry 2x32 over arrays of 32-bit counters."""
+    """Computes twenty rounds of Threefry 2x32 over arrays of 32-bit counters."""
     keys = (key[0], key[1], key[0] ^ key[1] ^ 0x1BD11BDA)
     x, y = (counters[0] + keys[0]).astype(np.uint32), (counters[1] + keys[1]).astype(np.uint32)
     for group in range(5):
@@ -33,7 +33,7 @@ def threefry(key: tuple[int, int], counters: tuple[Array, Array]) -> tuple[Array
 
 
 def philox(key: tuple[int, int], counters: Sequence[Array]) -> list[Array]:
-    """Ten rounds of Philox 4x32 over arrays of 32-bit counters."""
+    """Computes ten rounds of Philox 4x32 over arrays of 32-bit counters."""
     a, b, c, d = (counter.astype(np.uint64) for counter in counters)
     low, high = key
     for _ in range(10):
@@ -49,7 +49,7 @@ def philox(key: tuple[int, int], counters: Sequence[Array]) -> list[Array]:
 
 
 def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
-    """The next state and random bits, as XLA computes them: a state of 64-bit words, the key first."""
+    """Returns the next state and random bits, as XLA computes them: a state of 64-bit words, the key first."""
     state = np.ascontiguousarray(operands[0])
     words = [int(word) for word in state.view(np.uint64)]
     spec = node.types[1]
@@ -62,7 +62,7 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
         bits, used = _philox_words(key, words, per_word, width)
     else:
         bits, used = _threefry_words(key, words[1], spec.shape, width)
-    # A state of two words has no upper half of the counter: the key stands there.
+    # A state of two words has no upper half of the counter: the key takes its place.
     new = [words[0], (words[1] + used) & (2**64 - 1), *words[2:]]
     if width == 8:
         pairs = bits.reshape(-1, 2)[:total].astype(np.uint64)
@@ -74,8 +74,10 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
 
 
 def halved(shape: Sequence[int]) -> tuple[int, list[int]]:
-    """The dimension along which pairs of 32-bit words lie, the first even one or else the longest, and the shape with
-    that dimension halved, rounded up."""
+    """Returns the dimension along which pairs of 32-bit words lie, the first even one or else the longest, and the
+    shape
+    with that dimension halved, rounded up.
+    """
     even = [axis for axis, length in enumerate(shape) if length % 2 == 0]
     axis = even[0] if even else max(range(len(shape)), key=lambda each: shape[each])
     return axis, [-(-length // 2) if each == axis else length for each, length in enumerate(shape)]

@@ -13,7 +13,7 @@ from .program import Array, Body, Definition, Evaluator, Node
 from .structures import rounds
 
 _MAX_IN_ORDER: Final = 128
-"""Reductions of more elements go pairwise."""
+"""Reductions of more elements are pairwise."""
 
 
 def _folded(evaluator: Evaluator, body: Body, values: Sequence[Array], starts: Sequence[Array]) -> list[Array]:
@@ -44,12 +44,12 @@ def _reduce(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequ
 
 
 def shaped(node: Node, values: Sequence[Array]) -> list[Array]:
-    """Values of the result types, since a body may give a constant that has fewer dimensions."""
+    """Broadcasts values to the result types, since a body may return a constant with fewer dimensions."""
     return [np.broadcast_to(value, spec.shape) for value, spec in zip(values, node.types, strict=True)]
 
 
 def _windows(node: Node, value: Array, fill: Array) -> Array:
-    """The elements of each window along a last axis; outside of the operand stands ``fill``."""
+    """Returns the elements of each window along a last axis, and ``fill`` outside of the operand."""
     return _windows_at(node, value, fill)[0]
 
 
@@ -106,9 +106,9 @@ def _select_and_scatter(evaluator: Evaluator, node: Node, operands: Sequence[Arr
 
 
 def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
-    """Each block of the sorted axis, which is all of it where the node has no attribute ``block``."""
+    """Sorts each block of the sorted axis; without the attribute ``block``, the whole axis."""
     axis = node.attributes.get("dimension", -1)
-    # What is given beyond them says where elements go, on devices that take them there.
+    # Further operands are the digits and their positions, which only devices use.
     operands = operands[: len(node.types)]
     moved = [np.moveaxis(value, axis, -1) for value in operands]
     length = moved[0].shape[-1]
@@ -125,7 +125,7 @@ def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequen
 
 
 def _sorted(evaluator: Evaluator, body: Body, values: Sequence[Array]) -> Sequence[Array]:
-    """A bitonic network over the last axis; ties go by position, so that every sort is stable."""
+    """Sorts the last axis by a bitonic network; positions break ties, so that every sort is stable."""
     length = values[0].shape[-1]
     size = 1 << max(length - 1, 0).bit_length()
     positions = np.broadcast_to(np.arange(size), (*values[0].shape[:-1], size)).copy()

@@ -63,7 +63,7 @@ def _pad(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def _starts(indices: Sequence[Array], shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """Start indices, moved so that the slice lies within the shape."""
+    """Clamps start indices so that the slice lies within the shape."""
     return [min(max(int(index), 0), length - size) for index, length, size in zip(indices, shape, sizes, strict=True)]
 
 
@@ -104,7 +104,7 @@ def _gather(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def _index_vectors(indices: Array, vector_axis: int, batch: Sequence[Array]) -> list[Array]:
-    """Each component of the index vectors, at the batch positions of a grid."""
+    """Returns each component of the index vectors, at the batch positions of a grid."""
     if vector_axis == indices.ndim:
         indices = indices[..., None]
     count = indices.shape[vector_axis]
@@ -151,7 +151,7 @@ def _scatter(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Seq
 
 
 def rounds(targets: Array) -> Iterator[Array]:
-    """Positions of targets in rounds, such that no target comes twice in a round and each keeps its order."""
+    """Yields the positions of targets in rounds; no target repeats within a round, and each keeps its order."""
     order = np.argsort(targets, kind="stable")
     ordered = targets[order]
     is_first = np.ones(ordered.size, np.bool_)

@@ -1,5 +1,4 @@
 """Facts about operations that passes and strategies share: costs, rows, scans, identity elements.
 
-Imports: compiler.ir, base, status.
-Read: weights, identities, rows, scans, direct_scatters, short_transforms, digit_passes.
+Read: weights, identities, rows, scans, direct_scatters, short_transforms, digit_passes, reference_program.
 """

@@ -1,9 +1,9 @@
-"""Which scatters go forward: an invocation takes an update to its place, where others look for theirs.
+"""Direct scatters, in which an invocation writes an update to its target; in others, each target looks for its updates.
 
-That needs a result that holds the operand already, and an order of updates that does not matter: where no two go to one
-place, or where they are joined by an atomic instruction of integers, whose results are the same in every order. Where
-an update is a long row, an invocation may take an element of each, one after another; the attribute ``in_order`` says
-so.
+A direct scatter needs a result that already holds the operand, and an order of updates that does not matter: either no
+two updates have the same target, or an atomic integer instruction joins them, with the same result in every order. If
+an update is a long row, an invocation may write an element of each, one after another; the attribute ``in_order`` marks
+this.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from ..ir.operation import Operation
 from .identities import joined_by
 
 IN_ORDER: Final = "in_order"
-"""The attribute of scatters whose updates come one after another."""
+"""The attribute of scatters whose updates are applied one after another."""
 
 MAX_LOOKS: Final = 1 << 14
-"""So many elements times updates look backwards: the scatter is part of a larger region then."""
+"""Up to this many elements times updates, each target looks for its updates: the scatter can join a larger region."""
 
 ATOMIC: Final = frozenset({"add", "and", "maximum", "minimum", "or", "xor"})
 ATOMIC_IN_HALVES: Final = frozenset({"add", "and", "or", "xor"})
-"""Of 64-bit integers: a sum is that of the low words and that of the high ones with the carry."""
+"""Bodies on 64-bit integers that work in halves: a sum adds the low words, then the high ones with the carry."""
 
 
 def is_direct(operation: Operation) -> bool:
-    """Whether a scatter goes forward."""
+    """Returns whether a scatter is direct."""
     if operation.name != "stablehlo.scatter" or len(operation.results) != 1:
         return False
     value = operation.operands[0]
@@ -44,7 +44,7 @@ def is_direct(operation: Operation) -> bool:
 
 
 def _are_rows(operation: Operation) -> bool:
-    """Whether elements at different places of their updates never meet: no update is moved along its own dimensions."""
+    """Returns whether updates move only along scattered dimensions, so that different elements of them never meet."""
     numbers = operation.attributes["scatter_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
     apart = {*numbers.ints("inserted_window_dims"), *numbers.ints("input_batching_dims")}
@@ -55,7 +55,7 @@ def _are_rows(operation: Operation) -> bool:
 
 
 def _looks(operation: Operation) -> int:
-    """Elements times updates."""
+    """Returns the number of elements times the number of updates."""
     numbers = operation.attributes["scatter_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
     value, _, updates = (type_shape(each.tensor) for each in operation.operands)

@@ -1,4 +1,4 @@
-"""What bodies of reductions do, where it is one operation, and the elements that it leaves others as they are with."""
+"""The operations that bodies of reductions consist of, and their identity elements."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..ir.operation import Block
 from ..ir.types import ScalarType
 
 REPLACED: Final = "replaced"
-"""A body that gives its second argument."""
+"""The name for a body that returns its second argument."""
 
 
 def joined_by(block: Block) -> str:
-    """The operation that a body joins its two arguments with, ``REPLACED``, or the empty string."""
+    """Returns the operation that joins a body's two arguments, ``REPLACED``, or the empty string."""
     *operations, last = block.operations
     if len(block.arguments) != 2 or block.arguments[0].type is not block.arguments[1].type:
         return ""
@@ -26,7 +26,7 @@ def joined_by(block: Block) -> str:
 
 
 def identity_of(name: str, element: ScalarType) -> complex | None:
-    """The element that an operation leaves every other as it is with; None where there is none."""
+    """Returns the identity element of an operation, or None."""
     if name not in _JOINING:
         return None
     kind, bits = element.kind, element.bits

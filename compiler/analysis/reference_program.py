@@ -1,4 +1,4 @@
-"""Functions as programs of the reference device: operations as plain data, to be evaluated in NumPy."""
+"""Functions as programs of the reference device: operations as plain data, evaluated in NumPy."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ..ir.types import ShapedType, Type
 
 
 class ProgramWriter:
-    """Writes functions as programs of the reference device; calls and dispatch regions are written out.
+    """Writes functions as programs of the reference device; calls and dispatch regions are inlined.
 
     Args:
-        functions: by symbol name.
+        functions: functions by symbol name.
 
     Attributes:
-        sizes: numbers of the sizes that depend on the call, by which specs and attributes refer to them.
+        sizes: the numbers by which specs and attributes refer to sizes that depend on the call.
     """
 
     def __init__(self, functions: Mapping[str, Operation]) -> None:
@@ -40,11 +40,11 @@ class ProgramWriter:
         self._count = 0
 
     def function(self, name: str) -> Body:
-        """The program of a function."""
+        """Returns the program of a function."""
         return self.block(self._functions[name].regions[0].block)
 
     def executable(self, function: Operation) -> Body:
-        """The program of an executable's function: its inputs are what it loads, its results what it stores."""
+        """Returns the program of an executable's function: its inputs are the loads, its results the stores."""
         operations = function.regions[0].block.operations
         arguments = tuple(self._new(op.result) for op in operations if op.name == "iree.load_input")
         nodes: list[Node] = []
@@ -53,7 +53,7 @@ class ProgramWriter:
         return Body(arguments, tuple(nodes), results)
 
     def block(self, block: Block) -> Body:
-        """The program of a block whose terminator returns."""
+        """Returns the program of a block whose terminator returns."""
         arguments = tuple(self._new(value) for value in block.arguments)
         nodes: list[Node] = []
         results = self._operations(block, nodes)
@@ -114,14 +114,14 @@ class ProgramWriter:
 
 
 def spec_of(type: Type, number: Callable[[Dim], int] = number_of) -> TensorSpec:
-    """Returns the NumPy type and shape of a tensor, empty for a token; ``number`` makes integers of lengths."""
+    """Returns the NumPy type and shape of a tensor, empty for a token; ``number`` maps lengths to integers."""
     if not isinstance(type, ShapedType):
         return TensorSpec(np.dtype(np.uint8), (0,))
     return TensorSpec(type.scalar.dtype, tuple(map(number, type.lengths)))
 
 
 def flat_attributes(operation: Operation) -> Mapping[str, Attribute | object]:
-    """Attributes with the fields of structures among them."""
+    """Returns attributes by name, including the fields of structures."""
     found: dict[str, Attribute | object] = {}
     for name, value in operation.attributes.items():
         if isinstance(value, StructAttr):
@@ -132,7 +132,7 @@ def flat_attributes(operation: Operation) -> Mapping[str, Attribute | object]:
 
 
 def plain(value: object) -> Any:
-    """An attribute as Python data."""
+    """Returns an attribute as Python data."""
     if isinstance(value, IntegerAttr | FloatAttr):
         return value.value
     if isinstance(value, EnumAttr):

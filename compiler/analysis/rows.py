@@ -1,8 +1,8 @@
-"""Computations over rows: reductions of the innermost dimensions of one shape, and what else is of the same rows.
+"""Computations over rows: reductions of the innermost dimensions of one shape, and operations on the same rows.
 
-A softmax is one: its maxima and sums are numbers of a row, and everything else is elements of rows. One kernel computes
-it if the invocations of a workgroup share a row (``strategies/rows.py``), which is always possible for what is found
-here.
+A softmax is an example: its maxima and sums are numbers of a row, and everything else is elements of rows. One kernel
+computes it if the invocations of a workgroup share a row (``strategies/rows.py``), which is always possible for the
+regions found here.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .identities import identity_of, joined_by
 from .weights import HEAVY, MOVES, bits_of, iterations_of
 
 MAX_LENGTH = 1 << 16
-"""Elements of a row."""
+"""The most elements of a row."""
 
 MAX_ALONE = 2048
-"""Elements that an invocation reduces alone: sixteen results a word, each of so many, stay below 65,535 iterations."""
+"""The most elements that one invocation reduces: sixteen results a word then stay below 65,535 iterations."""
 
 SHORT = 1 << 13
-"""Elements of a row that one workgroup reduces in little time."""
+"""The most elements of a row that one workgroup reduces quickly."""
 
 MANY = 64
-"""Rows that keep a device busy, about."""
+"""The approximate number of rows that keep a device busy."""
 
 _REDUCE = "stablehlo.reduce"
 
@@ -44,7 +44,7 @@ class RowShape(NamedTuple):
 
     Attributes:
         rows: lengths of the dimensions that are kept, which are the first.
-        columns: lengths of those that are reduced.
+        columns: lengths of the dimensions that are reduced.
     """
 
     rows: tuple[Dim, ...]
@@ -52,22 +52,24 @@ class RowShape(NamedTuple):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        """Of what is reduced."""
+        """The shape of the reduced operand."""
         return self.rows + self.columns
 
     @property
     def row_count(self) -> Dim:
-        """How many rows there are."""
+        """The number of rows."""
         return product(self.rows)
 
     @property
     def length(self) -> Dim:
-        """Elements of a row."""
+        """The elements of a row."""
         return product(self.columns)
 
 
 def rows_of(operation: Operation) -> RowShape | None:
-    """The rows of a reduction of the innermost dimensions; None of any other operation, and where it pays nothing."""
+    """Returns the rows of a reduction of the innermost dimensions; None for other operations, and where it does not
+    pay.
+    """
     if operation.name != _REDUCE:
         return None
     found = rows_over(operation.operands[0].tensor.lengths, sorted(operation.integers("dimensions")))
@@ -75,19 +77,19 @@ def rows_of(operation: Operation) -> RowShape | None:
     if found is None or len(narrow) > 1:
         return None
     if isinstance(found.length, Size):
-        # Some invocations may have no element, and begin with what changes none.
+        # Some invocations may have no element, and start with the identity element.
         return None if identity_in(operation) is None else found
     return found if found.length <= MAX_LENGTH else None
 
 
 def identity_in(reduction: Operation) -> complex | None:
-    """The element that leaves every other as it is in a reduction; None where there is none."""
+    """Returns the identity element of a reduction's body, or None."""
     body = reduction.regions[0].block
     return identity_of(joined_by(body), body.arguments[0].tensor.scalar)
 
 
 def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
-    """The rows of a shape that some dimensions, in order, are the elements of; None if these are not the innermost."""
+    """Returns the rows of a shape whose elements lie along sorted dimensions; None if these are not the innermost."""
     shape = tuple(lengths)
     if 0 in shape or not axes:
         return None
@@ -96,7 +98,7 @@ def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
 
 
 def is_enough(rows: RowShape) -> bool:
-    """Whether a workgroup a row keeps devices busy; lengths that depend on the call are many rows, and short ones."""
+    """Returns whether a workgroup a row keeps devices busy; dynamic lengths count as many rows, and short ones."""
     is_many = isinstance(rows.row_count, Size) or rows.row_count >= MANY
     if isinstance(rows.length, Size):
         return is_many
@@ -104,7 +106,7 @@ def is_enough(rows: RowShape) -> bool:
 
 
 def fills_device(operation: Operation) -> bool:
-    """Whether a reduction of rows keeps devices busy with a workgroup a row; an invocation may loop long for one."""
+    """Returns whether a reduction with a workgroup a row keeps devices busy; an invocation may loop long for one."""
     rows = rows_of(operation)
     if rows is None or any(iterations_of(each) for each in operation.regions[0].block.operations):
         return False
@@ -112,16 +114,16 @@ def fills_device(operation: Operation) -> bool:
 
 
 def is_long(operation: Operation) -> bool:
-    """Whether a reduction is too long for one invocation to loop for an element."""
+    """Returns whether a reduction is too long for one invocation to loop for an element."""
     rows = rows_of(operation)
     return rows is not None and (isinstance(rows.length, Size) or rows.length > MAX_ALONE)
 
 
 def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Space]] | None:
-    """The rows of a region, and where its values are read; None if it is not all over the same rows.
+    """Returns the rows of a region, and where its values are read; None if it is not entirely over the same rows.
 
     Args:
-        operations: of the region, each before those whose results it uses; the first is the root.
+        operations: the operations of the region, each before the producers of its operands; the first is the root.
     """
     every = {rows_of(each) for each in operations if each.name == _REDUCE}
     rows = every.pop() if len(every) == 1 else None
@@ -130,7 +132,7 @@ def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Sp
 
 
 def spaces_over(operations: Sequence[Operation], rows: RowShape) -> dict[Value, Space] | None:
-    """Where values of a region are read, by rows; None if it is not all over these rows."""
+    """Returns where values of a region are read, for given rows; None if it is not entirely over these rows."""
     spaces = RowSpaces(rows, operations[0])
     for operation in operations:
         spaces.add(operation)
@@ -138,14 +140,14 @@ def spaces_over(operations: Sequence[Operation], rows: RowShape) -> dict[Value, 
 
 
 class RowSpaces:
-    """Where values of a region are read, by rows; the region grows by one operation at a time.
+    """Where values of a region are read, for given rows; the region grows by one operation at a time.
 
     Args:
-        rows: of its reductions.
+        rows: the rows of its reductions.
         root: the first operation.
 
     Attributes:
-        of: the values that are read, and the root's results.
+        of: the spaces of the values that are read, and of the root's results.
         is_over_rows: whether the root and all operations are over these rows.
     """
 
@@ -162,13 +164,13 @@ class RowSpaces:
                 self.is_over_rows = False
 
     def takes(self, operation: Operation) -> bool:
-        """Whether the region is over the rows with one operation more, all of whose users are in it."""
+        """Returns whether the region stays over the rows with one operation more, whose users are all in it."""
         if not self.is_over_rows or operation.name.removeprefix("stablehlo.") not in HEAVY:
             return self.is_over_rows
         return operation.name == _REDUCE and self._space(operation) is Space.ROWS
 
     def add(self, operation: Operation) -> None:
-        """Adds an operation, all of whose users are in the region, or the root."""
+        """Adds an operation whose users are all in the region, or the root."""
         self.is_over_rows = self.takes(operation)
         if not self.is_over_rows:
             return
@@ -183,7 +185,7 @@ class RowSpaces:
 
 
 def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
-    """What is computed once a row of reductions, and of which rows."""
+    """Returns the operations that are computed once a row of reductions, with these rows."""
     found: dict[Value, RowShape] = {}
     operations: dict[Operation, RowShape] = {}
     for operation in block.operations:
@@ -201,7 +203,7 @@ def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
 
 
 def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> Space:
-    """Where an operand is read, by where the result is."""
+    """Returns where an operand is read, given where the result is."""
     value = operation.operands[position]
     name = operation.name.removeprefix("stablehlo.")
     if operation.name == _REDUCE:
@@ -224,10 +226,10 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
 
 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:
-    """Whether a value has an element a row, in the same order."""
+    """Returns whether a value has an element a row, in the same order."""
     return [each for each in value.tensor.lengths if each != 1] == [each for each in rows.rows if each != 1]
 
 
 def _fills_words(value: Value, rows: RowShape) -> bool:
-    """Whether a row of a value fills whole words of memory."""
+    """Returns whether a row of a value fills whole words of memory."""
     return is_multiple(rows.length * bits_of(value.tensor.scalar), 32)

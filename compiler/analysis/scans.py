@@ -1,4 +1,4 @@
-"""Scans: windows that reach from each element to an end of its dimension, as cumulative sums have them."""
+"""Scans: windows that reach from each element to an end of its dimension, as in cumulative sums."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from .identities import identity_of, joined_by
 from .weights import bits_of, iterations_of
 
 MIN_LENGTH = 16
-"""Fewer elements are reduced anew for each of the results, one after another."""
+"""With fewer elements, each result is reduced on its own."""
 
 LOOK_BACK: Final = "look_back"
-"""The attribute of scans in one pass: so many words of scratch memory has their kernel."""
+"""The attribute of scans in one pass: the words of scratch memory of their kernel."""
 
 LOOK_BACK_INVOCATIONS: Final = 256
-"""Invocations that share a tile of a scan in one pass, where a device runs so many in a workgroup."""
+"""Invocations that share a tile of a scan in one pass, if a device has as many in a workgroup."""
 
 LOOK_BACK_RUNS: Final = (16, 8, 4)
-"""Elements of each of them; rows have a multiple of the most."""
+"""Elements of each of them; rows have a multiple of the largest."""
 
 LOOK_BACK_CODE: Final = 1 << 13
-"""Words of code of an element, at most: it is written out for each of a run, twice."""
+"""The most words of code of an element, which is written out twice for each of a run."""
 
 _COUNTING: Final = frozenset({"add", "multiply", "xor"})
-"""Bodies for which it counts how often an element is joined, such as the initial value in place of what is padded."""
+"""Bodies whose result depends on how many times an element is joined, such as the initial value in padding."""
 
 
 class Scan(NamedTuple):
-    """What a scan does.
+    """A scan.
 
     Attributes:
-        shape: of the operands and the results.
-        axis: the dimension along which it goes.
+        shape: the shape of the operands and the results.
+        axis: the scanned dimension.
         is_reverse: whether it begins with the last element.
-        is_exclusive: whether a result is of the elements before its own only.
+        is_exclusive: whether a result covers only the elements before its own.
     """
 
     shape: tuple[int, ...]
@@ -47,27 +47,27 @@ class Scan(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Elements that follow each other."""
+        """The length of the scanned dimension."""
         return self.shape[self.axis]
 
     @property
     def outer(self) -> tuple[int, ...]:
-        """The dimensions around."""
+        """The lengths of the dimensions around it."""
         return self.shape[: self.axis]
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The dimensions inside, of which elements lie side by side."""
+        """The lengths of the dimensions inside, whose elements are contiguous."""
         return self.shape[self.axis + 1 :]
 
     @property
     def is_of_rows(self) -> bool:
-        """Whether elements that follow each other lie side by side."""
+        """Whether consecutive elements are contiguous."""
         return math.prod(self.inner) == 1
 
 
 def scan_of(operation: Operation) -> Scan | None:
-    """The scan that windows are; None of any other operation, and where windows of each element are as good."""
+    """Returns the scan that windows amount to; None for other operations, and where separate windows are as good."""
     if operation.name != "stablehlo.reduce_window":
         return None
     tensors = [value.tensor for value in (operation.operands[0], *operation.results)]
@@ -92,7 +92,7 @@ def scan_of(operation: Operation) -> Scan | None:
     length, size, low = shape[axis], sizes[axis], padding[2 * axis]
     if length < MIN_LENGTH:
         return None
-    # Windows begin at the place less what is padded in front, and end so far behind it.
+    # A window begins at its index minus the padding in front, and ends correspondingly far behind it.
     behind = size - 1 - low
     if low >= length - 1 and behind in (0, -1):
         return Scan(shape, axis, False, behind == -1)
@@ -102,22 +102,22 @@ def scan_of(operation: Operation) -> Scan | None:
 
 
 def value_words(operation: Operation) -> int:
-    """Words of what a scan carries from one element to the next."""
+    """Returns the words that a scan carries from one element to the next."""
     return sum(max(bits_of(value.tensor.scalar) // 32, 1) for value in operation.results)
 
 
 def look_back_words(operation: Operation, tiles: int) -> int:
-    """Words that so many tiles of a scan publish: a counter, and for each tile two values in halves."""
+    """Returns the words that the tiles of a scan publish: a counter, and for each tile two values in halves."""
     return 1 + tiles * 4 * value_words(operation)
 
 
 def scratch_words(operations: Iterable[Operation]) -> int:
-    """Words of scratch memory of a region of some operations, zeros at first: scans in one pass have some."""
+    """Returns the words of a region's scratch memory, zeros at first: scans in one pass need some."""
     return max((operation.integer(LOOK_BACK, 0) for operation in operations), default=0)
 
 
 def constant_of(value: Value) -> complex | None:
-    """The number that a constant without dimensions is."""
+    """Returns the number of a constant of rank 0, or None."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or value.tensor.rank:
         return None
@@ -126,5 +126,5 @@ def constant_of(value: Value) -> complex | None:
 
 
 def fills_words(scan: Scan, value: Value) -> bool:
-    """Whether so many elements of a value as the innermost dimension of a scan has fill whole words of memory."""
+    """Returns whether the innermost dimension of a scan, in elements of a value, fills whole words of memory."""
     return scan.shape[-1] * bits_of(value.tensor.scalar) % 32 == 0

@@ -1,4 +1,4 @@
-"""Fourier transforms that a kernel computes row by row, and what it may compute with each element at once."""
+"""Fourier transforms that a kernel computes row by row, and the operations on single elements that may follow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..ir.operation import Operation, Value
 from .weights import HEAVY, MOVES
 
 MAX_RADIX: Final = 16
-"""Elements of a row at most."""
+"""The most elements of a row."""
 
 
 def follows_element_by_element(operation: Operation, value: Value) -> bool:
-    """Whether an operation takes each element of an operand to one element of its result, and to no other."""
+    """Returns whether each element of an operand contributes to exactly one element of an operation's result."""
     name = operation.name.removeprefix("stablehlo.")
     if name in ("reshape", "transpose"):
         return True

@@ -1,4 +1,4 @@
-"""How much code an operation takes in a kernel, from its name and type: regions are bounded by it.
+"""Estimates of the code that an operation takes in a kernel, from its name and type; they bound regions.
 
 The numbers are words of SPIR-V, measured for one element, and rounded up.
 """
@@ -25,10 +25,10 @@ MOVES: Final = frozenset(
 
 _CHEAP: Final = 16
 _ROUNDED: Final = 160
-"""What an operation of narrow floats takes with its conversions."""
+"""The words of an operation on narrow floats with its conversions."""
 
 _COMPLEX: Final = 10_000
-"""What a function of complex numbers takes at most."""
+"""The most words of a function of complex numbers."""
 
 _FUNCTIONS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("cosine", "power", "sine", "tan"), 2900),
@@ -39,7 +39,7 @@ _FUNCTIONS: Final[Mapping[str, int]] = {
 }
 _INTEGERS: Final[Mapping[str, int]] = {"divide": 1500, "remainder": 1500, "power": 500}
 _LOOPS: Final[Mapping[int, int]] = {32: 38, 64: 196}
-"""Iterations of a remainder of floats, by the bits that it is computed in."""
+"""Iterations of a remainder of floats, by the bits of its computation."""
 
 _STRUCTURES: Final = frozenset(
     {"bitcast_convert", "concatenate", "convolution", "dot_general", "dynamic_slice", "dynamic_update_slice", "gather"}
@@ -48,12 +48,14 @@ _STRUCTURES: Final = frozenset(
 
 
 def name_of(operation: Operation) -> str:
-    """An operation's name without the dialect."""
+    """Returns an operation's name without the dialect."""
     return operation.name.removeprefix("stablehlo.")
 
 
 def words_of(operation: Operation) -> int:
-    """Words that an operation takes in a kernel, for one element of its result; bodies count eight times, unrolled."""
+    """Estimates the words of an operation in a kernel for one element of its result; bodies count eight times,
+    unrolled.
+    """
     total = sum(8 * words_of(inner) for region in operation.regions for inner in region.block.operations)
     type = _element(operation)
     if type is None:
@@ -68,12 +70,12 @@ def words_of(operation: Operation) -> int:
 
 
 def is_structure(operation: Operation) -> bool:
-    """Whether the code of its operands stands within its own, as branches of it or in a loop."""
+    """Returns whether the code of its operands stands within its own, as branches of it or in a loop."""
     return name_of(operation) in _STRUCTURES
 
 
 def iterations_of(operation: Operation) -> int:
-    """Iterations of the loop by which an element-wise operation is computed; 0 for those that have none."""
+    """Returns the iterations of an element-wise operation's loop; 0 if it has none."""
     type = _element(operation)
     name = name_of(operation)
     if type is None or name not in ("power", "remainder"):
@@ -84,7 +86,7 @@ def iterations_of(operation: Operation) -> int:
 
 
 def lanes_of(type: ShapedType) -> int:
-    """Elements of a result that an invocation computes: as many as fill a word."""
+    """Returns how many elements of a result an invocation computes: as many as fill a word."""
     element = type.element
     if not isinstance(element, ScalarType):
         return 1
@@ -92,7 +94,7 @@ def lanes_of(type: ShapedType) -> int:
 
 
 def bits_of(type: ScalarType) -> int:
-    """Bits that an element takes in memory."""
+    """Returns the bits of an element in memory."""
     return 8 if type.kind == "bool" or (type.kind == "float" and type.bits < 8) else type.bits
 
 

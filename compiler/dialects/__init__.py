@@ -1,5 +1,4 @@
-"""Operations of each dialect: their text, what they require and give, and a builder of StableHLO's.
+"""Operations of each dialect: their text, their rules, and a builder for StableHLO.
 
-Imports: ir.
-Read: syntax, rules, builder.
+Read: syntax/, rules/, builder, rewrite.
 """

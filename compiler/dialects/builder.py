@@ -1,4 +1,4 @@
-"""Building StableHLO operations one after another, with the types that they infer."""
+"""A builder that appends StableHLO operations with inferred types."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Builder:
     operand that is a value.
 
     Attributes:
-        block: to which operations are added.
-        location: of the operations added.
+        block: the block to append to.
+        location: the location of new operations.
     """
 
     def __init__(self, block: Block, location: Location = NOWHERE) -> None:
@@ -36,30 +36,30 @@ class Builder:
         attributes: Mapping[str, Attribute] | None = None,
         regions: Sequence[Region] = (),
     ) -> Operation:
-        """Adds an operation of the StableHLO dialect."""
+        """Appends an operation of the StableHLO dialect."""
         made = Operation(
             f"stablehlo.{name}", list(operands), types, dict(attributes or {}), regions, location=self.location
         )
         return self.block.append(made)
 
     def constant(self, value: npt.ArrayLike, type: TensorType) -> Value:
-        """A constant tensor; a scalar fills it, also where lengths depend on the call."""
+        """Appends a constant tensor; a scalar fills it, also where lengths depend on the call."""
         if not type.is_static:
             return self.broadcast(self.constant(value, TensorType((), type.element)), type.shape, ())
         return self.append("constant", (), [type], {"value": DenseElements.of(value, type)}).result
 
     def like(self, value: Value, number: complex | npt.ArrayLike) -> Value:
-        """A constant of the shape and type of a value."""
+        """Appends a constant of the shape and type of a value."""
         return self.constant(number, tensor_of(value))
 
     def elementwise(self, name: str, *operands: Value | complex) -> Value:
-        """An operation whose result has its operands' type."""
+        """Appends an operation whose result has its operands' type."""
         first = next(operand for operand in operands if isinstance(operand, Value))
         values = [operand if isinstance(operand, Value) else self.like(first, operand) for operand in operands]
         return self.append(name, values, [first.type]).result
 
     def compare(self, direction: str, left: Value, right: Value | complex) -> Value:
-        """A comparison: EQ, NE, LT, LE, GT or GE."""
+        """Appends a comparison: EQ, NE, LT, LE, GT or GE."""
         type = tensor_of(left)
         other = right if isinstance(right, Value) else self.like(left, right)
         kind = {"float": "FLOAT", "complex": "FLOAT", "uint": "UNSIGNED", "bool": "UNSIGNED"}.get(type.scalar.kind)
@@ -70,33 +70,33 @@ class Builder:
         return self.append("compare", [left, other], [type.of(I1)], attributes).result
 
     def select(self, predicate: Value, chosen: Value | complex, other: Value | complex) -> Value:
-        """One or the other by a predicate; at least one is a value."""
+        """Appends a selection by a predicate; at least one of the choices is a value."""
         first = chosen if isinstance(chosen, Value) else other
         assert isinstance(first, Value)
         values = [item if isinstance(item, Value) else self.like(first, item) for item in (chosen, other)]
         return self.append("select", [predicate, *values], [first.type]).result
 
     def convert(self, value: Value, element: ScalarType) -> Value:
-        """Elements of another type; the value itself where they are of that type."""
+        """Converts elements to another type; returns the value itself if they already have it."""
         type = tensor_of(value)
         return value if type.element is element else self.append("convert", [value], [type.of(element)]).result
 
     def bitcast(self, value: Value, element: ScalarType) -> Value:
-        """The bits of elements as elements of a type of the same width."""
+        """Reinterprets the bits of elements as a type of the same width."""
         return self.append("bitcast_convert", [value], [tensor_of(value).of(element)]).result
 
     def part(self, name: str, value: Value) -> Value:
-        """``real`` or ``imag``."""
+        """Appends ``real`` or ``imag``."""
         type = tensor_of(value)
         return self.append(name, [value], [type.of(type.scalar.part)]).result
 
     def complex(self, real: Value, imaginary: Value) -> Value:
-        """Complex numbers of their parts."""
+        """Builds complex numbers from their parts."""
         type = tensor_of(real)
         return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
 
     def product(self, left: Value, right: Value) -> Value:
-        """The products of two batches of matrices, whose rows and columns are the last two dimensions."""
+        """Multiplies two batches of matrices, whose rows and columns are the last two dimensions."""
         a, b = tensor_of(left), tensor_of(right)
         batch = tuple(range(a.rank - 2))
         fields = {
@@ -110,17 +110,16 @@ class Builder:
         return self.append("dot_general", [left, right], [type], numbers).result
 
     def broadcast(self, value: Value, shape: Sequence[Dim | None], dimensions: Sequence[int]) -> Value:
-        """A value repeated to a shape; ``dimensions`` say where each of its dimensions goes."""
+        """Broadcasts a value to a shape; ``dimensions`` maps its dimensions to those of the shape."""
         type = TensorType(shape, tensor_of(value).element)
         attributes = {"broadcast_dimensions": DenseArray(I64, tuple(dimensions))}
         return self.append("broadcast_in_dim", [value], [type], attributes).result
 
     def reshape(self, value: Value, shape: Sequence[Dim]) -> Value:
-        """The same elements in another shape."""
         return self.append("reshape", [value], [TensorType(shape, tensor_of(value).element)]).result
 
     def slice(self, value: Value, ranges: Sequence[tuple[Dim, Dim, int]]) -> Value:
-        """Start, limit and stride of each dimension."""
+        """Appends a slice; ``ranges`` has start, limit and stride of each dimension."""
         type = tensor_of(value)
         shape = [strided(limit - start, stride) for start, limit, stride in ranges]
         keys = ("start_indices", "limit_indices", "strides")
@@ -128,13 +127,13 @@ class Builder:
         return self.append("slice", [value], [TensorType(shape, type.element)], attributes).result
 
     def piece(self, value: Value, axis: int, start: Dim, stop: Dim) -> Value:
-        """The elements of a range of one dimension."""
+        """Slices one dimension."""
         ranges: list[tuple[Dim, Dim, int]] = [(0, length, 1) for length in tensor_of(value).lengths]
         ranges[axis] = (start, stop, 1)
         return self.slice(value, ranges)
 
     def piece_at(self, value: Value, axis: int, start: Value, length: Dim) -> Value:
-        """So many elements of one dimension from one on that the program computes."""
+        """Slices one dimension from a start that the program computes."""
         sizes = tuple(length if each == axis else other for each, other in enumerate(tensor_of(value).lengths))
         zero = self.constant(0, tensor_of(start))
         starts = [start if each == axis else zero for each in range(len(sizes))]
@@ -142,14 +141,14 @@ class Builder:
         return self.append("dynamic_slice", [value, *starts], [type], {"slice_sizes": DenseArray(I64, sizes)}).result
 
     def concatenate(self, values: Sequence[Value], axis: int) -> Value:
-        """Values one after another along a dimension."""
+        """Joins values along a dimension."""
         shape = list(tensor_of(values[0]).lengths)
         shape[axis] = sum(tensor_of(value).lengths[axis] for value in values)
         type = TensorType(shape, tensor_of(values[0]).element)
         return self.append("concatenate", values, [type], {"dimension": IntegerAttr(axis, I64)}).result
 
     def pad(self, value: Value, filling: Value, low: Sequence[Dim], high: Sequence[Dim], gaps: Sequence[int]) -> Value:
-        """A value with elements added at the ends of its dimensions and in the gaps between, or taken away there."""
+        """Adds elements at the ends of dimensions and in the gaps between elements; negative counts remove them."""
         if not any((*low, *high, *gaps)):
             return value
         type = tensor_of(value)
@@ -162,16 +161,16 @@ class Builder:
         return self.append("pad", [value, filling], [TensorType(shape, type.element)], attributes).result
 
     def dimension(self, value: Value, axis: int) -> Value:
-        """The length of a dimension as ``tensor<i32>``."""
+        """Returns the length of a dimension as ``tensor<i32>``."""
         attributes = {"dimension": IntegerAttr(axis, I64)}
         return self.append("get_dimension_size", [value], [TensorType((), I32)], attributes).result
 
     def iota(self, type: TensorType, dimension: int) -> Value:
-        """Numbers that count along a dimension."""
+        """Appends numbers that count along a dimension."""
         return self.append("iota", (), [type], {"iota_dimension": IntegerAttr(dimension, I64)}).result
 
     def polynomial(self, value: Value, coefficients: Sequence[float]) -> Value:
-        """A polynomial by Horner's rule, the highest coefficient first."""
+        """Evaluates a polynomial by Horner's rule, highest coefficient first."""
         found: Value | float = coefficients[0]
         for coefficient in coefficients[1:]:
             found = self.elementwise("add", self.elementwise("multiply", value, found), coefficient)
@@ -183,7 +182,7 @@ class Builder:
         starts: Sequence[Value],
         step: Callable[[Builder, Value, Sequence[Value]], Sequence[Value]],
     ) -> Sequence[Value]:
-        """Values after ``step(builder, number, values)`` for each number, of i32, below a count."""
+        """Appends a loop of ``step(builder, number, values)`` for each i32 number below a count; returns the values."""
         counter = TensorType((), I32)
         carried = [self.constant(0, counter), *starts]
 
@@ -199,7 +198,7 @@ class Builder:
         ).results[1:]
 
     def region(self, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], Sequence[Value]]) -> Region:
-        """A region whose block has arguments of these types and returns what the body gives."""
+        """Creates a region whose block has arguments of these types and returns the body's results."""
         block = Block(types)
         inner = Builder(block, self.location)
         block.append(Operation("stablehlo.return", list(body(inner, block.arguments)), location=self.location))

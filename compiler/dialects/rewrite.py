@@ -1,4 +1,4 @@
-"""Walking a program in order and building what takes its place."""
+"""A walk over a program in order that replaces operations."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ..ir.operation import Block, Operation, Value
 from .builder import Builder
 
 Rewrite: TypeAlias = Callable[[Builder, Operation], Sequence[Value] | None]
-"""Gives the values that stand for an operation's results, appending what it needs; or None to keep the operation."""
+"""Returns the replacements of an operation's results, appending operations as needed; or None to keep the operation."""
 
 
 def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] | None = None) -> None:
     """Replaces operations of a block and of the regions inside, innermost first.
 
     Args:
-        block: whose list of operations is made anew.
-        rewrite: called for each operation, whose operands are the new ones.
-        replaced: values by those that they stand for, from around the block; grows.
+        block: the block, whose list of operations is rebuilt.
+        rewrite: called for each operation, whose operands are already replaced.
+        replaced: replacements of values from around the block; grows.
     """
     replaced = {} if replaced is None else replaced
     operations, block.operations = block.operations, []
@@ -37,7 +37,7 @@ def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] |
 
 
 def rewrite_named(block: Block, rules: Mapping[str, Rewrite]) -> None:
-    """Replaces operations of a block and of the regions inside by the rule of their name, where there is one."""
+    """Replaces operations of a block and of the regions inside by the rule for their name, if there is one."""
     rewrite_block(block, lambda builder, operation: rules.get(operation.name, _kept)(builder, operation))
 
 

@@ -1,4 +1,4 @@
-"""Attributes of the text form."""
+"""Reading of attributes."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class AttributeParser(TypeParser):
         return IntegerAttr(self._within(int(text, 0) if "x" in text else int(text), type, start), type)
 
     def _within(self, value: int, type: Type, start: int) -> int:
-        """An integer that fits its type; one without a sign may be written as if it had none, or as if it had one."""
+        """Returns an integer that fits its type; a signless one may be written as signed or unsigned."""
         if not isinstance(type, ScalarType) or type.kind not in ("bool", "int", "uint", "index"):
             return value
         low = 0 if type.kind == "uint" else -(1 << (type.bits - 1))
@@ -197,7 +197,7 @@ class AttributeParser(TypeParser):
         return DenseArray(element, tuple(values))
 
     def hash_attribute(self) -> Attribute:
-        """Reads what starts with ``#``: an alias, or an attribute of a dialect."""
+        """Reads an alias, or an attribute of a dialect; both start with ``#``."""
         start = self.here()
         match = self.match(_HASH)
         if match is None:

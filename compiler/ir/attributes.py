@@ -1,4 +1,4 @@
-"""Attributes: what an operation knows when the program is compiled.
+"""Attributes: the static facts of an operation.
 
 Strings, booleans, types, tuples (arrays), dictionaries and None (a unit attribute) stand for themselves.
 """
@@ -36,14 +36,14 @@ Attribute: TypeAlias = Union[
 ]
 
 MAX_LISTED: Final = 64
-"""Constants of more elements are printed in hexadecimal."""
+"""Longer constants are printed in hexadecimal."""
 
 CONVOLUTION_SIDES: Final = (
     ("input", "b", "batch", "f", "feature"),
     ("kernel", "i", "input_feature", "o", "output_feature"),
     ("output", "b", "batch", "f", "feature"),
 )
-"""Sides of a convolution's dimension numbers, each with the letters and the names of its two named dimensions."""
+"""The sides of a convolution's dimension numbers, each with the letters and the names of its two named dimensions."""
 
 _BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*", re.ASCII)
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f\x7f-\U0010ffff]')
@@ -73,7 +73,7 @@ class FloatAttr:
 
 @dataclass(frozen=True, slots=True)
 class SymbolRef:
-    """The name of a symbol: ``@main``, ``@executable::@entry`` (with ``::@`` in between here too)."""
+    """The name of a symbol: ``@main``, ``@executable::@entry`` (also with ``::@`` in between here)."""
 
     name: str
 
@@ -98,7 +98,7 @@ class StructAttr:
     """Named fields: ``#stablehlo.dot<lhs_contracting_dimensions = [1], …>``.
 
     Attributes:
-        name: with its dialect.
+        name: the name with its dialect.
         fields: integers, numbers, names (as strings), lists of these as tuples, and attributes.
     """
 
@@ -106,12 +106,12 @@ class StructAttr:
     fields: Mapping[str, object]
 
     def ints(self, field: str) -> tuple[int, ...]:
-        """A list of integers; empty where the field is not there."""
+        """Returns a list of integers; empty if the field is missing."""
         value = self.fields.get(field, ())
         return tuple(item for item in value if isinstance(item, int)) if isinstance(value, tuple) else ()
 
     def int(self, field: str, default: int = 0) -> int:
-        """An integer, or the default where the field is not there."""
+        """Returns an integer, or the default if the field is missing."""
         value = self.fields.get(field, default)
         return value if isinstance(value, int) else default
 
@@ -123,7 +123,7 @@ class StructAttr:
 
 @dataclass(frozen=True, slots=True)
 class RawAttr:
-    """An attribute of a dialect that is only passed on, as written."""
+    """An attribute of a dialect that is passed on verbatim."""
 
     text: str
 
@@ -150,7 +150,7 @@ class DenseElements:
 
     Attributes:
         type: its type.
-        array: of the type's shape and dtype; all strides are 0 where every element is the same (a splat).
+        array: elements in the type's shape and dtype; all strides are 0 if every element is the same (a splat).
     """
 
     type: ShapedType
@@ -158,17 +158,17 @@ class DenseElements:
 
     @classmethod
     def of(cls, array: npt.ArrayLike, type: ShapedType) -> DenseElements:
-        """A constant of an array, broadcast to the type's shape."""
+        """Creates a constant from an array, broadcast to the type's shape."""
         return cls(type, np.broadcast_to(np.asarray(array, type.scalar.dtype), type_shape(type)))
 
     @property
     def is_splat(self) -> bool:
-        """Whether the array is one element, repeated."""
+        """Whether the array is one repeated element."""
         return self.array.size > 0 and not any(self.array.strides)
 
     @property
     def value_text(self) -> str:
-        """The text without the type: ``dense<0>``."""
+        """Returns the text without the type: ``dense<0>``."""
         array, element = self.array, self.type.scalar
         if not array.size:
             return "dense<>"
@@ -183,7 +183,7 @@ class DenseElements:
 
 
 def sizes_in(value: Attribute) -> Iterator[Size]:
-    """Sizes among the integers of an attribute."""
+    """Yields the sizes among the integers of an attribute."""
     if isinstance(value, DenseArray):
         yield from (item for item in value.values if isinstance(item, Size))
     elif isinstance(value, tuple):
@@ -192,7 +192,7 @@ def sizes_in(value: Attribute) -> Iterator[Size]:
 
 
 def type_shape(type: ShapedType) -> tuple[int, ...]:
-    """A static shape as integers.
+    """Returns a static shape as integers.
 
     Raises:
         ValueError: a length is not known.
@@ -204,7 +204,7 @@ def type_shape(type: ShapedType) -> tuple[int, ...]:
 
 
 def string_text(value: str) -> str:
-    """A quoted string, escaped as MLIR does."""
+    """Quotes a string, escaped as in MLIR."""
 
     def escaped(match: re.Match[str]) -> str:
         char = match[0]
@@ -216,17 +216,17 @@ def string_text(value: str) -> str:
 
 
 def symbol_text(name: str) -> str:
-    """A symbol's name with its sigil, quoted if needed."""
+    """Returns a symbol's name with its sigil, quoted if needed."""
     return f"@{name}" if _BARE.fullmatch(name) else f"@{string_text(name)}"
 
 
 def key_text(name: str) -> str:
-    """A key of a dictionary, quoted if needed."""
+    """Returns a key of a dictionary, quoted if needed."""
     return name if _BARE.fullmatch(name) else string_text(name)
 
 
 def attribute_text(value: Attribute) -> str:
-    """An attribute as MLIR text."""
+    """Returns an attribute as MLIR text."""
     if value is None:
         return "unit"
     if isinstance(value, bool):
@@ -241,7 +241,7 @@ def attribute_text(value: Attribute) -> str:
 
 
 def dictionary_text(values: Mapping[str, Attribute]) -> str:
-    """A dictionary with its braces; a unit attribute is its key alone."""
+    """Returns a dictionary with its braces; a unit attribute is its key alone."""
     items = (
         key_text(key) if value is None else f"{key_text(key)} = {attribute_text(value)}"
         for key, value in values.items()
@@ -258,7 +258,7 @@ def _field_text(value: object) -> str:
 
 
 def convolution_text(fields: Mapping[str, object]) -> str:
-    """Dimension numbers in the short form."""
+    """Returns dimension numbers in the short form."""
     lists = []
     for side, first, first_name, second, second_name in CONVOLUTION_SIDES:
         spatial = fields[f"{side}_spatial_dimensions"]
@@ -300,7 +300,9 @@ def _number(value: object, type: Type) -> str:
 
 
 def _shortest(number: float, dtype: np.dtype[np.generic]) -> str:
-    """Six digits after the point as MLIR prints them, where they give the same value, else as few as do."""
+    """Formats a number as MLIR does, with six digits after the point if these are exact, else with the fewest exact
+    digits.
+    """
     text = f"{number:e}"
     if np.asarray(float(text), dtype) == np.asarray(number, dtype):
         return text

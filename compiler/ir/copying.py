@@ -1,4 +1,4 @@
-"""Copies of operations, in which some are replaced."""
+"""Copies of operations, with replacements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 from .operation import Block, Operation, Region, Value
 
 Replace: TypeAlias = Callable[[Operation, Sequence[Value], Block], Sequence[Value] | None]
-"""Gives the values that stand for an operation's results, appending to the block what it needs; or None to copy it."""
+"""Returns the replacements of an operation's results, appending operations to the block; or None to copy it."""
 
 
 def copy_operations(
@@ -17,10 +17,10 @@ def copy_operations(
     """Appends copies of operations to a block.
 
     Args:
-        operations: in order.
+        operations: the operations in order.
         into: the block.
-        values: the copies of values, by the originals; grows. Values that are not among them stand for themselves.
-        replace: called for each operation, in regions too, with its operands' copies.
+        values: copies by original values; grows. Values that are missing stand for themselves.
+        replace: called for each operation, also in regions, with the copies of its operands.
     """
     for operation in operations:
         operands = [values.get(value, value) for value in operation.operands]
@@ -39,7 +39,6 @@ def copy_operations(
 
 
 def copy_region(region: Region, values: dict[Value, Value], replace: Replace | None = None) -> Region:
-    """A copy of a region."""
     copies = []
     for block in region.blocks:
         copy = Block([value.type for value in block.arguments])

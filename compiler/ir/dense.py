@@ -25,17 +25,17 @@ _DECIMAL_POINT: Final = re.compile(r"(?<![0-9.])(-?)\+?0*([0-9]+)\.(?![0-9])")
 
 
 class _ElementError(ValueError):
-    """An element is of another type."""
+    """An element has the wrong type."""
 
 
 def dense_elements(scanner: Scanner, body: str, offset: int, type: Type) -> DenseElements:
-    """The constant of a ``dense<…>``.
+    """Reads the constant of a ``dense<…>``.
 
     Args:
-        scanner: for errors.
-        body: what stands between the angle brackets.
-        offset: of the body in the text.
-        type: of the constant; a scalar type stands for a tensor without dimensions.
+        scanner: the scanner, for errors.
+        body: the text between the angle brackets.
+        offset: the offset of the body in the text.
+        type: the type of the constant; a scalar type stands for a tensor of rank 0.
 
     Raises:
         CompileError: the body does not fit the type.
@@ -103,7 +103,8 @@ def _of_bytes(refuse: _Refuse, digits: str, type: ShapedType, dtype: np.dtype[np
 
 
 def _values(refuse: _Refuse, body: str, element: ScalarType, nans: list[bytes]) -> object:
-    """Nested lists of Python numbers; complex numbers as lists of two. The bytes of each NaN are added to ``nans``."""
+    """Reads nested lists of numbers, complex ones as lists of two; appends the bytes of each NaN to ``nans``.
+    """
     text = body
     if element.kind == "complex":
         text = _COMPLEX.sub(r"[\1,\2]", text)

@@ -1,4 +1,4 @@
-"""Scalar types as buffer views name them."""
+"""Scalar types as element types of buffer views."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from .types import ScalarType
 
 @functools.cache
 def element_type(type: ScalarType) -> ElementType | None:
-    """The element type of a buffer view of these scalars; ``None`` where there is none."""
+    """Returns the element type of a buffer view of these scalars, or None."""
     name = {"complex<f32>": "cf64", "complex<f64>": "cf128", "index": "i64"}.get(str(type), str(type))
     return next((each for each in ElementType if each.short_name == name), None)

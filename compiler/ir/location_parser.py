@@ -25,7 +25,7 @@ class LocationParser(AttributeParser):
         self._location_aliases: dict[str, str] = {}
 
     def alias_definition(self) -> None:
-        """Passes over ``#name = …``, which is read where it is used; locations need not be read at all."""
+        """Skips ``#name = …``, which is read where it is used; locations need not be read at all."""
         self.expect("#")
         name = self.word("an alias's name")
         self.expect("=")
@@ -59,7 +59,7 @@ class LocationParser(AttributeParser):
         return self.debug_location(text)
 
     def debug_location(self, text: str) -> DebugLocation:
-        """The location of what stands in the parentheses of ``loc(…)``."""
+        """Parses the text in the parentheses of ``loc(…)``."""
         known = self._locations.get(text)
         if known is None:
             whole = self._resolved(text)
@@ -76,7 +76,7 @@ class LocationParser(AttributeParser):
         return known
 
     def _resolved(self, text: str, depth: int = 0) -> str:
-        """A location with its aliases replaced by what they stand for, cut where it would grow without a bound."""
+        """Replaces the aliases in a location, up to a maximum length."""
 
         def replaced(match: re.Match[str]) -> str:
             name = match[1]

@@ -1,7 +1,7 @@
-"""Operations, blocks, regions and values: what a program is made of.
+"""Operations, blocks, regions and values: the parts of a program.
 
 A value is defined once, by an operation or as a block's argument. Passes do not edit a program in place: they walk it
-in order and build another, since every definition comes before its uses.
+in order and build another, since every definition precedes its uses.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from .types import ShapedType, TensorType, Type
 
 
 class DebugLocation:
-    """A location that the program's text carries: ``loc("name"("file.py":3:1))``.
+    """A location in the program's text: ``loc("name"("file.py":3:1))``.
 
     Attributes:
-        text: as written, aliases resolved.
-        name: the outermost name, empty where there is none.
-        file_name: of the innermost place, empty where there is none.
-        line: from 1, or 0.
-        column: from 1, or 0.
+        text: the text, with aliases resolved.
+        name: the outermost name, or empty.
+        file_name: the file of the innermost location, or empty.
+        line: the line from 1, or 0.
+        column: the column from 1, or 0.
     """
 
     __slots__ = ("column", "file_name", "line", "name", "text")
@@ -36,11 +36,11 @@ class DebugLocation:
 
 
 class Location(NamedTuple):
-    """Where an operation comes from.
+    """The origin of an operation.
 
     Attributes:
-        offset: in the program's text; -1 where there is none.
-        debug: the location that the text carries, if it does.
+        offset: the offset in the program's text, or -1.
+        debug: the location written in the text, or None.
     """
 
     offset: int = -1
@@ -54,10 +54,10 @@ class Value:
     """A result of an operation or an argument of a block.
 
     Attributes:
-        type: of the value.
+        type: the type of the value.
         owner: the operation or the block that defines it.
-        index: among the results or the arguments of its owner.
-        name: as written in the text, without the sigil; empty where there is none.
+        index: the index among the results or the arguments of its owner.
+        name: the name in the text, without the sigil, or empty.
     """
 
     __slots__ = ("index", "name", "owner", "type")
@@ -70,10 +70,10 @@ class Value:
 
     @property
     def tensor(self) -> ShapedType:
-        """Its type as a shaped one.
+        """The shaped type of the value.
 
         Raises:
-            TypeError: it has no shape, as a token or a tuple.
+            TypeError: it has no shape, such as a token or a tuple.
         """
         if not isinstance(self.type, ShapedType):
             raise TypeError(f"a value of type {self.type} has no shape")
@@ -84,14 +84,14 @@ class Operation:
     """An operation: a name, operands, results, attributes and regions.
 
     Attributes:
-        name: with its dialect: ``stablehlo.add``.
+        name: the name with its dialect: ``stablehlo.add``.
         operands: values used.
         results: values defined.
-        attributes: by name, inherent and others alike.
+        attributes: attributes by name, inherent and others alike.
         regions: bodies.
-        successors: blocks to which a terminator branches.
-        location: where the program's text has it.
-        parent: the block that holds it, once one does.
+        successors: the blocks to which a terminator branches.
+        location: its location in the program's text.
+        parent: the block that contains it, or None.
     """
 
     __slots__ = ("attributes", "location", "name", "operands", "parent", "regions", "results", "successors")
@@ -125,29 +125,29 @@ class Operation:
 
     @property
     def tensor(self) -> ShapedType:
-        """Type of the first result."""
+        """The type of the first result."""
         return self.results[0].tensor
 
     def integer(self, name: str, default: int = 0) -> int:
-        """An integer attribute."""
+        """Returns an integer attribute."""
         value = self.attributes.get(name)
         return value.value if isinstance(value, IntegerAttr) else default
 
     def flag(self, name: str) -> bool:
-        """A boolean attribute; False where it is not there."""
+        """Returns a boolean attribute; False if it is missing."""
         return self.attributes.get(name, False) in (True, None)
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """Integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or lists of them; row by row."""
+        """Returns the integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or lists of them; row by row."""
         return tuple(map(int, self.sizes(name, default)))  # type: ignore[arg-type]
 
     def sizes(self, name: str, default: Sequence[Dim] = ()) -> tuple[Dim, ...]:
-        """As ``integers``, of attributes that may depend on the call."""
+        """Returns integers as ``integers`` does, and sizes that depend on the call."""
         value = self.attributes.get(name)
         return tuple(default) if value is None else tuple(_integers(value))
 
     def walk(self) -> Iterator[Operation]:
-        """This operation and all in its regions, in order."""
+        """Yields this operation and all in its regions, in order."""
         stack = [self]
         while stack:
             operation = stack.pop()
@@ -173,9 +173,9 @@ class Block:
     """Operations that run one after another; the last may branch.
 
     Attributes:
-        arguments: values that whoever branches here, or the enclosing operation, gives.
-        operations: in order.
-        parent: the region that holds it.
+        arguments: values that a predecessor, or the enclosing operation, passes.
+        operations: the operations in order.
+        parent: the region that contains it.
     """
 
     __slots__ = ("arguments", "operations", "parent")
@@ -186,14 +186,14 @@ class Block:
         self.parent: Region | None = None
 
     def append(self, operation: Operation) -> Operation:
-        """Adds an operation at the end and gives it back."""
+        """Appends an operation and returns it."""
         operation.parent = self
         self.operations.append(operation)
         return operation
 
     @property
     def scratch(self) -> Value | None:
-        """The last argument, where it is what the block gives last, and nothing else uses it."""
+        """The last argument, if it is returned as the last result and has no other use."""
         if len(self.terminator.operands) < 2 or not self.arguments:
             return None
         *others, last = self.terminator.operands
@@ -209,7 +209,7 @@ class Block:
 
 
 def block_of(operations: Sequence[Operation]) -> Block:
-    """A block of operations."""
+    """Creates a block from operations."""
     block = Block()
     for operation in operations:
         block.append(operation)
@@ -220,8 +220,8 @@ class Region:
     """A body of an operation.
 
     Attributes:
-        blocks: the first is the entry.
-        parent: the operation that holds it.
+        blocks: the blocks; the first is the entry.
+        parent: the operation that contains it.
     """
 
     __slots__ = ("blocks", "parent")
@@ -240,7 +240,7 @@ class Region:
 
 
 def tensor_of(value: Value) -> TensorType:
-    """The type of a tensor value.
+    """Returns the type of a tensor value.
 
     Raises:
         TypeError: it is no tensor.
@@ -251,6 +251,6 @@ def tensor_of(value: Value) -> TensorType:
 
 
 def origin_of(operation: Operation) -> str:
-    """Where the program's own source has an operation, for messages; empty where the program does not say."""
+    """Describes an operation's location in the user's source, for messages; empty if the program has none."""
     debug = operation.location.debug
     return f" (from {debug.file_name}:{debug.line})" if debug is not None and debug.line else ""

@@ -1,4 +1,4 @@
-"""Programs of the text form: operations in the generic form and in the custom syntax of their dialects."""
+"""Programs in the text form: operations in the generic form and in the custom syntax of their dialects."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _LABEL: Final = re.compile(SPACE + r"\^([A-Za-z_0-9$.-]+)", re.ASCII)
 
 _IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "builtin.unrealized_conversion_cast"}
 MAX_OPERATIONS: Final = 250_000
-"""Larger programs take minutes and gigabytes to compile; they are refused when so many are read."""
+"""The most operations of a program: larger ones take minutes and gigabytes to compile, and are refused."""
 
 
 @dataclass(slots=True)
 class Parts:
-    """What an operation's syntax reads: all but its name, its successors and its place."""
+    """The parts of an operation that its syntax reads: all but its name, its successors and its location."""
 
     operands: Sequence[Value]
     result_types: Sequence[Type]
@@ -58,7 +58,7 @@ class Parser(LocationParser):
     """Reads operations.
 
     Attributes:
-        block: to which operations are added.
+        block: the block to append to.
     """
 
     def __init__(self, source: SourceText, syntaxes: Mapping[str, ReadableSyntax]) -> None:
@@ -90,7 +90,7 @@ class Parser(LocationParser):
         return found
 
     def operation(self) -> Operation:
-        """Reads an operation and adds it to the innermost open block."""
+        """Reads an operation and appends it to the innermost open block."""
         self._count += 1
         if self._count > MAX_OPERATIONS:
             self.error(f"a program has at most {MAX_OPERATIONS:,} operations")
@@ -189,13 +189,13 @@ class Parser(LocationParser):
                 index += 1
 
     def branch_to(self, blocks: Sequence[Block]) -> None:
-        """Says to which blocks the operation branches whose custom syntax is being read."""
+        """Sets the successors of the operation whose custom syntax is being read."""
         self._successors = blocks
 
     # -- values ----------------------------------------------------------------------------------------
 
     def define(self, name: str, value: Value, offset: int, values: list[Value]) -> None:
-        """Gives a value a name; ``values`` is the list that holds it, among its owner's."""
+        """Names a value; ``values`` is the list of its owner's that contains it."""
         if name in self._values:
             self.error(f"%{name} is defined twice", offset)
         forward = self._forward.pop(name, None)
@@ -215,7 +215,7 @@ class Parser(LocationParser):
         self._defined.append(name)
 
     def operand_names(self) -> list[tuple[str, int]]:
-        """Reads the names of values with commas between them, none or more; gives each with its offset."""
+        """Reads the names of values with commas between them, possibly none; returns each with its offset."""
         match = _OPERAND.match(self.text, self.position)
         if match is None:
             return []
@@ -236,7 +236,7 @@ class Parser(LocationParser):
         return match[1], match.start(1) - 1
 
     def operands(self, names: Sequence[tuple[str, int]], types: Sequence[Type]) -> list[Value]:
-        """The values of names, which have to be of these types."""
+        """Returns the values with these names and types."""
         if len(names) != len(types):
             self.error(f"{len(names)} operands are given with {len(types)} types", names[0][1] if names else None)
         found = []
@@ -251,7 +251,7 @@ class Parser(LocationParser):
         return found
 
     def value_of(self, name: str, offset: int) -> Value:
-        """The value of a name that has to be defined already, where the syntax says no type."""
+        """Returns the value of a name that must already be defined, for syntaxes without types."""
         value = self._values.get(name) or self._values.get(name.removesuffix("#0"))
         if value is None:
             self.error(f"%{name} is not defined", offset)
@@ -281,8 +281,9 @@ class Parser(LocationParser):
         """Reads ``{ … }``.
 
         Args:
-            arguments: names, types and offsets of the entry block's arguments, where the operation's syntax gives
-                them before the region.
+            arguments: names, types and offsets of the entry block's arguments, if the operation's syntax has them
+            before
+                the region.
             is_isolated: whether the region sees no values from outside.
         """
         self.enter()

@@ -1,4 +1,4 @@
-"""Programs as MLIR text, in the custom syntax of their dialects where there is one."""
+"""Programs as MLIR text, in the custom syntax of their dialects if there is one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant"})
 
 
 def location_text(source: SourceText, location: Location) -> str:
-    """What stands in the parentheses of ``loc(…)``, with the line in a file if one is known; empty if nothing is."""
+    """Returns the text in the parentheses of ``loc(…)``, with the line in a file if one is known; possibly empty."""
     debug = location.debug
     if location.offset < 0 or (debug is not None and debug.line):
         return "" if debug is None else debug.text
@@ -25,7 +25,7 @@ def location_text(source: SourceText, location: Location) -> str:
 
 
 def source_line(source: SourceText, location: Location) -> tuple[str, int, int] | None:
-    """The file, the line and the column of a location: the user's where the text names it, or the text's."""
+    """Returns the file, the line and the column of a location: the user's if the text names it, or the text's."""
     debug = location.debug
     if debug is not None and debug.line:
         return debug.file_name, debug.line, debug.column
@@ -33,9 +33,9 @@ def source_line(source: SourceText, location: Location) -> tuple[str, int, int] 
 
 
 def line_text(source: SourceText, location: Location) -> str:
-    """The line of a location as VM assembly has it: ``"x.mlir":3:5``, or ``unknown``."""
+    """Returns the line of a location in the form of VM assembly: ``"x.mlir":3:5``, or ``unknown``."""
     found = source_line(source, location)
-    # Quoted text there has no escapes.
+    # Quoted text in VM assembly has no escapes.
     return "unknown" if found is None else f'"{printable(found[0]).replace(chr(34), chr(39))}":{found[1]}:{found[2]}'
 
 
@@ -43,14 +43,14 @@ class PrintableSyntax(Protocol):
     """The custom syntax of an operation, as a printer needs it."""
 
     def print(self, printer: Printer, operation: Operation, /) -> str:
-        """The text after an operation's name."""
+        """Returns the text after an operation's name."""
 
 
 class Printer:
     """Prints operations.
 
     Args:
-        syntaxes: by the name of the operation; without any, everything is printed in the generic form.
+        syntaxes: syntaxes by the name of the operation; without any, everything is printed in the generic form.
         source: the text that the operations come from, for their locations; without it these are not printed.
     """
 
@@ -66,12 +66,12 @@ class Printer:
     # -- operations ------------------------------------------------------------------------------------
 
     def program(self, operations: Sequence[Operation]) -> str:
-        """Operations, each on lines of its own with a line feed at the end; behind them the places they come from."""
+        """Returns operations, each on lines of its own with a final line feed, followed by their locations."""
         text = "".join(f"{self.operation(operation)}\n" for operation in operations)
         return text + "".join(f"{alias} = loc({place})\n" for place, alias in self._locations.items())
 
     def operation(self, operation: Operation) -> str:
-        """An operation with its results."""
+        """Returns an operation with its results."""
         syntax = self._syntaxes.get(operation.name)
         results = self._defined(operation)
         if syntax is None:
@@ -83,7 +83,7 @@ class Printer:
         return results + body + self._location(operation)
 
     def _location(self, operation: Operation) -> str:
-        """Where an operation comes from, as an alias that is defined behind the program."""
+        """Returns an operation's location as an alias that is defined after the program."""
         if self._source is None:
             return ""
         text = location_text(self._source, operation.location)
@@ -124,24 +124,21 @@ class Printer:
     # -- parts -----------------------------------------------------------------------------------------
 
     def value(self, value: Value) -> str:
-        """A value's name."""
         return f"%{self._names[value]}"
 
     def operands(self, values: Sequence[Value]) -> str:
-        """Names with commas between them."""
+        """Returns the names of values with commas between them."""
         return ", ".join([f"%{self._names[value]}" for value in values])
 
     def dictionary(self, operation: Operation, shown: Collection[str] = ()) -> str:
-        """The attributes that are not shown otherwise, with braces; empty if there are none."""
+        """Returns the attributes that are not shown otherwise, with braces; empty if there are none."""
         others = {key: value for key, value in operation.attributes.items() if key not in shown}
         return dictionary_text(others) if others else ""
 
     def attribute(self, operation: Operation, name: str) -> str:
-        """One attribute."""
         return attribute_text(operation.attributes[name])
 
     def label(self, block: Block) -> str:
-        """The label of a block."""
         return self._labels.setdefault(block, f"^bb{len(self._labels)}")
 
     def argument(self, value: Value, prefix: str = "arg") -> str:
@@ -156,11 +153,11 @@ class Printer:
 
     @property
     def indent(self) -> str:
-        """Spaces before a line of the current region."""
+        """Returns the spaces before a line of the current region."""
         return "  " * self._depth
 
     def scope(self, print_body: Callable[[], str]) -> str:
-        """What a function gives, in a scope where the numbers of values start anew."""
+        """Returns the text of a body in a scope where the numbers of values start at 0."""
         saved, self._counts = self._counts, {}
         names, self._names = self._names, {}
         labels, self._labels = self._labels, {}
@@ -169,11 +166,11 @@ class Printer:
         return text
 
     def region(self, region: Region, always_labelled: bool = False) -> str:
-        """A region with its braces.
+        """Returns a region with its braces.
 
         Args:
-            region: to print.
-            always_labelled: the entry block has a label if it has arguments.
+            region: the region.
+            always_labelled: whether the entry block has a label if it has arguments.
         """
         indent = "  " * self._depth
         counts = dict(self._counts)

@@ -1,4 +1,4 @@
-"""A position in the text of a program, and the tokens that all of its grammar shares."""
+"""A position in the text of a program, and the tokens shared by its whole grammar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .sizes import SIZE_TEXT, Dim, Size, parse_size
 from .source import SourceText
 
 SPACE: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
-"""White space and comments, without going back."""
+"""White space and comments, without backtracking."""
 
 _SPACE: Final = re.compile(SPACE)
 _WORD: Final = re.compile(SPACE + r"([A-Za-z_][A-Za-z0-9_$.]*+)", re.ASCII)
@@ -24,8 +24,9 @@ _SIMPLE_ESCAPES: Final = {b"n": b"\n", b"t": b"\t"}
 
 
 class Scanner:
-    """Reads a text from left to right. ``accept`` methods stay where they are if what comes is another thing, and
-    ``expect`` methods raise CompileError.
+    """Reads a text from left to right. ``accept`` methods do not move if something else comes next, and ``expect``
+    methods
+    raise CompileError.
 
     Attributes:
         source: the text, for errors.
@@ -43,31 +44,31 @@ class Scanner:
         raise self.source.error(self.here() if offset is None else offset, message)
 
     def unexpected(self, expected: str) -> Never:
-        """Raises an error that says what should have come."""
+        """Raises an error that states what was expected."""
         offset = self.here()
         found = _SHOWN.match(self.text, offset)
         self.error(f"expected {expected}, got {found[0] if found else 'the end of the text'}", offset)
 
     def here(self) -> int:
-        """Offset of the next token."""
+        """The offset of the next token."""
         match = _SPACE.match(self.text, self.position)
         assert match is not None
         self.position = match.end()
         return self.position
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What a pattern, which starts with ``SPACE``, matches here; if it does, that is read."""
+        """Matches a pattern, which starts with ``SPACE``, and moves behind the match."""
         match = pattern.match(self.text, self.position)
         if match is not None:
             self.position = match.end()
         return match
 
     def at(self, literal: str) -> bool:
-        """Whether a literal comes next; it is not read."""
+        """Returns whether a literal comes next, without reading it."""
         return self.text.startswith(literal, self.here())
 
     def accept(self, literal: str) -> bool:
-        """Whether punctuation comes next; if so, it is read."""
+        """Reads punctuation if it comes next; returns whether it did."""
         position = self.here()
         if self.text.startswith(literal, position):
             self.position = position + len(literal)
@@ -80,12 +81,12 @@ class Scanner:
             self.unexpected(f"'{literal}'")
 
     def peek_word(self) -> str:
-        """The word that comes next, empty if none does; it is not read."""
+        """Returns the word that comes next, or an empty string, without reading it."""
         match = _WORD.match(self.text, self.position)
         return match[1] if match else ""
 
     def accept_word(self, word: str) -> bool:
-        """Whether a word comes next; if so, it is read."""
+        """Reads a word if it comes next; returns whether it did."""
         match = _WORD.match(self.text, self.position)
         if match is None or match[1] != word:
             return False
@@ -124,7 +125,7 @@ class Scanner:
         return float(match[1])
 
     def size(self, text: str, start: int) -> Dim:
-        """The length that a text such as ``(2*d0+1)`` says."""
+        """Parses a length such as ``(2*d0+1)``."""
         try:
             return parse_size(text)
         except ValueError as error:
@@ -158,7 +159,7 @@ class Scanner:
         return value
 
     def symbol(self) -> str:
-        """Reads a symbol's name, which may be several joined by ``::@``."""
+        """Reads a symbol's name, which may consist of several joined by ``::@``."""
         names = []
         while True:
             match = self.match(_SYMBOL)
@@ -170,9 +171,9 @@ class Scanner:
             self.expect("::")
 
     def balanced(self, closing: str) -> str:
-        """Reads to the bracket that closes what was opened just before; gives the text without it.
+        """Reads up to the bracket that matches the one just read; returns the text without it.
 
-        Quoted strings are passed over whole, and ``->`` closes nothing.
+        Quoted strings are skipped, and ``->`` closes nothing.
         """
         start = self.position
         expected = [closing]
@@ -194,7 +195,7 @@ _BRACKET: Final = re.compile(r'"(?:[^"\\\n]++|\\[^\n])*+"|->|[<>()\[\]{}]')
 
 
 def unescaped(text: str) -> str:
-    """A string without its escapes: two hexadecimal digits, or a character that stands for itself."""
+    """Replaces the escapes in a string: two hexadecimal digits, or a character that stands for itself."""
     if "\\" not in text:
         return text
 

@@ -1,8 +1,8 @@
 """Lengths that are known only when a function is called: polynomials in the lengths of its arguments.
 
-A polynomial is enough for most of what tensor programs do with a length (sums when concatenating and padding, products
-when reshaping), has one form, so that equal lengths are found equal, and is evaluated with additions and
-multiplications. A quotient that is none is a symbol of its own, ``[d0+1]/2``, whose name says what it is.
+A polynomial suffices for most of what tensor programs do with a length (sums for concatenations and padding, products
+for reshapes). It has a canonical form, so that equal lengths compare equal, and is evaluated with additions and
+multiplications. A quotient that is no polynomial is a symbol of its own, ``[d0+1]/2``, whose name is its definition.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 Monomial: TypeAlias = tuple[str, ...]
 
 SIZE_TEXT: Final = r"\([0-9d*+/\[\]-]{1,1000}\)"
-"""A pattern of what ``str()`` gives."""
+"""A pattern for the result of ``str()``."""
 
 _SYMBOL: Final = r"(?:d[0-9]{1,9}|\[[0-9d*+-]{1,1000}\]/[1-9][0-9]{0,8})"
 _TERM: Final = re.compile(rf"([+-]?)([0-9]{{1,40}}(?![0-9d])|{_SYMBOL})((?:\*{_SYMBOL})*)", re.ASCII)
@@ -24,7 +24,7 @@ _QUOTIENT: Final = re.compile(r"\[(.*)\]/([0-9]+)", re.ASCII)
 
 
 MAX_DEGREE: Final = 16
-"""Symbols in a product at most."""
+"""The most symbols in a product."""
 
 MAX_TERMS: Final = 256
 
@@ -38,8 +38,9 @@ class SizeError(ValueError):
 class Size:
     """A polynomial with integer coefficients that is no constant: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
 
-    Sums, differences and products are sizes or, where nothing unknown is left, integers. There is no order, since it
-    depends on the call: see ``is_at_least``.
+    Sums, differences and products are sizes or, if no symbol is left, integers. Sizes have no order, since it depends
+    on
+    the call: see ``is_at_least``.
 
     Attributes:
         terms: pairs of a product of symbols, sorted, and its coefficient, which is not 0; sorted, the constant last.
@@ -53,19 +54,19 @@ class Size:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Symbols that it depends on."""
+        """The symbols that it depends on."""
         return frozenset(symbol for monomial, _ in self.terms for symbol in monomial)
 
     @property
     def name(self) -> str | None:
-        """The symbol that it is, if it is one alone and no quotient."""
+        """The symbol, if the size is a single one and no quotient."""
         ((monomial, factor), *others) = self.terms
         is_symbol = not others and factor == 1 and len(monomial) == 1 and monomial[0].startswith("d")
         return monomial[0] if is_symbol else None
 
     @property
     def plain_symbols(self) -> frozenset[str]:
-        """Symbols that are no quotients, those inside of quotients too."""
+        """The symbols that are no quotients, including those inside of quotients."""
         return frozenset(_PLAIN.findall(str(self)))
 
     @property
@@ -110,16 +111,16 @@ class Size:
 
 
 Dim: TypeAlias = int | Size
-"""A length: a number, or one that depends on the call."""
+"""A length: a number, or a size that depends on the call."""
 
 
 def symbol(number: int) -> Size:
-    """The symbol of a number: ``d0``, ``d1``, …"""
+    """Returns the symbol of a number: ``d0``, ``d1``, …"""
     return Size((((f"d{number}",), 1),))
 
 
 def parse_size(text: str) -> Dim:
-    """The size of its text, parentheses included.
+    """Parses a size, with parentheses.
 
     Raises:
         ValueError: the text is no polynomial.
@@ -143,7 +144,7 @@ def parse_size(text: str) -> Dim:
 
 
 def number_of(size: Dim) -> int:
-    """A size that is a number in every call, as an earlier check has found.
+    """Returns a size that an earlier check has found to be a constant.
 
     Raises:
         ValueError: it is none.
@@ -154,17 +155,17 @@ def number_of(size: Dim) -> int:
 
 
 def product(lengths: Iterable[Dim]) -> Dim:
-    """The product of lengths."""
     return math.prod(lengths)
 
 
 def symbols_of(lengths: Iterable[Dim]) -> frozenset[str]:
-    """Symbols that any of these depends on."""
+    """Returns the symbols that any length depends on."""
     return frozenset(name for length in lengths if isinstance(length, Size) for name in length.symbols)
 
 
 def is_at_least(size: Dim, low: int) -> bool | None:
-    """Whether a size is at least a number in every call, or in none; None where it depends. Symbols are 0 or more."""
+    """Returns whether a size is at least a number if all calls agree, else None. Symbols are 0 or more.
+    """
     if isinstance(size, int):
         return size >= low
     factors = [factor for monomial, factor in size.terms if monomial]
@@ -174,15 +175,15 @@ def is_at_least(size: Dim, low: int) -> bool | None:
 
 
 def is_multiple(size: Dim, divisor: int) -> bool:
-    """Whether a size is a multiple of a number in every call."""
+    """Returns whether a size is a multiple of a number in every call."""
     return all(factor % divisor == 0 for _, factor in _terms(size))
 
 
 def quotient(size: Dim, divisor: int) -> Dim:
-    """A size, which is 0 or more in every call, divided by a number and rounded down.
+    """Divides a size, which is 0 or more in every call, and rounds down.
 
     Raises:
-        ValueError: a quotient is a part of the size, and no multiple.
+        ValueError: the size contains a quotient and is no multiple.
     """
     if is_multiple(size, divisor) or isinstance(size, int):
         return _sum((monomial, factor // divisor) for monomial, factor in _terms(size))
@@ -192,7 +193,7 @@ def quotient(size: Dim, divisor: int) -> Dim:
 
 
 def parts_at_most(length: Dim, size: int) -> Dim:
-    """Parts of a size that a length has, the last of which may be shorter, or a number that is no less."""
+    """Returns an upper bound of the number of parts of a given size in a length, rounded up."""
     try:
         return quotient(length + (size - 1), size)
     except ValueError:
@@ -200,13 +201,13 @@ def parts_at_most(length: Dim, size: int) -> Dim:
 
 
 def parts_of_quotient(name: str) -> tuple[Dim, int] | None:
-    """What a symbol is a quotient of, and by what it is divided, if it is one."""
+    """Returns dividend and divisor of a symbol that is a quotient, or None."""
     match = _QUOTIENT.fullmatch(name)
     return None if match is None else (parse_size(f"({match[1]})"), int(match[2]))
 
 
 def upper_bound(one: Dim, other: Dim) -> Dim:
-    """A size that is at least as large as two others in every call."""
+    """Returns a size that is at least as large as two others in every call."""
     if isinstance(one, int) and isinstance(other, int):
         return max(one, other)
     factors, others = dict(_terms(one)), dict(_terms(other))
@@ -215,7 +216,7 @@ def upper_bound(one: Dim, other: Dim) -> Dim:
 
 
 def evaluated(size: Dim, values: Mapping[str, int]) -> int:
-    """A size in a call, by the values of symbols."""
+    """Evaluates a size for values of the symbols."""
     if isinstance(size, int):
         return size
     return sum(factor * math.prod(_value(name, values) for name in monomial) for monomial, factor in size.terms)
@@ -227,12 +228,13 @@ def _value(name: str, values: Mapping[str, int]) -> int:
 
 
 def estimated(size: Dim, symbol: int = 64) -> int:
-    """A number for decisions that are right for any size, but may cost more for some: that with symbols of a number."""
+    """Evaluates a size with one value for all symbols, for decisions that affect only the cost.
+    """
     return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.plain_symbols, symbol)))
 
 
 def substituted(size: Dim, values: Mapping[str, Dim]) -> Dim:
-    """A size with symbols replaced by sizes."""
+    """Replaces symbols in a size by sizes."""
     total: Dim = 0
     for monomial, factor in _terms(size):
         total = total + factor * product(_replacement(name, values) for name in monomial)
@@ -247,13 +249,13 @@ def _replacement(name: str, values: Mapping[str, Dim]) -> Dim:
 
 
 class Place(NamedTuple):
-    """Where a symbol can be read: what is there is a factor times the symbol, plus a number.
+    """Where a symbol can be read: the value is a factor times the symbol, plus a number.
 
     Attributes:
-        argument: of the function.
+        argument: the argument of the function.
         axis: the dimension whose length it is; None for the argument's value.
         factor: 1 or more.
-        constant: what is added.
+        constant: the number added.
     """
 
     argument: int
@@ -267,13 +269,13 @@ class Place(NamedTuple):
 
 
 def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim] = {}) -> dict[str, Place]:
-    """Where symbols can be read.
+    """Returns where symbols can be read.
 
-    The first length that is a symbol alone comes before others, and a length before a value.
+    The first length that is a single symbol precedes others, and a length precedes a value.
 
     Args:
-        shapes: of the arguments.
-        values: of those arguments that are lengths themselves.
+        shapes: the shapes of the arguments.
+        values: the sizes of arguments that are lengths themselves.
     """
     lengths = [
         *((argument, axis, length) for argument, shape in enumerate(shapes) for axis, length in enumerate(shape)),
@@ -292,7 +294,7 @@ def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim
 
 
 def solved(difference: Dim) -> tuple[str, Dim] | None:
-    """A symbol and the size that it has to be for a difference to be 0; None where no symbol can be isolated.
+    """Returns a symbol and the size it must have for a difference to be 0; None if no symbol can be isolated.
 
     The last symbol is preferred, so that arguments depend on those before them.
     """

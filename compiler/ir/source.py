@@ -1,4 +1,4 @@
-"""The text of a program, its places, and errors that point into it."""
+"""The text of a program, its positions, and errors that point into it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _MAX_MESSAGE = 1500
 
 
 class CompileError(InvalidArgumentError):
-    """A program that cannot be compiled: the message starts with its place and ends with the line and a caret.
+    """A program that cannot be compiled: the message starts with the position and ends with the line and a caret.
 
     Attributes:
-        file_name: of the program.
-        line: from 1.
-        column: from 1, in characters.
-        offset: in the text, where the place is not known yet; -1 elsewhere.
+        file_name: the file name of the program.
+        line: the line from 1.
+        column: the column from 1, in characters.
+        offset: the offset in the text if the position is not known yet; otherwise -1.
     """
 
     def __init__(self, message: str, file_name: str, line: int, column: int, offset: int = -1) -> None:
@@ -30,7 +30,7 @@ class CompileError(InvalidArgumentError):
 
 
 class SourceText:
-    """A text and the name under which errors speak of it. Offsets count characters from 0."""
+    """A text and its file name in errors. Offsets count characters from 0."""
 
     def __init__(self, text: str, file_name: str) -> None:
         self.text = text
@@ -47,21 +47,21 @@ class SourceText:
         return starts
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column of an offset, both from 1."""
+        """Returns line and column of an offset, both from 1."""
         line = bisect_right(self._line_starts, offset)
         return line, offset - self._line_starts[line - 1] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """Offset of a line and column, both from 1; the text's end where there is no such line."""
+        """Returns the offset of a line and column, both from 1; the text's end for a line past it."""
         starts = self._line_starts
         return min(starts[line - 1] + column - 1 if line <= len(starts) else len(self.text), len(self.text))
 
     def located(self, error: CompileError) -> CompileError:
-        """An error of a later stage, which knows only an offset, with its place; others as they are."""
+        """Adds the position to an error of a later stage, which knows only an offset; returns others unchanged."""
         return error if error.line or error.offset < 0 else self.error(error.offset, error.message)
 
     def error(self, offset: int, message: str) -> CompileError:
-        """An error at an offset, with the line (a window of it where it is long) and a caret."""
+        """Creates an error at an offset, with the line (a window of a long one) and a caret."""
         if len(message) > _MAX_MESSAGE:
             message = message[:_MAX_MESSAGE] + "…"
         line, column = self.place(offset)
@@ -75,7 +75,7 @@ class SourceText:
 
 
 def printable(text: str) -> str:
-    """A text that a terminal can show: what it cannot is replaced, character by character."""
+    """Replaces the characters that a terminal cannot show."""
     return (
         text
         if text.isprintable()

@@ -1,8 +1,8 @@
 """The custom syntax of operations, described once for reading and printing.
 
 A syntax is a short text. ``%`` stands for operands with commas between them, ``{}`` for the attribute dictionary,
-``{attributes}`` for one after the word ``attributes``, ``word=name:kind`` for an attribute written as ``word = value``
-(with ``?`` before it where it may be left out), and what starts with a colon for types:
+``{attributes}`` for one after the word ``attributes``, ``word=name:kind`` for an attribute written ``word = value``
+(with ``?`` before it if it is optional), and a part that starts with a colon for types:
 
 ========== =====================================================================================
 ``:same``   one type for all operands and results, or a function type
@@ -32,7 +32,7 @@ from .types import I64, FunctionType, Type, types_text
 
 @dataclass(frozen=True, slots=True)
 class CustomSyntax:
-    """A syntax that needs code: what reads it after the operation's name, and what prints it."""
+    """A syntax that needs code: a function that reads it after the operation's name, and one that prints it."""
 
     parse: Callable[[Parser, str], Parts]
     print: Callable[[Printer, Operation], str]
@@ -40,7 +40,7 @@ class CustomSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ReadSyntax:
-    """A syntax that is only read: what reads it after the operation's name."""
+    """A syntax that is only read: a function that reads it after the operation's name."""
 
     parse: Callable[[Parser, str], Parts]
 
@@ -54,7 +54,7 @@ class _Attribute:
 
 
 class Syntax:
-    """A syntax made of its description."""
+    """A syntax made from its description."""
 
     def __init__(self, description: str) -> None:
         self._attributes: list[_Attribute] = []
@@ -101,7 +101,7 @@ class Syntax:
         return Parts(operands, results, attributes, [])
 
     def print(self, printer: Printer, operation: Operation) -> str:
-        """The text after an operation's name."""
+        """Returns the text after an operation's name."""
         items = [printer.operands(operation.operands)] if operation.operands else []
         shown = set()
         for attribute in self._attributes:
@@ -118,7 +118,7 @@ class Syntax:
 
 
 def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> tuple[list[Value], Sequence[Type]]:
-    """Reads the colon and the types of an operation; gives the operands as values, and the types of the results."""
+    """Reads the colon and the types of an operation; returns the operands as values, and the types of the results."""
     if form in ("take", "each") and not names and not parser.at(":"):
         return [], []
     parser.expect(":")
@@ -148,7 +148,7 @@ def _by_function(parser: Parser, names: Sequence[tuple[str, int]]) -> tuple[list
 
 
 def types_after_colon(operation: Operation, form: str) -> str:
-    """The colon and the types of an operation as text."""
+    """Returns the colon and the types of an operation as text."""
     operands = [value.type for value in operation.operands]
     results = [value.type for value in operation.results]
     if form == "give":
@@ -205,7 +205,7 @@ def _enums(parser: Parser, kind: str) -> Attribute:
 
 
 def kind_text(kind: str, value: Attribute) -> str:
-    """An attribute in the short form of its kind."""
+    """Returns an attribute in the short form of its kind."""
     if isinstance(value, DenseArray):
         return f"[{', '.join(map(str, value.values))}]"
     if isinstance(value, IntegerAttr):
@@ -219,11 +219,11 @@ def kind_text(kind: str, value: Attribute) -> str:
 
 @functools.cache
 def syntax_of(description: str) -> Syntax:
-    """The syntax of a description."""
+    """Returns the syntax of a description."""
     return Syntax(description)
 
 
 def finished(printer: Printer, operation: Operation, text: str, shown: Sequence[str], types: str) -> str:
-    """The text of an operation: what is particular to it, its other attributes, and its types."""
+    """Returns the text of an operation: its particular part, its other attributes, and its types."""
     others = printer.dictionary(operation, shown)
     return " ".join(filter(None, (text, others, types_after_colon(operation, types))))

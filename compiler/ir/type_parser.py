@@ -1,4 +1,4 @@
-"""Types of the text form."""
+"""Reading of types."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _DIALECT_TYPE: Final = re.compile(SPACE + r"!([A-Za-z_][A-Za-z0-9_$.]*+)", re.AS
 _SHAPED: Final[dict[str, type[ShapedType]]] = {"tensor": TensorType, "memref": MemRefType, "vector": VectorType}
 
 MAX_DEPTH: Final = 100
-"""How deep types, attributes and regions may be nested."""
+"""The deepest nesting of types, attributes and regions."""
 
 MAX_RANK: Final = 32
-"""Dimensions of a tensor, as NumPy has them in all its releases."""
+"""The most dimensions of a tensor, as in all releases of NumPy."""
 
 _MAX_DIMENSION: Final = 2**63 - 1
 _MAX_ELEMENTS: Final = 2**56
@@ -48,13 +48,13 @@ class TypeParser(Scanner):
         self._simple: dict[str, Type] = {}
 
     def enter(self) -> None:
-        """Goes one level down."""
+        """Enters a nested level."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.error(f"nested more than {MAX_DEPTH} levels deep")
 
     def leave(self) -> None:
-        """Goes one level up."""
+        """Leaves a nested level."""
         self.depth -= 1
 
     def type(self) -> Type:
@@ -107,7 +107,7 @@ class TypeParser(Scanner):
         return found
 
     def types_in_parentheses(self) -> list[Type]:
-        """Reads ``(…)`` around types, or nothing in between."""
+        """Reads ``(…)`` around types, possibly none."""
         self.expect("(")
         if self.accept(")"):
             return []
@@ -127,7 +127,7 @@ class TypeParser(Scanner):
         return FunctionType(inputs, results)
 
     def _hold_length(self, types: Sequence[Type], start: int) -> None:
-        """Holds that a type of types is not too long to be written: aliases of aliases double at each step."""
+        """Checks that a type of types is not too long to be written: aliases of aliases double at each step."""
         if sum(len(str(type)) for type in types) > _MAX_TEXT:
             self.error(f"a type of more than {_MAX_TEXT:,} characters", start)
 

@@ -23,7 +23,7 @@ class Type:
 
     @classmethod
     def _of(cls, *key: object) -> tuple[Self, bool]:
-        """The type of this class with this key, and whether it is new and so without attributes."""
+        """Returns the type of this class with this key, and whether it is new and lacks its attributes."""
         found = Type._existing.get((cls, *key))
         if found is not None:
             return found, False  # type: ignore[return-value]
@@ -74,7 +74,7 @@ class ScalarType(Type):
     Attributes:
         kind: ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``index`` or ``none``. Signless integers are
             ``int``, as StableHLO reads them.
-        bits: of an element; 64 for ``index``.
+        bits: bits of an element; 64 for ``index``.
     """
 
     __slots__ = ("_dtype", "bits", "kind")
@@ -83,10 +83,10 @@ class ScalarType(Type):
     _dtype: npt.DTypeLike | None
 
     def __new__(cls, name: str) -> Self:
-        """The scalar type of a name.
+        """Returns the scalar type of a name.
 
         Raises:
-            ValueError: there is none of that name.
+            ValueError: no scalar type has that name.
         """
         self, is_new = cls._of(name)
         if is_new:
@@ -107,7 +107,7 @@ class ScalarType(Type):
 
     @property
     def is_integer(self) -> bool:
-        """Whether it counts: integers of either sign and ``index``, but not ``i1``."""
+        """Whether it is an integer of either sign or ``index``, but not ``i1``."""
         return self.kind in ("int", "uint", "index")
 
     @property
@@ -141,10 +141,10 @@ class ShapedType(Type):
     """A shape and an element type.
 
     Attributes:
-        shape: lengths of the dimensions; None where the program's text has ``?``, a ``Size`` once
-            ``passes/dynamic/resolve.py`` knows how the length depends on those of the arguments.
+        shape: lengths of the dimensions; None for ``?`` in the program's text, and a ``Size`` once
+            ``passes/dynamic/resolve.py`` has found how the length depends on those of the arguments.
         element: type of the elements.
-        encoding: text of the encoding attribute, empty where there is none.
+        encoding: text of the encoding attribute, or empty.
     """
 
     __slots__ = ("_count", "_lengths", "element", "encoding", "shape")
@@ -159,7 +159,7 @@ class ShapedType(Type):
         self, is_new = cls._of(tuple(shape), element, encoding)
         if is_new:
             self.shape, self.element, self.encoding = tuple(shape), element, encoding
-            # Passes ask for these all the time.
+            # Passes read these often.
             self._lengths, self._count = tuple(length for length in shape if length is not None), None
             dims = "".join("?x" if length is None else f"{length}x" for length in shape)
             self._text = f"{cls.keyword}<{dims}{element}{', ' + encoding if encoding else ''}>"
@@ -167,7 +167,7 @@ class ShapedType(Type):
 
     @property
     def rank(self) -> int:
-        """Number of dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
@@ -177,7 +177,7 @@ class ShapedType(Type):
 
     @property
     def lengths(self) -> tuple[Dim, ...]:
-        """The shape, which has to be free of ``?``.
+        """The shape, which must be free of ``?``.
 
         Raises:
             ValueError: a length is not known.
@@ -188,14 +188,14 @@ class ShapedType(Type):
 
     @property
     def count(self) -> Dim:
-        """Number of elements; the shape has to be free of ``?``."""
+        """The number of elements; the shape must be free of ``?``."""
         if self._count is None:
             self._count = product(self.lengths)
         return self._count
 
     @property
     def scalar(self) -> ScalarType:
-        """The element type where it is a scalar type, as in every program that is not quantized.
+        """The element type if it is a scalar type, as in every program that is not quantized.
 
         Raises:
             ValueError: it is another.
@@ -205,7 +205,7 @@ class ShapedType(Type):
         return self.element
 
     def of(self, element: Type) -> Self:
-        """The type of the same shape with other elements."""
+        """Returns the type of the same shape with other elements."""
         return type(self)(self.shape, element)
 
 
@@ -245,7 +245,7 @@ class TupleType(Type):
 
 
 class FunctionType(Type):
-    """Types of what a function takes and gives."""
+    """The types of a function's arguments and results."""
 
     __slots__ = ("inputs", "results")
     inputs: tuple[Type, ...]
@@ -263,7 +263,7 @@ class FunctionType(Type):
 
 
 class DialectType(Type):
-    """A type of a dialect that is only passed on: ``!stablehlo.token``, ``!quant.uniform<…>``."""
+    """A type of a dialect that is passed on verbatim: ``!stablehlo.token``, ``!quant.uniform<…>``."""
 
     __slots__ = ()
 
@@ -278,7 +278,7 @@ Types: TypeAlias = Sequence[Type]
 
 
 def types_text(types: Types) -> str:
-    """Types with commas between them."""
+    """Returns types with commas between them."""
     return ", ".join(map(str, types))
 
 

@@ -1,5 +1,4 @@
-"""What executables hold for each target.
+"""Executables for each target.
 
-Imports: compiler.ir, compiler.dialects, compiler.codegen, formats, spirv, hal_reference.
 Read: variant, reference, vulkan.
 """

@@ -18,19 +18,19 @@ from ..kernels.kernel import Binding, Kernel, symbols_in
 from .variant import Variant
 
 TARGET = "Reference"
-"""How executables name the target."""
+"""The target's name in executables."""
 
 
 def reference_variant(module: Region, location: Location) -> Operation:
-    """A module of an executable's function as the executable of this target in a program."""
+    """Wraps a module of an executable's function as the executable of this target in a program."""
     return Operation("iree.executable", (), (), {"target": TARGET}, [module], location=location)
 
 
 def reference_executable(variant: Operation, source: SourceText) -> Variant:
-    """What the device loads for an executable of this target; it names no line of the source.
+    """Builds the data that the device loads for an executable of this target; it names no line of the source.
 
     Raises:
-        OperationError: the executable has not the form of a function over buffers.
+        OperationError: the executable does not have the form of a function over buffers.
     """
     functions = [each for each in variant.walk() if each.name == "func.func"]
     if len(functions) != 1:
@@ -60,12 +60,12 @@ def reference_executable(variant: Operation, source: SourceText) -> Variant:
 
 
 def _size(spec: TensorSpec) -> int:
-    """Bytes of a binding, in whole words; 0 where they depend on the call."""
+    """Returns the bytes of a binding, in whole words; 0 if they depend on the call."""
     return 0 if any(length < 0 for length in spec.shape) else max(-(-storage_bytes(spec) // 4) * 4, 4)
 
 
 def encode(functions: Sequence[Function]) -> bytes:
-    """Functions as an executable; the same ones give the same bytes."""
+    """Encodes functions as an executable, deterministically."""
     data = bytearray()
 
     def value_of(value: object) -> object:

@@ -12,12 +12,12 @@ class Variant:
     """An executable for one target.
 
     Attributes:
-        kind: of devices, such as ``"SPIRV"``; their executables may have several formats.
-        format: how modules and devices name what ``data`` is.
-        data: what the device loads.
-        kernel: its entry point, workgroups and bindings, which are the same for all targets but for the workgroups.
-        features: what it is made for, by Vulkan's names; a device without one is given another variant.
-        needs: what its code declares.
+        kind: the kind of devices, such as ``"SPIRV"``; their executables may have several formats.
+        format: the name of the format of ``data`` for modules and devices.
+        data: the bytes that the device loads.
+        kernel: its entry point, workgroups and bindings; only the workgroups differ between targets.
+        features: the features that it is made for, by Vulkan's names; a device without one gets another variant.
+        needs: the features that its code declares.
     """
 
     kind: str

@@ -40,16 +40,16 @@ from ..strategies.rows.rows import Rows
 from .variant import Variant
 
 TARGET = "SPIRV"
-"""How executables name the target."""
+"""The target's name in executables."""
 
 FORMAT = "vulkan-spirv-fb"
-"""How modules and drivers name the container."""
+"""The container's name for modules and drivers."""
 
 PUSHED_FORMAT = "vulkan-spirv-fb-pushed-addresses"
 """The container of a kernel that takes the addresses of its bindings as push constants."""
 
 STRATEGY = "iree.executable.strategy"
-"""The attribute of an executable's function that fixes how it is computed."""
+"""The attribute of an executable's function that fixes its strategy."""
 
 _COMPUTE_STAGE = 0x20
 
@@ -58,8 +58,8 @@ def vulkan_kernel(function: Operation, target: Target, strategy: Strategy | None
     """Compiles an executable's function with a strategy, the one that its attribute fixes, or the fastest.
 
     Raises:
-        CompileError: an operation or a type that no code is generated for, or that the target lacks; or a strategy
-            that does not apply.
+        CompileError: the generator or the target does not support an operation or a type, or the strategy does not
+        apply.
     """
     if strategy is None and STRATEGY in function.attributes:
         strategy = strategy_of(function.attributes[STRATEGY])
@@ -67,19 +67,19 @@ def vulkan_kernel(function: Operation, target: Target, strategy: Strategy | None
 
 
 def kernel_region(function: Operation, target: Target) -> KernelRegion:
-    """What an executable's function computes."""
+    """Returns the region that an executable's function computes."""
     in_place = function.integers("iree.executable.in_place")
     is_update = "iree.executable.updates" in function.attributes
     return KernelRegion(_region_of(function), str(function.attributes["sym_name"]), target, in_place, is_update)
 
 
 def longer_strategy(function: Operation, target: Target) -> Strategy | None:
-    """What computes an executable's function in calls that are beyond its kernel's loops; None if nothing more does."""
+    """Returns a strategy for calls that exceed the loops of an executable's kernel; None if it needs none."""
     return None if STRATEGY in function.attributes else Rows.of_long(kernel_region(function, target))
 
 
 def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] = ()) -> Operation:
-    """A kernel as the executable of this target in a program, for devices with some features."""
+    """Wraps a kernel as the executable of this target in a program, for devices with some features."""
     bindings = [
         {
             "size": IntegerAttr(each.size, I64),
@@ -101,10 +101,10 @@ def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] =
 
 
 def kernel_of(variant: Operation) -> Kernel:
-    """The kernel of what ``vulkan_variant`` made.
+    """Returns the kernel that ``vulkan_variant`` wrapped.
 
     Raises:
-        OperationError: the executable has not the form of a kernel.
+        OperationError: the executable does not have the form of a kernel.
     """
     operations = [each for region in variant.regions for block in region.blocks for each in block.operations]
     if [each.name for each in operations] != ["spv.module"]:
@@ -154,7 +154,7 @@ def _limits(variant: Operation) -> tuple[Limit, ...]:
 
 
 def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
-    """What a dispatch needs to know beyond the shader."""
+    """Returns the attributes that a dispatch needs beyond the shader."""
     count = kernel.workgroup_count
     if isinstance(count, tuple):
         attributes: dict[str, Attribute] = {"workgroup_count": DenseArray(I64, count)}
@@ -197,14 +197,14 @@ def _bindings(variant: Operation) -> tuple[Binding, ...]:
 
 
 def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
-    """What the device loads for an executable of this target: one pipeline, storage buffers in set 0, inputs first.
+    """Builds the data that the device loads for an executable: one pipeline, storage buffers in set 0, inputs first.
 
     Args:
         variant: the executable.
-        source: the program's text, whose line profiles name.
+        source: the program's text, for the line that profiles name.
 
     Raises:
-        OperationError: the executable has not the form of a kernel.
+        OperationError: the executable does not have the form of a kernel.
     """
     kernel = kernel_of(variant)
     bindings = tuple(
@@ -231,7 +231,7 @@ def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
 
 
 def _needs(code: bytes) -> Iterator[str]:
-    """Features that a shader's capabilities need of a device."""
+    """Yields the device features that a shader's capabilities need."""
     binary = read_binary(code)
     for opcode, start, _ in binary:
         if opcode == Op.Capability:
@@ -247,7 +247,7 @@ def _debug_info(name: str, variant: Operation, source: SourceText) -> ExportDebu
 
 
 def _region_of(function: Operation) -> Block:
-    """The body between loads and stores, over tensors."""
+    """Returns the operations between loads and stores as a block over tensors."""
     operations = function.regions[0].block.operations
     loads = [operation.result for operation in operations if operation.name == "iree.load_input"]
     region = Block([value.type for value in loads])

@@ -1,6 +1,5 @@
-"""What operations of StableHLO and CHLO require, and the types that they give.
+"""Constraints and result types of StableHLO and CHLO operations.
 
-Imports: ir.
 Read: requirements, bodies, elementwise, shapes, indexing, reductions, dynamic, statistics, linear_algebra,
 distribution, older, control, chlo, hlo.
 """

@@ -1,4 +1,4 @@
-"""What operations require of the regions that combine elements: reductions, windows, scatters, sorts."""
+"""Constraints on the regions that combine elements: reductions, windows, scatters, sorts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ REGIONS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("map", "reduce", "reduce_window", "scan", "scatter", "sort"), 1),
     **dict.fromkeys(("if", "select_and_scatter", "while"), 2),
 }
-"""How many regions an operation has, by its name without the dialect; none where it is not here."""
+"""The number of regions of an operation, by its name without the dialect; 0 for all others."""
 
 
 def is_promotable(narrow: Type, wide: Type) -> bool:
-    """Whether elements of one type may be combined in another: the same kind with as many bits or more."""
+    """Returns whether elements of one type may be combined in another: the same kind with at least as many bits."""
     if narrow is wide:
         return True
     if not isinstance(narrow, ScalarType) or not isinstance(wide, ScalarType):
@@ -27,15 +27,16 @@ def is_promotable(narrow: Type, wide: Type) -> bool:
 
 
 def combined(operation: Operation, inputs: Sequence[TensorType], starts: Sequence[TensorType]) -> list[Type]:
-    """Element types of the results of a region that combines two of each input, the last one of the operation's.
+    """Checks the last region of an operation, which combines pairs of elements; returns the element types of its
+    results.
 
     Args:
-        operation: whose last region combines.
-        inputs: types of what is combined, one for each result.
-        starts: types of what is combined with them: initial values, or updates.
+        operation: the operation.
+        inputs: types of the elements to combine, one for each result.
+        starts: types of the elements to combine them with: initial values, or updates.
 
     Raises:
-        OperationError: the region does not take two scalars for each input, or gives other types.
+        OperationError: the region does not take two scalars for each input, or returns other types.
     """
     block = operation.regions[-1].block
     count = len(inputs)
@@ -58,7 +59,7 @@ def combined(operation: Operation, inputs: Sequence[TensorType], starts: Sequenc
 
 
 def selected(operation: Operation, element: Type) -> None:
-    """Holds that the first region takes two elements and says whether to take the first.
+    """Checks that the first region takes two elements and returns whether to take the first.
 
     Raises:
         OperationError: it does not.
@@ -72,10 +73,10 @@ def selected(operation: Operation, element: Type) -> None:
 
 
 def mapped(operation: Operation, inputs: Sequence[TensorType]) -> Type:
-    """The element type of what a region makes of an element of each input.
+    """Checks a region that maps an element of each input; returns the element type of its result.
 
     Raises:
-        OperationError: the region takes or gives other types.
+        OperationError: the region takes or returns other types.
     """
     block = operation.regions[0].block
     wanted = [TensorType((), type.element) for type in inputs]

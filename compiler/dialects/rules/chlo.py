@@ -1,4 +1,4 @@
-"""What each CHLO operation requires and gives."""
+"""Constraints and result types of CHLO operations."""
 
 from __future__ import annotations
 
@@ -198,4 +198,4 @@ CHLO_RULES: Final[Mapping[str, Rule]] = {
     "scan": _scan,
     "top_k": _top_k,
 }
-"""By the operation's name without the dialect."""
+"""Rules by the operation's name without the dialect."""

@@ -1,4 +1,4 @@
-"""What control flow requires and gives."""
+"""Constraints and result types of control flow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .requirements import OperationError, Rule, compatible, tensors
 
 
 def region_results(operation: Operation, index: int) -> list[Type]:
-    """Types of what a region gives."""
+    """Returns the types of a region's results."""
     return [value.type for value in operation.regions[index].block.terminator.operands]
 
 

@@ -1,6 +1,6 @@
-"""What operations between processes require and give, where there is one process.
+"""Constraints and result types of operations between processes, for a single process.
 
-Each group of processes is that process alone, or there is none.
+Each group of processes contains only that process, or there is no group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .requirements import OperationError, Rule, axes, tensors
 
 
 def _alone(operation: Operation, name: str = "replica_groups") -> None:
-    """Holds that groups, or pairs, name no process but the first."""
+    """Checks that groups, or pairs, name no process but the first."""
     for number in operation.integers(name):
         if number > 0:
             raise OperationError(
@@ -56,7 +56,7 @@ def _reduced(operation: Operation) -> Sequence[Type]:
 
 
 def combined_of_each(operation: Operation, types: Sequence[TensorType]) -> list[Type]:
-    """Element types of a region that combines two scalars, the same for each operand."""
+    """Returns the element types of a region that combines two scalars, the same for each operand."""
     return [element for type in types for element in combined(operation, [type], [type])]
 
 

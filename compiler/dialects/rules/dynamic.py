@@ -1,6 +1,6 @@
-"""What operations require and give whose shapes are operands.
+"""Constraints and result types of operations whose shapes are operands.
 
-Where such an operand is a constant, the operation is held to what the operation of fixed shapes requires.
+If such an operand is a constant, the constraints of the static form apply.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .shapes import SHAPES
 
 
 def constant_numbers(value: Value) -> tuple[int, ...] | None:
-    """Elements of a constant vector of integers; None where the value is none."""
+    """Returns the elements of a constant vector of integers, or None."""
     owner = value.owner
     found = owner.attributes.get("value") if isinstance(owner, Operation) else None
     if not isinstance(found, DenseElements) or not str(getattr(owner, "name", "")).endswith(".constant"):
@@ -27,7 +27,7 @@ def constant_numbers(value: Value) -> tuple[int, ...] | None:
 
 
 def _vector(operation: Operation, index: int, length: int | None = None) -> tuple[int, ...] | None:
-    """Numbers of an operand that has to be a vector of integers of known length."""
+    """Checks that an operand is a vector of integers of known length; returns its elements if it is constant."""
     type = tensors(operation)[index]
     if type.rank != 1 or not type.is_static or not type.scalar.is_integer:
         raise OperationError(f"a vector of integers of known length as operand {index}, got {type}", index)
@@ -37,7 +37,7 @@ def _vector(operation: Operation, index: int, length: int | None = None) -> tupl
 
 
 def _shaped(operation: Operation, index: int) -> TensorType:
-    """The result's type, which has to be of the shape that an operand gives."""
+    """Returns the result's type, which must have the shape that an operand gives."""
     result = declared_result(operation)
     numbers = _vector(operation, index, result.rank)
     if numbers is not None and not compatible(TensorType(numbers, result.element), result):
@@ -48,7 +48,7 @@ def _shaped(operation: Operation, index: int) -> TensorType:
 
 
 def _as(operation: Operation, name: str, result: Type, attributes: Mapping[str, Attribute]) -> Operation:
-    """The operation of fixed shapes that has the first operand alone."""
+    """Returns the static form, with the first operand only."""
     return Operation(f"stablehlo.{name}", operation.operands[:1], [result], {**operation.attributes, **attributes})
 
 

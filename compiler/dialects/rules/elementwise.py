@@ -1,4 +1,4 @@
-"""What element-wise operations require and give."""
+"""Constraints and result types of element-wise operations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .requirements import (
 
 
 def elementwise(count: int, kinds: Kinds) -> Rule:
-    """Operands of one type, of which the result is too."""
+    """Creates the rule for operands and a result of one type."""
 
     def rule(operation: Operation) -> Sequence[Type]:
         types = tensors(operation, count)

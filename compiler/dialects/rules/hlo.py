@@ -1,7 +1,7 @@
-"""What each StableHLO operation requires and gives: types of results from operands and attributes.
+"""The rule of each StableHLO operation: types of results from operands and attributes.
 
-Constraints are those of StableHLO's specification (``docs/spec.md``). A rule takes an operation and gives its result
-types, or raises ``OperationError`` with what is wrong; lengths that are not known agree with all.
+Constraints are those of StableHLO's specification (``docs/spec.md``). A rule takes an operation and returns its result
+types, or raises ``OperationError``; unknown lengths agree with all.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CUSTOM: Final = re.compile(
 
 
 _SHAPES: Final = ("shape_assertion", "stablehlo.dynamic_reduce_window")
-"""Calls of programs whose shapes depend on the call."""
+"""Custom calls of programs whose shapes depend on the call."""
 
 
 def _custom_call(operation: Operation) -> Sequence[Type]:
@@ -50,7 +50,7 @@ def _custom_call(operation: Operation) -> Sequence[Type]:
 
 
 def _declared(operation: Operation) -> Sequence[Type]:
-    """Whatever the operation declares: its meaning is elsewhere."""
+    """Accepts the declared types; the operation's meaning is defined elsewhere."""
     return [value.type for value in operation.results]
 
 
@@ -75,22 +75,22 @@ RULES: Final[Mapping[str, Rule]] = {
     **OLDER,
     **dict.fromkeys(("composite", "return"), _declared),
 }
-"""By the operation's name without the dialect."""
+"""Rules by the operation's name without the dialect."""
 
 _DIALECTS: Final[Mapping[str, Mapping[str, Rule]]] = {"chlo": CHLO_RULES, "stablehlo": RULES}
 
 
 def is_known(operation: Operation) -> bool:
-    """Whether there is a rule for an operation."""
+    """Returns whether an operation has a rule."""
     dialect, _, name = operation.name.partition(".")
     return name in _DIALECTS.get(dialect, {})
 
 
 def infer(operation: Operation) -> Sequence[Type]:
-    """Types of an operation's results.
+    """Returns the types of an operation's results.
 
     Raises:
-        OperationError: the operation is not as the specification wants it, or is none that is known.
+        OperationError: the operation violates the specification, or is unknown.
     """
     dialect, _, name = operation.name.partition(".")
     if dialect not in _DIALECTS:

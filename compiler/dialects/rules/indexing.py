@@ -112,7 +112,7 @@ def _gather(operation: Operation) -> Sequence[Type]:
 
 
 def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes: Sequence[Length]) -> Sequence[Type]:
-    """The type of slices of some sizes, which need not be known."""
+    """Returns the type of gathered slices, whose sizes may be unknown."""
     numbers = _numbers(operation, "dimension_numbers")
     offset, collapsed = numbers.ints("offset_dims"), numbers.ints("collapsed_slice_dims")
     batching, index_batching = numbers.ints("operand_batching_dims"), numbers.ints("start_indices_batching_dims")
@@ -142,7 +142,7 @@ def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes
 def _batching(
     value: TensorType, indices: TensorType, batching: Sequence[int], index_batching: Sequence[int], vector: int
 ) -> None:
-    """Holds that batching dimensions of an operand and of its indices go together."""
+    """Checks that batching dimensions of an operand and of its indices correspond."""
     increasing(batching, "batching dimensions of the operand")
     axes(index_batching, indices.rank, "batching dimensions of the indices")
     if vector in index_batching:

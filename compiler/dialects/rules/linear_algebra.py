@@ -1,4 +1,4 @@
-"""What transforms, factorisations and triangular systems require and give."""
+"""Constraints and result types of transforms, factorisations and triangular systems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What StableHLO's older forms and tokens require and give: ``einsum``, ``torch_index_select``, ``after_all``, …"""
+"""Constraints and result types of StableHLO's older forms and tokens: ``einsum``, ``torch_index_select``,
+``after_all``, …
+"""
 
 from __future__ import annotations
 

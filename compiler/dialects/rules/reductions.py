@@ -14,7 +14,7 @@ from .requirements import Length, OperationError, Rule, axes, integer, ints, mer
 
 
 def _inputs(operation: Operation) -> tuple[list[TensorType], list[TensorType]]:
-    """Inputs and initial values, which are as many."""
+    """Returns the types of the inputs, and of one initial value for each."""
     types = tensors(operation)
     count = len(types) // 2
     if not types or len(types) % 2:
@@ -36,7 +36,7 @@ def _reduce(operation: Operation) -> Sequence[Type]:
 
 
 def windows(length: Length, size: Dim, stride: int, base: int, dilation: int, low: Dim, high: Dim) -> Length:
-    """How many windows there are along a dimension.
+    """Returns the number of windows along a dimension.
 
     Raises:
         OperationError: the number is no polynomial in the lengths of arguments.
@@ -59,7 +59,7 @@ def windows(length: Length, size: Dim, stride: int, base: int, dilation: int, lo
 
 
 def window_sizes(operation: Operation, rank: int) -> tuple[Dim, ...]:
-    """Sizes of a window, each 1 or more."""
+    """Returns the sizes of a window, each at least 1."""
     found = sizes(operation, "window_dimensions")
     if len(found) != rank or any(is_at_least(size, 1) is False for size in found):
         raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(found)}")
@@ -67,7 +67,7 @@ def window_sizes(operation: Operation, rank: int) -> tuple[Dim, ...]:
 
 
 def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Strides and dilations, 1 where they are not there, each for every dimension and 1 or more."""
+    """Returns strides and dilations, by default 1, each for every dimension and at least 1."""
     lists = [ints(operation, name, (1,) * rank) for name in names]
     for name, values in zip(names, lists, strict=True):
         if len(values) != rank or any(value < 1 for value in values):
@@ -76,7 +76,7 @@ def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[
 
 
 def padding_pairs(operation: Operation, rank: int) -> list[tuple[Dim, Dim]]:
-    """Padding before and after each dimension, 0 where it is not there."""
+    """Returns the padding before and after each dimension, by default 0."""
     value = operation.attributes.get("padding")
     flat: list[Dim] = []
     if isinstance(value, tuple):
@@ -130,11 +130,11 @@ _ALGORITHMS: Final = frozenset(
         ("f64", "f64", 1),
     }
 )
-"""Known ways to compute products: the operands' precision, the accumulator's, and how many products are summed."""
+"""Known algorithms for products: the operands' precision, the accumulator's, and the number of summed products."""
 
 
 def check_precision(operation: Operation) -> None:
-    """Holds the precision of a contraction to be one for each operand."""
+    """Checks that the precision of a contraction lists one value for each operand."""
     value = operation.attributes.get("precision_config")
     items = value if isinstance(value, tuple) else ()
     known = all(isinstance(item, EnumAttr) and item.case in _PRECISIONS for item in items)
@@ -171,7 +171,7 @@ def _dot_general(operation: Operation) -> Sequence[Type]:
 
 
 def contraction(left: TensorType, right: TensorType, lists: Mapping[str, Sequence[int]]) -> list[Length]:
-    """The shape of a contraction, by ``lhs_batching_dimensions`` and the like."""
+    """Returns the shape of a contraction with dimensions such as ``lhs_batching_dimensions``."""
     pairs = [(lists[f"lhs_{kind}_dimensions"], lists[f"rhs_{kind}_dimensions"]) for kind in ("batching", "contracting")]
     axes([*pairs[0][0], *pairs[1][0]], left.rank, "the left operand's batching and contracting dimensions")
     axes([*pairs[0][1], *pairs[1][1]], right.rank, "the right operand's batching and contracting dimensions")
@@ -207,7 +207,7 @@ def _convolution(operation: Operation) -> Sequence[Type]:
 def convolved(
     operation: Operation, value: TensorType, kernel: TensorType, pairs: Sequence[tuple[Dim, Dim]] | None
 ) -> Sequence[Type]:
-    """The type of a convolution with some padding, which need not be known."""
+    """Returns the type of a convolution, whose padding may be unknown."""
     if value.element is not kernel.element:
         raise OperationError(f"an input and a kernel of one element type, got {value} and {kernel}", 1)
     check_precision(operation)

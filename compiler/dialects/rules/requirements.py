@@ -1,4 +1,4 @@
-"""What rules for operations share: operands as tensors, lengths that agree, and errors that say what was expected."""
+"""Helpers of rules: operands as tensors, lengths that agree, and errors that state what was expected."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ INTEGERS: Final = frozenset({"int", "uint", "index"})
 
 
 class OperationError(Exception):
-    """An operation is not as it has to be.
+    """An operation violates a constraint.
 
     Attributes:
-        expected: what was expected, and what came; "expected" stands before it.
-        operand: the operand that is wrong, or None.
+        expected: what was expected, and what came; messages put "expected" before it.
+        operand: the wrong operand, or None.
     """
 
     def __init__(self, expected: str, operand: int | None = None) -> None:
@@ -37,10 +37,10 @@ class OperationError(Exception):
 
 
 class UnequalError(OperationError):
-    """Two lengths are not the same, but might be in a call.
+    """Two lengths are not known to be equal, but may be in a call.
 
     Attributes:
-        difference: what would have to be 0.
+        difference: the size that would have to be 0.
     """
 
     def __init__(self, expected: str, operand: int | None, difference: Size) -> None:
@@ -49,13 +49,13 @@ class UnequalError(OperationError):
 
 
 def operands(operation: Operation, count: int) -> None:
-    """Holds the number of operands."""
+    """Checks the operand count."""
     if len(operation.operands) != count:
         raise OperationError(f"{count} operands, got {len(operation.operands)}")
 
 
 def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
-    """Types of the operands, which have to be tensors."""
+    """Returns the types of the operands, which must be tensors."""
     if count is not None:
         operands(operation, count)
     found = []
@@ -69,7 +69,7 @@ def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
 
 
 def ints(operation: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
-    """A list of integers, which has to be there unless there is a default."""
+    """Returns a list of integers, which is required unless there is a default."""
     found = tuple(item for item in sizes(operation, name, default) if isinstance(item, int))
     if len(found) < len(operation.sizes(name, default or ())):
         raise OperationError(f"numbers that do not depend on the call in {name}, got {operation.attributes[name]}")
@@ -77,7 +77,7 @@ def ints(operation: Operation, name: str, default: Sequence[int] | None = None) 
 
 
 def sizes(operation: Operation, name: str, default: Sequence[Dim] | None = None) -> tuple[Dim, ...]:
-    """As ``ints``, of an attribute that may depend on the call."""
+    """Returns a list like ``ints``, of sizes that may depend on the call."""
     value = operation.attributes.get(name)
     if value is None and default is not None:
         return tuple(default)
@@ -95,7 +95,7 @@ def _is_integers(value: Attribute) -> bool:
 
 
 def integer(operation: Operation, name: str, default: int = 0) -> int:
-    """An integer; the default where the attribute is not there."""
+    """Returns an integer, or the default if the attribute is missing."""
     value = operation.attributes.get(name)
     if value is not None and not isinstance(value, IntegerAttr):
         raise OperationError(f"the attribute {name} with an integer, got {value}")
@@ -103,23 +103,23 @@ def integer(operation: Operation, name: str, default: int = 0) -> int:
 
 
 def axes(numbers: Iterable[int], rank: int, what: str) -> None:
-    """Holds that numbers name different dimensions."""
+    """Checks that numbers name different dimensions."""
     listed = list(numbers)
     if len(set(listed)) != len(listed) or any(not 0 <= number < rank for number in listed):
         raise OperationError(f"{what} to be different numbers from 0 to {rank - 1}, got {listed}")
 
 
 def increasing(numbers: Sequence[int], what: str) -> None:
-    """Holds that numbers are in order."""
+    """Checks that numbers are in order."""
     if list(numbers) != sorted(numbers):
         raise OperationError(f"{what} in order, got {list(numbers)}")
 
 
 def same_length(one: Length, other: Length, expected: str, operand: int | None = None) -> Length:
-    """The length that two agree on.
+    """Returns the common length of two that must agree.
 
     Raises:
-        UnequalError: they do not agree, but might in a call.
+        UnequalError: they do not agree, but may in a call.
         OperationError: they do not agree.
     """
     if one is not None and other is not None and one != other:
@@ -131,9 +131,9 @@ def same_length(one: Length, other: Length, expected: str, operand: int | None =
 
 
 def same_count(one: Dim, other: Dim, expected: str, operand: int | None = None) -> None:
-    """Holds that two shapes have as many elements, unless this is an equation that gives no length.
+    """Checks that two shapes have equally many elements, if that equation can be solved for a length.
 
-    Whether 3 by 8 elements are 4 by 6 is then left to the call: see ``passes/dynamic/requirements.py``.
+    Whether 3 by 8 elements are 4 by 6 is otherwise left to the call: see ``passes/dynamic/requirements.py``.
 
     Raises: as for ``same_length``.
     """
@@ -144,21 +144,21 @@ def same_count(one: Dim, other: Dim, expected: str, operand: int | None = None) 
 
 
 def may_fit(one: Length, other: Length) -> bool:
-    """Whether a length may be at most another in some call."""
+    """Returns whether a length may be at most another in some call."""
     return one is None or other is None or is_at_least(other - one, 0) is not False
 
 
 def merged(
     one: Sequence[Length], other: Sequence[Length], expected: str, operand: int | None = None
 ) -> tuple[Length, ...]:
-    """The shape that two agree on."""
+    """Returns the common shape of two that must agree."""
     if len(one) != len(other):
         raise OperationError(expected, operand)
     return tuple(same_length(a, b, expected, operand) for a, b in zip(one, other, strict=True))
 
 
 def strided(length: Dim, stride: int) -> Dim:
-    """How many elements a slice with a stride takes of a range.
+    """Returns how many elements a slice with a stride takes of a range.
 
     Raises:
         OperationError: the number is a quotient of a quotient.
@@ -176,7 +176,7 @@ def strided(length: Dim, stride: int) -> Dim:
 
 
 def expect_kind(element: ScalarType, kinds: Kinds) -> None:
-    """Holds the kind of the first operand's elements."""
+    """Checks the kind of the first operand's elements."""
     if element.kind not in kinds:
         names = {"int": "signed", "uint": "unsigned", "bool": "boolean"}
         wanted = ", ".join(sorted(names.get(kind, kind) for kind in kinds if kind != "index"))
@@ -184,7 +184,7 @@ def expect_kind(element: ScalarType, kinds: Kinds) -> None:
 
 
 def declared_result(operation: Operation, index: int = 0) -> TensorType:
-    """The type of a result, which has to be a tensor, as the operation declares it."""
+    """Returns the declared type of a result, which must be a tensor."""
     if len(operation.results) <= index or not isinstance(operation.results[index].type, TensorType):
         raise OperationError("a tensor as result")
     type = operation.results[index].type
@@ -193,7 +193,7 @@ def declared_result(operation: Operation, index: int = 0) -> TensorType:
 
 
 def compatible(one: Type, other: Type) -> bool:
-    """Whether two types are the same but for lengths that are not known."""
+    """Returns whether two types are equal except for unknown lengths."""
     if one is other:
         return True
     if not isinstance(one, ShapedType) or not isinstance(other, ShapedType) or one.element is not other.element:

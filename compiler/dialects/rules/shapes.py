@@ -1,4 +1,4 @@
-"""What operations require and give that make or arrange elements by their places alone."""
+"""Constraints and result types of operations that create or arrange elements by their indices alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .requirements import (
 
 
 def constant(operation: Operation) -> Sequence[Type]:
-    """Elements, of the type that they have."""
+    """Returns the type of a constant's elements."""
     operands(operation, 0)
     value = operation.attributes.get("value")
     if not isinstance(value, DenseElements):

@@ -1,4 +1,4 @@
-"""What batch normalisation, random numbers and tuples require and give."""
+"""Constraints and result types of batch normalisation, random numbers and tuples."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from .dynamic import constant_numbers
 from .requirements import OperationError, Rule, compatible, declared_result, expect_kind, integer, operands, tensors
 
 _STATES: Final[Mapping[str, tuple[int, ...]]] = {"DEFAULT": (1, 2, 3), "THREE_FRY": (2,), "PHILOX": (2, 3)}
-"""How many 64-bit words the state of each algorithm has."""
+"""The number of 64-bit words in the state of each algorithm."""
 
 
 def _batch_norm(operation: Operation, count: int, vectors: Sequence[int]) -> tuple[TensorType, TensorType]:
-    """Types of the input and of a vector of its features, after the operands are held to them.
+    """Checks the operands; returns the types of the input and of a vector of its features.
 
     Args:
-        operation: whose first operand is the input.
-        count: of operands.
-        vectors: which operands have an element for each feature; the others are of the input's type.
+        operation: the operation, whose first operand is the input.
+        count: the operand count.
+        vectors: the operands with an element for each feature; the others have the input's type.
     """
     types = tensors(operation, count)
     value = types[0]

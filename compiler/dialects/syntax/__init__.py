@@ -1,6 +1,5 @@
-"""How operations of each dialect are read and printed.
+"""The text form of operations of each dialect.
 
-Imports: ir.
 Read: builtin, arith, tensor, scf, check, hlo_contractions, hlo_bodies, chlo, hlo, executables, sequencer, spirv_module,
 text.
 """

@@ -1,4 +1,4 @@
-"""How operations of ``arith`` and ``math`` are read."""
+"""Reading of operations of ``arith`` and ``math``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS: Final = ("exact", "nneg")
 
 
 def _flags(parser: Parser) -> dict[str, Attribute]:
-    """Passes over flags, which permit what is not made use of."""
+    """Skips flags, which permit optimisations that are not used."""
     for word in _FLAGS:
         if parser.accept_word(word):
             parser.expect("<")

@@ -1,5 +1,6 @@
-"""How operations of ``check`` are read, in StableHLO's form and in IREE's, which has parentheses, and the constants of
-IREE's tests."""
+"""Reading of operations of ``check``, in StableHLO's form and in IREE's, which has parentheses, and of the constants of
+IREE's tests.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def _expect(parser: Parser, name: str) -> Parts:
 
 
 def _option(parser: Parser) -> dict[str, Attribute]:
-    """A constant, or a named number: ``tolerance = 0.1``, ``max_ulp_difference = 3``, ``atol 0.5``."""
+    """Reads a constant, or a named number: ``tolerance = 0.1``, ``max_ulp_difference = 3``, ``atol 0.5``."""
     for word in ("tolerance", "atol", "rtol"):
         if parser.accept_word(word):
             parser.accept("=")

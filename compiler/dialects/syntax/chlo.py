@@ -1,4 +1,4 @@
-"""Syntax of CHLO's operations, and of Shardy's, which one device passes over."""
+"""Syntax of CHLO's operations, and of Shardy's, which have no effect on one device."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ MHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "mhlo.add_dependency": syntax_of("% {} :fn"),
     "mhlo.topk": CustomSyntax(_parse_top_k, _print_top_k),
 }
-"""Of those that StableHLO has not."""
+"""Operations that StableHLO does not have."""
 
 CHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
     **{f"chlo.{name}": syntax_of("% {} :arrow") for name in _ELEMENTWISE},

@@ -1,4 +1,4 @@
-"""Syntax of StableHLO's operations that print their regions in a form of their own: ``reduce`` and ``while``."""
+"""Syntax of StableHLO's operations with a special form for their regions: ``reduce`` and ``while``."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def _parse_reduce(parser: Parser, name: str) -> Parts:
 
 
 _APPLIED: Final = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
-"""What the short form of a reduction names: the order of operands does not matter to it."""
+"""Operations that the short form of a reduction may name: all are commutative."""
 
 
 def _applied(name: str, element: Type) -> Region:
-    """A region that applies one operation to its two arguments."""
+    """Creates a region that applies one operation to its two arguments."""
     type = TensorType((), element)
     block = Block([type, type])
     made = block.append(Operation(name, block.arguments, [type]))
@@ -98,7 +98,7 @@ def _is_applied(block: Block, element: Type) -> bool:
 
 
 def assignments(parser: Parser) -> tuple[list[tuple[str, int]], list[tuple[str, int]]]:
-    """``(%a = %b, …)``: names of arguments and of values."""
+    """Reads ``(%a = %b, …)``: names of arguments and of values."""
     names: list[tuple[str, int]] = []
     starts: list[tuple[str, int]] = []
     parser.expect("(")

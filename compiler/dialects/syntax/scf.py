@@ -1,4 +1,4 @@
-"""How operations of ``scf`` and ``cf`` are read, but for branches between two blocks."""
+"""Reading of operations of ``scf`` and ``cf``, except for branches between two blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _results(parser: Parser) -> list[Type]:
 
 
 def parse_yield(parser: Parser, name: str) -> Parts:
-    """Operands and their types; neither where there is none."""
+    """Reads operands and their types, or neither."""
     names = parser.operand_names()
     attributes = parser.attribute_dictionary()
     types = parser.types() if parser.accept(":") else []
@@ -41,7 +41,7 @@ def _condition(parser: Parser, name: str) -> Parts:
 
 
 def _ended(region: Region) -> Region:
-    """A body whose end yields nothing without saying so."""
+    """Appends the implicit empty yield to a body."""
     for block in region.blocks:
         if not block.operations or block.terminator.name not in _ENDS:
             block.append(Operation("scf.yield"))

@@ -1,8 +1,8 @@
-"""SPIR-V as text: ``spv.module``, one line an instruction, named and laid out by the tables of the grammar.
+"""SPIR-V as text: ``spv.module``, one instruction a line, named and laid out by the tables of the grammar.
 
-Ids are the module's own, so that the text stands for the same words. What the specification puts first stands around
-the body: the memory model ahead of it, capabilities and extensions behind it. A result's type is written out, as
-``!spv.ptr<i32, StorageBuffer>``; where two types are written alike, the second is named by its id.
+Ids are the module's own, so that the text determines the words. Parts that the specification puts first surround the
+body: the memory model precedes it, capabilities and extensions follow it. A result's type is written out, as
+``!spv.ptr<i32, StorageBuffer>``; if two types have the same text, the second is named by its id.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ _WORDS: Final = ScalarType("ui32")
 
 
 def spirv_module(code: bytes, location: Location = NOWHERE) -> Operation:
-    """A SPIR-V binary as an operation."""
+    """Wraps a SPIR-V binary as an operation."""
     return Operation("spv.module", (), (), {"words": DenseArray(_WORDS, read_binary(code).words)}, location=location)
 
 
 def spirv_code(module: Operation) -> bytes:
-    """The binary of an operation that ``spirv_module`` or the parser made."""
+    """Returns the binary of an operation that ``spirv_module`` or the parser created."""
     words = module.attributes["words"]
     assert isinstance(words, DenseArray)
     return pack(cast("Sequence[int]", words.values))
 
 
 class _Types:
-    """Types of a module, and how they are written.
+    """The types of a module, and their text.
 
     Attributes:
-        by_text: the id of each text; the first has it where two are written alike.
-        texts: by id.
+        by_text: the id of each text; the first id if two types have the same text.
+        texts: texts by id.
         widths: bits and whether it is a float, of scalar types by id.
         lengths: values of integer constants by id, for lengths of arrays.
     """
@@ -78,7 +78,7 @@ class _Types:
         self.lengths: dict[int, int] = {}
 
     def note(self, words: Sequence[int]) -> None:
-        """Takes note of a declaration."""
+        """Records a declaration."""
         opcode = words[0] & 0xFFFF
         if opcode == Op.Constant and len(words) == 4:
             self.lengths[words[2]] = words[3]
@@ -94,7 +94,7 @@ class _Types:
             self.scalars[number] = (words[2], opcode == Op.TypeFloat)
 
     def name(self, number: int) -> str:
-        """How a type is named where it is used."""
+        """Returns the name of a type at its uses."""
         text = self.texts.get(number, "")
         return text if self.by_text.get(text) == number else f"!spv.id<{number}>"
 
@@ -174,7 +174,7 @@ def _layout(words: Sequence[int], start: int) -> Layout:
 
 
 def _operand_texts(words: Sequence[int], start: int, end: int, types: _Types) -> list[str]:
-    """The operands but for the result and its type."""
+    """Returns the operands except the result and its type."""
     found = []
     layout = _layout(words, start)
     for at, kind in operand_kinds(words, start, end):
@@ -244,7 +244,7 @@ def _parse_module(parser: Parser, name: str) -> Parts:
 
 
 class _Header:
-    """What stands behind the body: the header's words, capabilities and extensions."""
+    """The text behind the body: the header's words, capabilities and extensions."""
 
     def __init__(self, parser: Parser, offset: int, attributes: Mapping[str, Attribute]) -> None:
         self._parser = parser
@@ -282,10 +282,10 @@ class _Header:
 
 
 class _Body:
-    """Instructions as they are read.
+    """The instructions read so far.
 
     Attributes:
-        words: of all but imports.
+        words: words of all instructions except imports.
         imports: words of imports of instruction sets, which come before the memory model.
     """
 
@@ -337,7 +337,7 @@ class _Body:
         return number
 
     def _operands(self, kinds: Sequence[str]) -> list[int]:
-        """Operands of these kinds, with those that they bring."""
+        """Reads operands of these kinds, with the operands that enumerants add."""
         parser = self._parser
         words: list[int] = []
         pending = list(reversed(kinds))
@@ -377,7 +377,7 @@ class _Body:
         return (_enumerant(parser, kind),)
 
     def _type(self) -> int:
-        """The id of the type that ends the line."""
+        """Reads the type that ends the line; returns its id."""
         parser = self._parser
         parser.expect(":")
         match = parser.match(_TYPE)
@@ -390,7 +390,7 @@ class _Body:
         return known
 
     def _number(self, match: re.Match[str], type: int) -> Sequence[int]:
-        """The words of a constant."""
+        """Returns the words of a constant."""
         bits, is_float = self._types.scalars.get(type, (32, False))
         try:
             if is_float and bits in _FLOATS and "x" not in match[1]:
@@ -404,7 +404,7 @@ class _Body:
         return [value >> 32 * index & 0xFFFFFFFF for index in range(max(1, bits // 32))]
 
     def check(self, bound: int) -> None:
-        """Holds that all ids are defined and below the bound."""
+        """Checks that all ids are defined and below the bound."""
         for number, offset in (*self._used.items(), *self._defined.items()):
             if number not in self._defined:
                 self._parser.error(f"%{number} is not defined in this spv.module", offset)
@@ -413,7 +413,7 @@ class _Body:
 
 
 def _enumerant(parser: Parser, kind: str) -> int:
-    """A quoted name of an enumeration, several with bars between them, or a number."""
+    """Reads a quoted name of an enumeration, several with bars between them, or a number."""
     offset = parser.here()
     name = parser.accept_string()
     if name is None:

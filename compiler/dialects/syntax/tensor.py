@@ -1,4 +1,4 @@
-"""How operations of ``tensor`` and ``shape`` are read."""
+"""Reading of operations of ``tensor`` and ``shape``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _insert(parser: Parser, name: str) -> Parts:
 
 
 def _of_elements(parser: Parser, name: str) -> Parts:
-    """``from_elements`` and ``splat``: operands of the result's element type, and lengths in brackets."""
+    """Reads ``from_elements`` and ``splat``: operands of the result's element type, and lengths in brackets."""
     names = parser.operand_names()
     sizes = _indices(parser) if parser.at("[") else []
     attributes = parser.attribute_dictionary()
@@ -99,7 +99,7 @@ def _cast(parser: Parser, name: str) -> Parts:
 
 
 def _regrouped(parser: Parser, name: str) -> Parts:
-    """``expand_shape`` and ``collapse_shape``: groups of dimensions, which the types tell too."""
+    """Reads ``expand_shape`` and ``collapse_shape``; their groups of dimensions also follow from the types."""
     names = [parser.operand_name()]
     groups = parser.attribute()
     sizes: Names = []
@@ -114,7 +114,7 @@ def _regrouped(parser: Parser, name: str) -> Parts:
 
 
 def _numbers(parser: Parser) -> tuple[Names, DenseArray]:
-    """``[0, %n, 2]``: operands, and numbers with a mark where an operand stands."""
+    """Reads ``[0, %n, 2]``: operands, and numbers with a mark for each operand."""
     parser.expect("[")
     names: Names = []
     found: list[int] = []
@@ -215,7 +215,7 @@ def _generate(parser: Parser, name: str) -> Parts:
 
 
 def _arrow(parser: Parser, name: str) -> Parts:
-    """Operands of ``shape``, with the types of both sides of an arrow."""
+    """Reads operands of ``shape``, with the types of both sides of an arrow."""
     names = parser.operand_names()
     attributes = parser.attribute_dictionary()
     parser.expect(":")

@@ -31,24 +31,24 @@ READ: Final[Mapping[str, ReadableSyntax]] = {
     **MHLO,
     **SYNTAXES,
 }
-"""What programs may be written in. Dialects that are not printed here are converted before anything is."""
+"""Dialects in which programs may be written. Those that are not printed here are converted first."""
 
 
 def parse(text: str, file_name: str = "<text>", syntaxes: Mapping[str, ReadableSyntax] = READ) -> list[Operation]:
-    """The operations of a program's text: usually one module, or functions.
+    """Reads the operations of a program's text: usually one module, or functions.
 
     Raises:
-        CompileError: at the first place that is not as the grammar wants it.
+        CompileError: at the first syntax error.
     """
     return Parser(SourceText(text, file_name), syntaxes).program()
 
 
 def to_text(operations: Sequence[Operation], generic: bool = False, source: SourceText | None = None) -> str:
-    """Operations as text that ``parse`` reads.
+    """Prints operations as text that ``parse`` reads.
 
     Args:
-        operations: to print.
-        generic: in the generic form.
+        operations: the operations.
+        generic: whether to use the generic form.
         source: the text that they come from, for their locations; without it these are not printed.
     """
     return Printer({} if generic else SYNTAXES, source).program(operations)
