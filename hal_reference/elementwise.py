@@ -32,8 +32,8 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
         info = _integer_limits(dtype)
         inside = np.where(np.isnan(whole), 0.0, np.clip(whole, float(info[0]), float(info[1])))
         # The largest 64-bit integers are no doubles: clipped ones are set by hand.
-        found = np.where(inside >= float(info[1]), 0.0, inside)
-        wide = found.astype(np.uint64 if info[0] == 0 else np.int64).astype(dtype)
+        saturated = np.where(inside >= float(info[1]), 0.0, inside)
+        wide = saturated.astype(np.uint64 if info[0] == 0 else np.int64).astype(dtype)
         return np.where(inside >= float(info[1]), np.array(info[1]).astype(dtype), wide).astype(dtype)
     if source.kind in "iub" or dtype.itemsize >= 4 or is_float(source):
         return value.astype(dtype)
@@ -99,18 +99,18 @@ def _log_plus_one(value: Array) -> Array:
     # |1 + z|**2 - 1 = x (2 + x) + y**2, which keeps terms that are small compared to 1.
     is_small = (np.abs(x) < 2) & (np.abs(y) < 2) & (x * (2 + x) + y * y > -0.75)
     near = np.log1p(np.where(is_small, x * (2 + x) + y * y, 0)) / 2
-    found = np.empty_like(value)
-    found.real = np.where(is_small, near, np.log(np.hypot(1 + x, y)))
-    found.imag = np.arctan2(y, 1 + x)
-    return found
+    result = np.empty_like(value)
+    result.real = np.where(is_small, near, np.log(np.hypot(1 + x, y)))
+    result.imag = np.arctan2(y, 1 + x)
+    return result
 
 
 def _exponential(value: Array) -> Array:
-    found = np.asarray(np.exp(value))
+    result = np.asarray(np.exp(value))
     if value.dtype.kind == "c":
         # An infinity has no direction.
-        found[np.isinf(value.real) & ~np.isfinite(value.imag)] = complex(math.nan, math.nan)
-    return found
+        result[np.isinf(value.real) & ~np.isfinite(value.imag)] = complex(math.nan, math.nan)
+    return result
 
 
 def _sign(value: Array) -> Array:
@@ -175,8 +175,8 @@ def _power(left: Array, right: Array) -> Array:
     modulus = 1 << 64
     shape = np.broadcast_shapes(left.shape, right.shape)
     pairs = zip(left.reshape(-1).tolist(), right.reshape(-1).tolist(), strict=True)
-    found = [_integer_power(int(base), int(exponent), modulus) for base, exponent in pairs]
-    return _wrapped(np.array(found, object).reshape(shape), left.dtype)
+    powers = [_integer_power(int(base), int(exponent), modulus) for base, exponent in pairs]
+    return _wrapped(np.array(powers, object).reshape(shape), left.dtype)
 
 
 def _atan2(y: Array, x: Array) -> Array:
@@ -324,11 +324,11 @@ def _reduce_precision(node: Node, operands: Sequence[Array]) -> Array:
     bias = (1 << (exponent_bits - 1)) - 1
     largest = math.ldexp(2.0 - 2.0**-mantissa_bits, bias) if bias < 1024 else np.inf
     smallest = math.ldexp(1.0, max(1 - bias, -1074))
-    found = np.where(np.abs(rounded) > largest, np.copysign(np.inf, wide), rounded)
-    found = np.where(np.abs(rounded) < smallest, np.copysign(0.0, wide), found)
+    result = np.where(np.abs(rounded) > largest, np.copysign(np.inf, wide), rounded)
+    result = np.where(np.abs(rounded) < smallest, np.copysign(0.0, wide), result)
     # Without a mantissa there is no NaN.
     special = np.where(np.isnan(wide) & (mantissa_bits == 0), np.copysign(np.inf, wide), wide)
-    return np.where(np.isfinite(wide), found, special).astype(value.dtype)
+    return np.where(np.isfinite(wide), result, special).astype(value.dtype)
 
 
 def _bitcast(node: Node, operands: Sequence[Array]) -> Array:

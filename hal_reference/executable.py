@@ -47,17 +47,17 @@ class Executable(AnyExecutable):
         """
         name, inputs = function.name, len(function.inputs)
         evaluator = Evaluator(DEFINITIONS, self.device.check_running)
-        given = [load(bindings[at], spec, f"{name}: input {at}") for at, spec in enumerate(function.inputs)]
+        arguments = [load(bindings[at], spec, f"{name}: input {at}") for at, spec in enumerate(function.inputs)]
         try:
             with np.errstate(all="ignore"):
-                results = evaluator.run(function.body, given)
+                results = evaluator.run(function.body, arguments)
         except PumiceError:
             raise
         except MemoryError as error:
             raise ResourceExhaustedError(f"{name}: {error or 'no memory'}") from None
         except Exception as error:
-            what = "?" if evaluator.node is None else evaluator.node.name
-            raise InvalidArgumentError(f"{name}: the operation {what}: {type(error).__name__}: {error}") from error
+            operation = "?" if evaluator.node is None else evaluator.node.name
+            raise InvalidArgumentError(f"{name}: the operation {operation}: {type(error).__name__}: {error}") from error
         # A result may be a view of an input that another result overwrites.
         copies = [result.copy() for result in results] if len(results) > 1 else results
         for at, (spec, value) in enumerate(zip(function.outputs, copies, strict=True)):

@@ -25,31 +25,31 @@ def storage_bytes(spec: TensorSpec) -> int:
     return -(-count // per_byte) if per_byte > 1 else count * spec.dtype.itemsize
 
 
-def load(memory: Memory, spec: TensorSpec, what: str) -> Array:
+def load(memory: Memory, spec: TensorSpec, description: str) -> Array:
     """Returns the tensor at the start of memory, in place unless packed; OutOfRangeError if memory is too short.
     """
     size = storage_bytes(spec)
     if size > memory.nbytes:
-        raise OutOfRangeError(f"{what} is {spec}, {size} bytes; its binding has {memory.nbytes}")
+        raise OutOfRangeError(f"{description} is {spec}, {size} bytes; its binding has {memory.nbytes}")
     count, per_byte = math.prod(spec.shape), _packed_per_byte(spec.dtype)
-    found = memory[:size]
+    part = memory[:size]
     if per_byte == 1:
-        return np.frombuffer(found, spec.dtype, count).reshape(spec.shape)
+        return np.frombuffer(part, spec.dtype, count).reshape(spec.shape)
     bits = 8 // per_byte
-    parts = (found[:, None] >> (bits * np.arange(per_byte, dtype=np.uint8))) & ((1 << bits) - 1)
+    parts = (part[:, None] >> (bits * np.arange(per_byte, dtype=np.uint8))) & ((1 << bits) - 1)
     values = parts.reshape(-1)[:count].astype(np.int8)
     if spec.dtype.name.startswith("int"):
         values = values - ((values >> (bits - 1)) << bits)
     return values.astype(spec.dtype).reshape(spec.shape)
 
 
-def store(memory: Memory, value: Array, spec: TensorSpec, what: str) -> None:
+def store(memory: Memory, value: Array, spec: TensorSpec, description: str) -> None:
     """Writes a tensor to the start of memory."""
     if value.dtype != spec.dtype or value.shape != spec.shape:
-        raise InvalidArgumentError(f"{what} is {spec}, and came out as {value.dtype} of shape {value.shape}")
+        raise InvalidArgumentError(f"{description} is {spec}, and came out as {value.dtype} of shape {value.shape}")
     size = storage_bytes(spec)
     if size > memory.nbytes:
-        raise OutOfRangeError(f"{what} is {spec}, {size} bytes; its binding has {memory.nbytes}")
+        raise OutOfRangeError(f"{description} is {spec}, {size} bytes; its binding has {memory.nbytes}")
     per_byte = _packed_per_byte(spec.dtype)
     data: Memory = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
     if per_byte > 1:

@@ -34,10 +34,10 @@ def padding_of(node: Node, rank: int) -> Array:
 
 def _product(left: Array, right: Array) -> Array:
     """Multiplies matrices, summing in order."""
-    found = np.zeros((*left.shape[:-1], right.shape[-1]), left.dtype)
+    total = np.zeros((*left.shape[:-1], right.shape[-1]), left.dtype)
     for index in range(left.shape[-1]):
-        found += left[..., index, None] * right[..., index, None, :]
-    return found
+        total += left[..., index, None] * right[..., index, None, :]
+    return total
 
 
 def dot_general(node: Node, operands: Sequence[Array]) -> Array:
@@ -88,10 +88,10 @@ def convolution(node: Node, operands: Sequence[Array]) -> Array:
         position = start[:, None] + np.arange(w.shape[axis + 2]) * dilation[axis]
         shape = [1] * (2 * rank)
         shape[axis], shape[rank + axis] = position.shape
-        place, rest = np.divmod(position.reshape(shape), base[axis])
+        source, rest = np.divmod(position.reshape(shape), base[axis])
         length = x.shape[axis + 2]
-        inside = inside & (rest == 0) & (place >= 0) & (place < length)
-        index.append(np.clip(place, 0, max(length - 1, 0)))
+        inside = inside & (rest == 0) & (source >= 0) & (source < length)
+        index.append(np.clip(source, 0, max(length - 1, 0)))
     windows = np.zeros((*x.shape[:2], *inside.shape), working) if 0 in x.shape else x[tuple(index)] * inside
     size = math.prod(w.shape[2:])
     windows = windows.reshape(*x.shape[:2], math.prod(counts), size)
@@ -138,8 +138,8 @@ def cholesky(value: Array, lower: bool) -> Array:
         factor[..., column + 1 :, column] = below / diagonal[..., None]
     failed = np.isnan(factor).any((-1, -2), keepdims=True)
     factor = np.where(failed, np.nan, factor)
-    found = factor if lower else np.conj(np.swapaxes(factor, -1, -2))
-    return np.asarray(found).astype(value.dtype)
+    result = factor if lower else np.conj(np.swapaxes(factor, -1, -2))
+    return np.asarray(result).astype(value.dtype)
 
 
 def triangular_solve(node: Node, operands: Sequence[Array]) -> Array:
@@ -158,9 +158,9 @@ def triangular_solve(node: Node, operands: Sequence[Array]) -> Array:
         matrix = np.conj(matrix) if transpose == "ADJOINT" else matrix
     if not get("left_side"):
         matrix, right, lower = np.swapaxes(matrix, -1, -2), np.swapaxes(right, -1, -2), not lower
-    found = np.zeros(right.shape, wide)
+    solution = np.zeros(right.shape, wide)
     size = matrix.shape[-1]
     for row in range(size) if lower else reversed(range(size)):
-        known = np.matmul(matrix[..., row : row + 1, :], found)[..., 0, :]
-        found[..., row, :] = (right[..., row, :] - known) / matrix[..., row, row][..., None]
-    return (found if get("left_side") else np.swapaxes(found, -1, -2)).astype(b.dtype)
+        known = np.matmul(matrix[..., row : row + 1, :], solution)[..., 0, :]
+        solution[..., row, :] = (right[..., row, :] - known) / matrix[..., row, row][..., None]
+    return (solution if get("left_side") else np.swapaxes(solution, -1, -2)).astype(b.dtype)

@@ -100,6 +100,6 @@ class Evaluator:
             self.node = node
             if self._check is not None:
                 self._check()
-            given = self._definitions[node.name](self, node, [values[number] for number in node.operands])
-            values.update(zip(node.results, given, strict=True))
+            results = self._definitions[node.name](self, node, [values[number] for number in node.operands])
+            values.update(zip(node.results, results, strict=True))
         return [values[number] for number in body.results]

@@ -134,9 +134,9 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
     if start > blob.nbytes:
         raise InvalidArgumentError(f"the executable's program has {length} bytes, {blob.nbytes} were given")
     try:
-        found = json.loads(bytes(blob[HEADER.size : start]))
+        document = json.loads(bytes(blob[HEADER.size : start]))
         reader = _Reader(blob[start:])
-        return tuple(reader.function(each) for each in found["functions"])
+        return tuple(reader.function(function) for function in document["functions"])
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise InvalidArgumentError(
             f"a damaged executable of format {FORMAT}: {type(error).__name__}: {error}"
@@ -150,35 +150,35 @@ class _Reader:
         self._data = data
         self._sizes = 0
 
-    def function(self, found: Any) -> Function:
-        symbols = found.get("symbols", 0)
-        sizes = tuple([tuple([self._term(term, symbols) for term in size]) for size in found.get("sizes", ())])
+    def function(self, fields: Any) -> Function:
+        symbols = fields.get("symbols", 0)
+        sizes = tuple([tuple([self._term(term, symbols) for term in size]) for size in fields.get("sizes", ())])
         self._sizes = len(sizes)
-        inputs, outputs = self._types(found["inputs"]), self._types(found["outputs"])
+        inputs, outputs = self._types(fields["inputs"]), self._types(fields["outputs"])
         known: dict[int, TensorSpec | None] = {}
-        body = self._body(found["body"], known, inputs)
+        body = self._body(fields["body"], known, inputs)
         types = [known[number] for number in body.results]
         if any(type is not None and type != wanted for type, wanted in zip(types, outputs, strict=True)):
             raise ValueError(f"results of {types} are stored as {outputs}")
-        return Function(_text(found["name"]), inputs, outputs, body, symbols, sizes)
+        return Function(_text(fields["name"]), inputs, outputs, body, symbols, sizes)
 
-    def _term(self, found: Any, symbols: int) -> tuple[int, tuple[int, ...]]:
-        factor, names = found
+    def _term(self, item: Any, symbols: int) -> tuple[int, tuple[int, ...]]:
+        factor, names = item
         if len(self._new([factor, *names])) > 9 or not all(0 <= name < symbols for name in names):
-            raise ValueError(f"a size has products of at most 8 of {symbols} symbols, got {shown(found)}")
+            raise ValueError(f"a size has products of at most 8 of {symbols} symbols, got {shown(item)}")
         return factor, tuple(names)
 
     def _body(
-        self, found: Any, outer: dict[int, TensorSpec | None], inputs: Sequence[TensorSpec] | None = None
+        self, item: Any, outer: dict[int, TensorSpec | None], inputs: Sequence[TensorSpec] | None = None
     ) -> Body:
-        arguments, nodes, results = found
+        arguments, nodes, results = item
         known = outer if inputs is not None else dict(outer)
         types: Sequence[TensorSpec | None] = [None] * len(arguments) if inputs is None else inputs
         known.update(zip(self._new(arguments), types, strict=True))
         return Body(tuple(arguments), tuple([self._node(node, known) for node in nodes]), self._known(results, known))
 
-    def _node(self, found: Any, known: dict[int, TensorSpec | None]) -> Node:
-        name, operands, results, types, attributes, bodies = found
+    def _node(self, item: Any, known: dict[int, TensorSpec | None]) -> Node:
+        name, operands, results, types, attributes, bodies = item
         if _text(name) not in DEFINITIONS:
             raise UnimplementedError(f"the reference device of this release has no operation {shown(name)}")
         node = Node(
@@ -203,28 +203,28 @@ class _Reader:
             raise ValueError(f"value {missing[0]} is used before it is defined")
         return tuple(numbers)
 
-    def _types(self, found: Any) -> tuple[TensorSpec, ...]:
-        return tuple([self._type(each) for each in found])
+    def _types(self, items: Any) -> tuple[TensorSpec, ...]:
+        return tuple([self._type(item) for item in items])
 
-    def _type(self, found: Any) -> TensorSpec:
-        name, lengths = found
+    def _type(self, item: Any) -> TensorSpec:
+        name, lengths = item
         spec = TensorSpec(_DTYPES[name], self._new(lengths))
         if any(-self._sizes <= length < 0 for length in spec.shape):
             return spec
         return _checked(spec)
 
-    def _value(self, found: Any) -> Any:
-        if isinstance(found, list):
-            return [self._value(each) for each in found]
-        if isinstance(found, dict) and "size" in found:
-            (number,) = self._new([found["size"]])
+    def _value(self, item: Any) -> Any:
+        if isinstance(item, list):
+            return [self._value(element) for element in item]
+        if isinstance(item, dict) and "size" in item:
+            (number,) = self._new([item["size"]])
             if not 0 <= number < self._sizes:
                 raise ValueError(f"there are {self._sizes} sizes, got number {number}")
             return SizeNumber(number)
-        return self._constant(found) if isinstance(found, dict) else found
+        return self._constant(item) if isinstance(item, dict) else item
 
-    def _constant(self, found: Any) -> Array:
-        spec, at = self._type(found["type"]), found["at"]
+    def _constant(self, item: Any) -> Array:
+        spec, at = self._type(item["type"]), item["at"]
         count = math.prod(spec.shape)
         end = at + count * spec.dtype.itemsize
         if type(at) is not int or at < 0 or end > self._data.nbytes:

@@ -69,8 +69,8 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
         values = pairs[:, 0] | (pairs[:, 1] << np.uint64(32))
     else:
         values = bits[:total]
-    found = values.astype(f"u{width}").view(spec.dtype).reshape(spec.shape)
-    return [np.array(new, np.uint64).view(state.dtype).reshape(state.shape), found]
+    result = values.astype(f"u{width}").view(spec.dtype).reshape(spec.shape)
+    return [np.array(new, np.uint64).view(state.dtype).reshape(state.shape), result]
 
 
 def halved(shape: Sequence[int]) -> tuple[int, list[int]]:
@@ -79,8 +79,8 @@ def halved(shape: Sequence[int]) -> tuple[int, list[int]]:
     with that dimension halved, rounded up.
     """
     even = [axis for axis, length in enumerate(shape) if length % 2 == 0]
-    axis = even[0] if even else max(range(len(shape)), key=lambda each: shape[each])
-    return axis, [-(-length // 2) if each == axis else length for each, length in enumerate(shape)]
+    axis = even[0] if even else max(range(len(shape)), key=lambda dimension: shape[dimension])
+    return axis, [-(-length // 2) if dimension == axis else length for dimension, length in enumerate(shape)]
 
 
 def _threefry_words(key: tuple[int, int], counter: int, shape: Sequence[int], width: int) -> tuple[Array, int]:
@@ -91,7 +91,7 @@ def _threefry_words(key: tuple[int, int], counter: int, shape: Sequence[int], wi
     if width == 8 or not shape:
         return np.stack([x, y], -1).reshape(-1), count
     pairs = np.stack([x.reshape(half), y.reshape(half)], axis + 1)
-    whole = pairs.reshape([2 * length if each == axis else length for each, length in enumerate(half)])
+    whole = pairs.reshape([2 * length if dimension == axis else length for dimension, length in enumerate(half)])
     return np.take(whole, np.arange(shape[axis]), axis).reshape(-1), count
 
 

@@ -26,10 +26,10 @@ def _folded(evaluator: Evaluator, body: Body, values: Sequence[Array], starts: S
         shape = (*values[0].shape[:-1], even // 2)
         rests = [value[..., even:] for value in values]
         values = [np.concatenate([np.broadcast_to(p, shape), rest], -1) for p, rest in zip(pairs, rests, strict=True)]
-    found = [np.broadcast_to(start, values[0].shape[:-1]) for start in starts]
+    totals = [np.broadcast_to(start, values[0].shape[:-1]) for start in starts]
     for index in range(values[0].shape[-1]):
-        found = evaluator.run(body, [*found, *(value[..., index] for value in values)])
-    return found
+        totals = evaluator.run(body, [*totals, *(value[..., index] for value in values)])
+    return totals
 
 
 def _reduce(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
@@ -92,17 +92,17 @@ def _select_and_scatter(evaluator: Evaluator, node: Node, operands: Sequence[Arr
     windows, places = _windows_at(Node(node.name, (), (), node.types, attributes), value, start)
     best, at = windows[..., 0], places[..., 0]
     for index in range(1, windows.shape[-1]):
-        item, place = windows[..., index], places[..., index]
+        item, position = windows[..., index], places[..., index]
         (keeps,) = evaluator.run(node.bodies[0], [best, item])
-        moves = ((at < 0) | ~np.asarray(keeps)) & (place >= 0)
-        best, at = np.where(moves, item, best), np.where(moves, place, at)
-    found = np.full(value.size, start, value.dtype)
+        moves = ((at < 0) | ~np.asarray(keeps)) & (position >= 0)
+        best, at = np.where(moves, item, best), np.where(moves, position, at)
+    result = np.full(value.size, start, value.dtype)
     chosen = np.flatnonzero(at.reshape(-1) >= 0)
-    targets, given = at.reshape(-1)[chosen], source.reshape(-1)[chosen]
+    targets, values = at.reshape(-1)[chosen], source.reshape(-1)[chosen]
     for part in rounds(targets):
-        (new,) = evaluator.run(node.bodies[1], [found[targets[part]], given[part]])
-        found[targets[part]] = new
-    return [found.reshape(value.shape)]
+        (new,) = evaluator.run(node.bodies[1], [result[targets[part]], values[part]])
+        result[targets[part]] = new
+    return [result.reshape(value.shape)]
 
 
 def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
@@ -121,7 +121,7 @@ def _sort(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequen
     parts: list[Sequence[Array]] = [[value.reshape(*shape[:-2], whole) for value in blocks]]
     if whole < length:
         parts.append(_sorted(evaluator, node.bodies[0], [value[..., whole:] for value in moved]))
-    return [np.moveaxis(np.concatenate(each, -1), -1, axis) for each in zip(*parts, strict=True)]
+    return [np.moveaxis(np.concatenate(pieces, -1), -1, axis) for pieces in zip(*parts, strict=True)]
 
 
 def _sorted(evaluator: Evaluator, body: Body, values: Sequence[Array]) -> Sequence[Array]:

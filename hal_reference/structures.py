@@ -50,16 +50,16 @@ def _slice(node: Node, operands: Sequence[Array]) -> Array:
 def _pad(node: Node, operands: Sequence[Array]) -> Array:
     value, padding = operands
     low, interior = node.attributes["edge_padding_low"], node.attributes["interior_padding"]
-    found = np.full(node.types[0].shape, padding, value.dtype)
+    result = np.full(node.types[0].shape, padding, value.dtype)
     sources, targets = [], []
     for axis, length in enumerate(value.shape):
         step = interior[axis] + 1
         positions = np.arange(length) * step + low[axis]
-        inside = (positions >= 0) & (positions < found.shape[axis])
+        inside = (positions >= 0) & (positions < result.shape[axis])
         sources.append(np.flatnonzero(inside))
         targets.append(positions[inside])
-    found[np.ix_(*targets)] = value[np.ix_(*sources)]
-    return found
+    result[np.ix_(*targets)] = value[np.ix_(*sources)]
+    return result
 
 
 def _starts(indices: Sequence[Array], shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
@@ -77,9 +77,9 @@ def _dynamic_slice(node: Node, operands: Sequence[Array]) -> Array:
 def _dynamic_update_slice(node: Node, operands: Sequence[Array]) -> Array:
     value, update, *indices = operands
     starts = _starts(indices, value.shape, update.shape)
-    found = value.copy()
-    found[tuple(slice(start, start + size) for start, size in zip(starts, update.shape, strict=True))] = update
-    return found
+    result = value.copy()
+    result[tuple(slice(start, start + size) for start, size in zip(starts, update.shape, strict=True))] = update
+    return result
 
 
 def _gather(node: Node, operands: Sequence[Array]) -> Array:
@@ -140,11 +140,11 @@ def _scatter(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Seq
     coordinates = [np.broadcast_to(axis, shape).reshape(-1)[chosen] for axis in full]
     linear = np.ravel_multi_index(tuple(coordinates), target_shape) if target_shape else np.zeros(chosen.size, np.int64)
     flat = [np.array(value).reshape(-1) for value in inputs]
-    given = [update.reshape(-1)[chosen] for update in updates]
+    values = [update.reshape(-1)[chosen] for update in updates]
     for places in rounds(linear):
         target = linear[places]
         old = [value[target] for value in flat]
-        new = evaluator.run(node.bodies[0], [*old, *(update[places] for update in given)])
+        new = evaluator.run(node.bodies[0], [*old, *(update[places] for update in values)])
         for value, item in zip(flat, new, strict=True):
             value[target] = item
     return [value.reshape(target_shape) for value in flat]

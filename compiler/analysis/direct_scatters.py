@@ -31,7 +31,7 @@ def is_direct(operation: Operation) -> bool:
     if operation.name != "stablehlo.scatter" or len(operation.results) != 1:
         return False
     value = operation.operands[0]
-    types = [each.tensor for each in (*operation.operands, operation.results[0])]
+    types = [operand.tensor for operand in (*operation.operands, operation.results[0])]
     if not all(type.is_static and type.count for type in types) or value in operation.operands[1:]:
         return False
     element = value.tensor.scalar
@@ -58,6 +58,6 @@ def _looks(operation: Operation) -> int:
     """Returns the number of elements times the number of updates."""
     numbers = operation.attributes["scatter_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
-    value, _, updates = (type_shape(each.tensor) for each in operation.operands)
+    value, _, updates = (type_shape(operand.tensor) for operand in operation.operands)
     window = numbers.ints("update_window_dims")
     return math.prod(value) * math.prod(length for axis, length in enumerate(updates) if axis not in window)

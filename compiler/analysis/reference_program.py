@@ -122,13 +122,13 @@ def spec_of(type: Type, number: Callable[[Dim], int] = number_of) -> TensorSpec:
 
 def flat_attributes(operation: Operation) -> Mapping[str, Attribute | object]:
     """Returns attributes by name, including the fields of structures."""
-    found: dict[str, Attribute | object] = {}
+    attributes: dict[str, Attribute | object] = {}
     for name, value in operation.attributes.items():
         if isinstance(value, StructAttr):
-            found.update(value.fields)
+            attributes.update(value.fields)
         else:
-            found[name] = value
-    return found
+            attributes[name] = value
+    return attributes
 
 
 def plain(value: object) -> Any:

@@ -72,14 +72,14 @@ def rows_of(operation: Operation) -> RowShape | None:
     """
     if operation.name != _REDUCE:
         return None
-    found = rows_over(operation.operands[0].tensor.lengths, sorted(operation.integers("dimensions")))
+    rows = rows_over(operation.operands[0].tensor.lengths, sorted(operation.integers("dimensions")))
     narrow = {bits for value in operation.results if (bits := bits_of(value.tensor.scalar)) < 32}
-    if found is None or len(narrow) > 1:
+    if rows is None or len(narrow) > 1:
         return None
-    if isinstance(found.length, Size):
+    if isinstance(rows.length, Size):
         # Some invocations may have no element, and start with the identity element.
-        return None if identity_in(operation) is None else found
-    return found if found.length <= MAX_LENGTH else None
+        return None if identity_in(operation) is None else rows
+    return rows if rows.length <= MAX_LENGTH else None
 
 
 def identity_in(reduction: Operation) -> complex | None:
@@ -108,7 +108,7 @@ def is_enough(rows: RowShape) -> bool:
 def fills_device(operation: Operation) -> bool:
     """Returns whether a reduction with a workgroup a row keeps devices busy; an invocation may loop long for one."""
     rows = rows_of(operation)
-    if rows is None or any(iterations_of(each) for each in operation.regions[0].block.operations):
+    if rows is None or any(iterations_of(inner) for inner in operation.regions[0].block.operations):
         return False
     return is_enough(rows)
 
@@ -125,7 +125,7 @@ def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Sp
     Args:
         operations: the operations of the region, each before the producers of its operands; the first is the root.
     """
-    every = {rows_of(each) for each in operations if each.name == _REDUCE}
+    every = {rows_of(operation) for operation in operations if operation.name == _REDUCE}
     rows = every.pop() if len(every) == 1 else None
     spaces = None if rows is None else spaces_over(operations, rows)
     return None if rows is None or spaces is None else (rows, spaces)
@@ -186,7 +186,7 @@ class RowSpaces:
 
 def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
     """Returns the operations that are computed once a row of reductions, with these rows."""
-    found: dict[Value, RowShape] = {}
+    computed: dict[Value, RowShape] = {}
     operations: dict[Operation, RowShape] = {}
     for operation in block.operations:
         if fills_device(operation):
@@ -194,11 +194,11 @@ def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
         elif operation.regions or len(operation.results) != 1:
             rows = None
         else:
-            rows = next((found[value] for value in operation.operands if value in found), None)
+            rows = next((computed[value] for value in operation.operands if value in computed), None)
             rows = rows if rows is not None and _is_of_rows(operation.results[0], rows) else None
         if rows is not None:
             operations[operation] = rows
-            found.update(dict.fromkeys(operation.results, rows))
+            computed.update(dict.fromkeys(operation.results, rows))
     return operations
 
 
@@ -210,24 +210,24 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
         return Space.ELEMENTS if position < len(operation.results) else Space.OTHER
     if space is Space.OTHER or operation.regions or len(operation.results) != 1:
         return Space.OTHER
-    shape, given = operation.results[0].tensor.lengths, value.tensor.lengths
+    shape, operand_lengths = operation.results[0].tensor.lengths, value.tensor.lengths
     if name == "broadcast_in_dim":
         axes = operation.integers("broadcast_dimensions")
-        places = [axis for axis, length in zip(axes, given, strict=True) if length != 1]
+        places = [axis for axis, length in zip(axes, operand_lengths, strict=True) if length != 1]
         if space is Space.ELEMENTS:
             kept = [axis for axis, length in enumerate(rows.rows) if length != 1]
             if places == kept:
                 return Space.ROWS
-            return Space.ELEMENTS if given == shape and places == sorted(places) else Space.OTHER
+            return Space.ELEMENTS if operand_lengths == shape and places == sorted(places) else Space.OTHER
         return Space.ROWS if places == sorted(places) and _is_of_rows(value, rows) else Space.OTHER
     if name == "reshape" and space is Space.ROWS:
         return Space.ROWS if _is_of_rows(value, rows) else Space.OTHER
-    return space if name not in MOVES and given == shape else Space.OTHER
+    return space if name not in MOVES and operand_lengths == shape else Space.OTHER
 
 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:
     """Returns whether a value has an element a row, in the same order."""
-    return [each for each in value.tensor.lengths if each != 1] == [each for each in rows.rows if each != 1]
+    return [length for length in value.tensor.lengths if length != 1] == [length for length in rows.rows if length != 1]
 
 
 def _fills_words(value: Value, rows: RowShape) -> bool:

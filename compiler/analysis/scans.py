@@ -83,7 +83,7 @@ def scan_of(operation: Operation) -> Scan | None:
     padding = operation.integers("padding", [0] * (2 * len(shape)))
     if len(axes) != 1 or any(padding[2 * axis] for axis in range(len(shape)) if axis != axes[0]):
         return None
-    if 0 in shape or any(iterations_of(each) for each in operation.regions[0].block.operations):
+    if 0 in shape or any(iterations_of(inner) for inner in operation.regions[0].block.operations):
         return None
     joined = joined_by(operation.regions[0].block)
     if joined in _COUNTING and constant_of(operation.operands[1]) != identity_of(joined, tensors[0].scalar):

@@ -134,9 +134,9 @@ class Builder:
 
     def piece_at(self, value: Value, axis: int, start: Value, length: Dim) -> Value:
         """Slices one dimension from a start that the program computes."""
-        sizes = tuple(length if each == axis else other for each, other in enumerate(tensor_of(value).lengths))
+        sizes = tuple(length if dimension == axis else other for dimension, other in enumerate(tensor_of(value).lengths))
         zero = self.constant(0, tensor_of(start))
-        starts = [start if each == axis else zero for each in range(len(sizes))]
+        starts = [start if dimension == axis else zero for dimension in range(len(sizes))]
         type = TensorType(sizes, tensor_of(value).element)
         return self.append("dynamic_slice", [value, *starts], [type], {"slice_sizes": DenseArray(I64, sizes)}).result
 
@@ -171,10 +171,10 @@ class Builder:
 
     def polynomial(self, value: Value, coefficients: Sequence[float]) -> Value:
         """Evaluates a polynomial by Horner's rule, highest coefficient first."""
-        found: Value | float = coefficients[0]
+        total: Value | float = coefficients[0]
         for coefficient in coefficients[1:]:
-            found = self.elementwise("add", self.elementwise("multiply", value, found), coefficient)
-        return found if isinstance(found, Value) else self.like(value, found)
+            total = self.elementwise("add", self.elementwise("multiply", value, total), coefficient)
+        return total if isinstance(total, Value) else self.like(value, total)
 
     def loop(
         self,

@@ -74,9 +74,9 @@ class AttributeParser(TypeParser):
     def attribute(self) -> Attribute:
         """Reads an attribute."""
         self.enter()
-        found = self._attribute()
+        attribute = self._attribute()
         self.leave()
-        return found
+        return attribute
 
     def _attribute(self) -> Attribute:
         number = NUMBER.match(self.text, self.position)
@@ -106,10 +106,10 @@ class AttributeParser(TypeParser):
                 self.expect("(")
                 return RawAttr(f"loc({self.balanced(')')})")
             return None if word == "unit" else word == "true"
-        found = self.accept_type()
-        if found is None:
+        type = self.accept_type()
+        if type is None:
             self.unexpected("an attribute")
-        return found
+        return type
 
     def _number(self, match: re.Match[str]) -> Attribute:
         start = match.start(1)

@@ -197,10 +197,10 @@ def type_shape(type: ShapedType) -> tuple[int, ...]:
     Raises:
         ValueError: a length is not known.
     """
-    found = tuple(length for length in type.shape if isinstance(length, int))
-    if len(found) < type.rank:
+    lengths = tuple(length for length in type.shape if isinstance(length, int))
+    if len(lengths) < type.rank:
         raise ValueError(f"{type} has lengths that are not known")
-    return found
+    return lengths
 
 
 def string_text(value: str) -> str:

@@ -27,9 +27,9 @@ def convolution_dimensions(scanner: Scanner, name: str) -> StructAttr:
                 fields[key] = scanner.integer()
             scanner.accept(",")
         return StructAttr(name, fields)
-    found = convolution_sides(scanner, name)
+    sides = convolution_sides(scanner, name)
     scanner.expect(">")
-    return found
+    return sides
 
 
 def convolution_sides(scanner: Scanner, name: str) -> StructAttr:

@@ -144,27 +144,27 @@ def _converted(values: object, element: ScalarType) -> Array:
             raise _ElementError("complex numbers are written as (real, imaginary)")
         with np.errstate(over="ignore", invalid="ignore"):
             return pairs.astype(element.part.dtype).view(element.dtype)[..., 0]
-    found = np.array(values)
-    if found.size == 0:
-        return found.astype(element.dtype)
+    array = np.array(values)
+    if array.size == 0:
+        return array.astype(element.dtype)
     if element.kind == "bool":
-        if found.dtype != np.bool_:
-            if found.dtype.kind not in "iu" or not np.isin(found, (0, 1, -1)).all():
+        if array.dtype != np.bool_:
+            if array.dtype.kind not in "iu" or not np.isin(array, (0, 1, -1)).all():
                 raise _ElementError("booleans are true or false")
-            found = found != 0
-        return found
-    if found.dtype == np.bool_:
+            array = array != 0
+        return array
+    if array.dtype == np.bool_:
         raise _ElementError(f"true and false are no {element}")
     if element.kind == "float":
-        if found.dtype.kind not in "iuf":
+        if array.dtype.kind not in "iuf":
             raise _ElementError("a number is too large")
         with np.errstate(over="ignore", invalid="ignore"):
-            return found.astype(np.float64).astype(element.dtype)
-    if found.dtype.kind != "i":
-        found = np.array(values, object)
-        if any(type(value) is not int for value in found.reshape(-1)):
+            return array.astype(np.float64).astype(element.dtype)
+    if array.dtype.kind != "i":
+        array = np.array(values, object)
+        if any(type(value) is not int for value in array.reshape(-1)):
             raise _ElementError(f"a fraction is no {element}")
-    return _integers(found, element)
+    return _integers(array, element)
 
 
 def _integers(whole: Array, element: ScalarType) -> Array:

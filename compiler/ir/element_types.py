@@ -12,4 +12,4 @@ from .types import ScalarType
 def element_type(type: ScalarType) -> ElementType | None:
     """Returns the element type of a buffer view of these scalars, or None."""
     name = {"complex<f32>": "cf64", "complex<f64>": "cf128", "index": "i64"}.get(str(type), str(type))
-    return next((each for each in ElementType if each.short_name == name), None)
+    return next((candidate for candidate in ElementType if candidate.short_name == name), None)

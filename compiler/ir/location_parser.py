@@ -64,13 +64,13 @@ class LocationParser(AttributeParser):
         if known is None:
             whole = self._resolved(text)
             name = re.match(r'"((?:[^"\\\n]|\\[^\n])*)"(?!:)', whole)
-            place = _PLACE.search(whole)
+            innermost = _PLACE.search(whole)
             known = DebugLocation(
                 whole,
                 unescaped(name[1]) if name else "",
-                unescaped(place[1]) if place else "",
-                int(place[2]) if place else 0,
-                int(place[3]) if place else 0,
+                unescaped(innermost[1]) if innermost else "",
+                int(innermost[2]) if innermost else 0,
+                int(innermost[3]) if innermost else 0,
             )
             self._locations[text] = known
         return known
@@ -91,5 +91,5 @@ class LocationParser(AttributeParser):
                     self.position = back
             return self._location_aliases[name]
 
-        found = _ALIAS_USE.sub(replaced, text) if "#" in text else text
-        return found if len(found) <= _MAX_LOCATION else "unknown"
+        resolved = _ALIAS_USE.sub(replaced, text) if "#" in text else text
+        return resolved if len(resolved) <= _MAX_LOCATION else "unknown"

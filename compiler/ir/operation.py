@@ -199,7 +199,7 @@ class Block:
         *others, last = self.terminator.operands
         if last is not self.arguments[-1] or last in others:
             return None
-        used = any(last in inner.operands for each in self.operations[:-1] for inner in each.walk())
+        used = any(last in inner.operands for operation in self.operations[:-1] for inner in operation.walk())
         return None if used or not last.tensor.is_static else last
 
     @property

@@ -75,7 +75,7 @@ class Parser(LocationParser):
 
     def program(self) -> list[Operation]:
         """Reads operations up to the end of the text."""
-        found = []
+        operations = []
         while self.here() < len(self.text):
             if self.at("#"):
                 self.alias_definition()
@@ -85,9 +85,9 @@ class Parser(LocationParser):
                 end = self.text.find("#-}", self.position)
                 self.position = len(self.text) if end < 0 else end + 3
             else:
-                found.append(self.operation())
+                operations.append(self.operation())
         self._check_forward()
-        return found
+        return operations
 
     def operation(self) -> Operation:
         """Reads an operation and appends it to the innermost open block."""
@@ -132,7 +132,7 @@ class Parser(LocationParser):
 
     def _unknown(self, name: str) -> str:
         dialect, dot, last = name.partition(".")
-        known = [each.removeprefix(dialect + dot) for each in self._syntaxes if each.startswith(dialect + dot)]
+        known = [syntax.removeprefix(dialect + dot) for syntax in self._syntaxes if syntax.startswith(dialect + dot)]
         if dot and known:
             near = close_to(last, known, 1)
             hint = f"did you mean {dialect}.{near[0]}? Otherwise, " if near else ""
@@ -219,14 +219,14 @@ class Parser(LocationParser):
         match = _OPERAND.match(self.text, self.position)
         if match is None:
             return []
-        found = []
+        operands = []
         end = 0
         while match is not None:
-            found.append((match[1], match.start(1) - 1))
+            operands.append((match[1], match.start(1) - 1))
             end = match.end()
             match = _NEXT_OPERAND.match(self.text, end)
         self.position = end
-        return found
+        return operands
 
     def operand_name(self) -> tuple[str, int]:
         """Reads the name of one value."""
@@ -239,7 +239,7 @@ class Parser(LocationParser):
         """Returns the values with these names and types."""
         if len(names) != len(types):
             self.error(f"{len(names)} operands are given with {len(types)} types", names[0][1] if names else None)
-        found = []
+        operands = []
         values = self._values
         for (name, offset), type in zip(names, types, strict=True):
             value = values.get(name)
@@ -247,8 +247,8 @@ class Parser(LocationParser):
                 value = self._not_yet(name, offset, type)
             elif value.type is not type:
                 self.error(f"%{name} is of type {value.type}, it is used as {type}", offset)
-            found.append(value)
-        return found
+            operands.append(value)
+        return operands
 
     def value_of(self, name: str, offset: int) -> Value:
         """Returns the value of a name that must already be defined, for syntaxes without types."""
@@ -351,16 +351,16 @@ class Parser(LocationParser):
     def arguments(self) -> list[tuple[str, Type, int]]:
         """Reads ``(%a: type, …)``: names, types and offsets."""
         self.expect("(")
-        found = []
+        arguments = []
         while not self.accept(")"):
             name, offset = self.operand_name()
             self.expect(":")
-            found.append((name, self.type(), offset))
+            arguments.append((name, self.type(), offset))
             self.trailing_location()
             if not self.accept(","):
                 self.expect(")")
                 break
-        return found
+        return arguments
 
     def successor(self) -> Block:
         """Reads the label of a block, which may come later."""

@@ -20,8 +20,8 @@ def location_text(source: SourceText, location: Location) -> str:
     if location.offset < 0 or (debug is not None and debug.line):
         return "" if debug is None else debug.text
     line, column = source.place(location.offset)
-    place = f"{string_text(source.file_name)}:{line}:{column}"
-    return f"{string_text(debug.name)}({place})" if debug is not None and debug.name else place
+    position = f"{string_text(source.file_name)}:{line}:{column}"
+    return f"{string_text(debug.name)}({position})" if debug is not None and debug.name else position
 
 
 def source_line(source: SourceText, location: Location) -> tuple[str, int, int] | None:
@@ -34,9 +34,9 @@ def source_line(source: SourceText, location: Location) -> tuple[str, int, int] 
 
 def line_text(source: SourceText, location: Location) -> str:
     """Returns the line of a location in the form of VM assembly: ``"x.mlir":3:5``, or ``unknown``."""
-    found = source_line(source, location)
+    position = source_line(source, location)
     # Quoted text in VM assembly has no escapes.
-    return "unknown" if found is None else f'"{printable(found[0]).replace(chr(34), chr(39))}":{found[1]}:{found[2]}'
+    return "unknown" if position is None else f'"{printable(position[0]).replace(chr(34), chr(39))}":{position[1]}:{position[2]}'
 
 
 class PrintableSyntax(Protocol):
@@ -68,7 +68,7 @@ class Printer:
     def program(self, operations: Sequence[Operation]) -> str:
         """Returns operations, each on lines of its own with a final line feed, followed by their locations."""
         text = "".join(f"{self.operation(operation)}\n" for operation in operations)
-        return text + "".join(f"{alias} = loc({place})\n" for place, alias in self._locations.items())
+        return text + "".join(f"{alias} = loc({location})\n" for location, alias in self._locations.items())
 
     def operation(self, operation: Operation) -> str:
         """Returns an operation with its results."""

@@ -46,8 +46,8 @@ class Scanner:
     def unexpected(self, expected: str) -> Never:
         """Raises an error that states what was expected."""
         offset = self.here()
-        found = _SHOWN.match(self.text, offset)
-        self.error(f"expected {expected}, got {found[0] if found else 'the end of the text'}", offset)
+        token = _SHOWN.match(self.text, offset)
+        self.error(f"expected {expected}, got {token[0] if token else 'the end of the text'}", offset)
 
     def here(self) -> int:
         """The offset of the next token."""
@@ -136,15 +136,15 @@ class Scanner:
         match = self.match(_SIZE)
         if match is None:
             return None
-        found = self.size(match[1], match.start(1))
-        if isinstance(found, int):
+        size = self.size(match[1], match.start(1))
+        if isinstance(size, int):
             self.error(f"expected symbols such as d0 in {match[1]}", match.start(1))
-        return found
+        return size
 
     def length(self) -> Dim:
         """Reads an integer, or a length that depends on the call."""
-        found = self.accept_size()
-        return self.integer() if found is None else found
+        size = self.accept_size()
+        return self.integer() if size is None else size
 
     def accept_string(self) -> str | None:
         """Reads a quoted string, if one comes next."""
@@ -178,12 +178,12 @@ class Scanner:
         start = self.position
         expected = [closing]
         for match in _BRACKET.finditer(self.text, start):
-            found = match[0]
-            if found in _CLOSING:
-                expected.append(_CLOSING[found])
-            elif len(found) == 1:
-                if found != expected.pop():
-                    self.error(f"expected '{closing}', got {found}", match.start())
+            token = match[0]
+            if token in _CLOSING:
+                expected.append(_CLOSING[token])
+            elif len(token) == 1:
+                if token != expected.pop():
+                    self.error(f"expected '{closing}', got {token}", match.start())
                 if not expected:
                     self.position = match.end()
                     return self.text[start : match.start()]

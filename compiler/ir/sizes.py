@@ -95,17 +95,17 @@ class Size:
         return -self + other
 
     def __mul__(self, other: Dim) -> Dim:
-        pairs = [(one, two) for one in self.terms for two in _terms(other)]
-        return _sum((tuple(sorted((*one[0], *two[0]))), one[1] * two[1]) for one, two in pairs)
+        pairs = [(left, right) for left in self.terms for right in _terms(other)]
+        return _sum((tuple(sorted((*left[0], *right[0]))), left[1] * right[1]) for left, right in pairs)
 
     __rmul__ = __mul__
 
     def __str__(self) -> str:
-        found = ""
+        text = ""
         for monomial, factor in self.terms:
             number = "*".join(monomial) if abs(factor) == 1 and monomial else "*".join([str(abs(factor)), *monomial])
-            found += ("-" if factor < 0 else "+" if found else "") + number
-        return f"({found})"
+            text += ("-" if factor < 0 else "+" if text else "") + number
+        return f"({text})"
 
     __repr__ = __str__
 
@@ -125,7 +125,7 @@ def parse_size(text: str) -> Dim:
     Raises:
         ValueError: the text is no polynomial.
     """
-    inner, found, position = text[1:-1], [], 0
+    inner, terms, position = text[1:-1], [], 0
     while position < len(inner):
         match = _TERM.match(inner, position)
         if match is None or (position and not match[1]):
@@ -136,11 +136,11 @@ def parse_size(text: str) -> Dim:
             names.append(match[2])
         else:
             factor = int(match[2])
-        found.append((tuple(sorted(names)), -factor if match[1] == "-" else factor))
+        terms.append((tuple(sorted(names)), -factor if match[1] == "-" else factor))
         position = match.end()
-    if any(abs(factor) >= _MAX_FACTOR for _, factor in found):
+    if any(abs(factor) >= _MAX_FACTOR for _, factor in terms):
         raise ValueError(f"{text} has factors of 2**56 or more")
-    return _sum(found)
+    return _sum(terms)
 
 
 def number_of(size: Dim) -> int:
@@ -206,11 +206,11 @@ def parts_of_quotient(name: str) -> tuple[Dim, int] | None:
     return None if match is None else (parse_size(f"({match[1]})"), int(match[2]))
 
 
-def upper_bound(one: Dim, other: Dim) -> Dim:
+def upper_bound(left: Dim, other: Dim) -> Dim:
     """Returns a size that is at least as large as two others in every call."""
-    if isinstance(one, int) and isinstance(other, int):
-        return max(one, other)
-    factors, others = dict(_terms(one)), dict(_terms(other))
+    if isinstance(left, int) and isinstance(other, int):
+        return max(left, other)
+    factors, others = dict(_terms(left)), dict(_terms(other))
     every = factors.keys() | others.keys()
     return _sum((monomial, max(factors.get(monomial, 0), others.get(monomial, 0))) for monomial in every)
 
@@ -264,8 +264,8 @@ class Place(NamedTuple):
     constant: int
 
     def __str__(self) -> str:
-        what = f"argument {self.argument}"
-        return f"the value of {what}" if self.axis is None else f"dimension {self.axis} of {what}"
+        source = f"argument {self.argument}"
+        return f"the value of {source}" if self.axis is None else f"dimension {self.axis} of {source}"
 
 
 def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim] = {}) -> dict[str, Place]:
@@ -281,16 +281,16 @@ def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim
         *((argument, axis, length) for argument, shape in enumerate(shapes) for axis, length in enumerate(shape)),
         *((argument, None, value) for argument, value in values.items()),
     ]
-    found: dict[str, Place] = {}
+    symbols: dict[str, Place] = {}
     others: dict[str, Place] = {}
     for argument, axis, length in lengths:
         if not isinstance(length, Size):
             continue
         ((monomial, factor), *rest) = length.terms
-        if len(monomial) == 1 and monomial[0].startswith("d") and factor > 0 and all(not each for each, _ in rest):
-            place = Place(argument, axis, factor, length.constant)
-            (found if length.name is not None else others).setdefault(monomial[0], place)
-    return {**others, **found}
+        if len(monomial) == 1 and monomial[0].startswith("d") and factor > 0 and all(not other for other, _ in rest):
+            found_at = Place(argument, axis, factor, length.constant)
+            (symbols if length.name is not None else others).setdefault(monomial[0], found_at)
+    return {**others, **symbols}
 
 
 def solved(difference: Dim) -> tuple[str, Dim] | None:
@@ -300,9 +300,9 @@ def solved(difference: Dim) -> tuple[str, Dim] | None:
     """
     if isinstance(difference, int):
         return None
-    inside = {name for each in difference.symbols - difference.plain_symbols for name in _PLAIN.findall(each)}
+    inside = {name for quotient in difference.symbols - difference.plain_symbols for name in _PLAIN.findall(quotient)}
     names = (difference.symbols & difference.plain_symbols) - inside
-    for name in sorted(names, key=lambda each: -int(each[1:])):
+    for name in sorted(names, key=lambda name: -int(name[1:])):
         rest = _sum(term for term in difference.terms if name not in term[0])
         factors = [term for term in difference.terms if name in term[0]]
         if len(factors) == 1 and factors[0][0] == (name,) and is_multiple(rest, factors[0][1]):

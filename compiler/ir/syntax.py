@@ -156,9 +156,9 @@ def types_after_colon(operation: Operation, form: str) -> str:
     if form in ("take", "each"):
         return f": {types_text(operands)}" if operands else ""
     if form == "arrow":
-        given = types_text(results) if len(results) == 1 else f"({types_text(results)})"
+        result_text = types_text(results) if len(results) == 1 else f"({types_text(results)})"
         taken = types_text(operands) if len(operands) == 1 else f"({types_text(operands)})"
-        return f": {taken} -> {given}"
+        return f": {taken} -> {result_text}"
     if len(results) == 1 and all(type is results[0] for type in operands):
         return f": {results[0]}"
     return f": {FunctionType(operands, results)}"
@@ -184,24 +184,24 @@ def parse_kind(parser: Parser, kind: str) -> Attribute:
 def parse_ints(parser: Parser) -> tuple[Dim, ...]:
     """Reads ``[0, (d0+1)]``."""
     parser.expect("[")
-    found: list[Dim] = []
+    numbers: list[Dim] = []
     while not parser.accept("]"):
-        found.append(parser.length())
+        numbers.append(parser.length())
         if not parser.accept(","):
             parser.expect("]")
             break
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _enums(parser: Parser, kind: str) -> Attribute:
     parser.expect("[")
-    found = []
+    cases = []
     while not parser.accept("]"):
-        found.append(EnumAttr("stablehlo", kind, parser.word("a name")))
+        cases.append(EnumAttr("stablehlo", kind, parser.word("a name")))
         if not parser.accept(","):
             parser.expect("]")
             break
-    return tuple(found)
+    return tuple(cases)
 
 
 def kind_text(kind: str, value: Attribute) -> str:

@@ -66,15 +66,15 @@ class TypeParser(Scanner):
                 self.position = match.end()
                 return known
         start = self.here()
-        found = self.accept_type()
-        if found is None:
+        type = self.accept_type()
+        if type is None:
             name = _NAME.match(self.text, start)
             if name is not None:
                 self.error(f"there is no type {name[1][:40]}", start)
             self.unexpected("a type")
         if match is not None and self.position == match.end():
-            self._simple[self.text[start : self.position]] = found
-        return found
+            self._simple[self.text[start : self.position]] = type
+        return type
 
     def accept_type(self) -> Type | None:
         """Reads a type, if one comes next."""
@@ -90,9 +90,9 @@ class TypeParser(Scanner):
         name = match[1]
         if name in ("tensor", "memref", "vector", "tuple", "complex") and self.accept("<"):
             self.enter()
-            found = self._bracketed(name, start)
+            type = self._bracketed(name, start)
             self.leave()
-            return found
+            return type
         try:
             return ScalarType(name)
         except ValueError:
@@ -101,19 +101,19 @@ class TypeParser(Scanner):
 
     def types(self) -> list[Type]:
         """Reads types with commas between them, at least one."""
-        found = [self.type()]
+        types = [self.type()]
         while self.accept(","):
-            found.append(self.type())
-        return found
+            types.append(self.type())
+        return types
 
     def types_in_parentheses(self) -> list[Type]:
         """Reads ``(…)`` around types, possibly none."""
         self.expect("(")
         if self.accept(")"):
             return []
-        found = self.types()
+        types = self.types()
         self.expect(")")
-        return found
+        return types
 
     def function_type(self) -> FunctionType:
         """Reads ``(inputs) -> results``."""
@@ -174,10 +174,10 @@ class TypeParser(Scanner):
 
     def _dialect_type(self, name: str, start: int) -> Type:
         if "." not in name:
-            found = self.type_aliases.get(name)
-            if found is None:
+            alias = self.type_aliases.get(name)
+            if alias is None:
                 self.error(f"the type alias !{name} is not defined", start)
-            return found
+            return alias
         if name.partition(".")[0] in ("stablehlo", "mhlo") and name.partition(".")[2] not in ("token", "future"):
             self.error(f"there is no type !{name}", start - 1)
         if self.text.startswith("<", self.position):

@@ -24,9 +24,9 @@ class Type:
     @classmethod
     def _of(cls, *key: object) -> tuple[Self, bool]:
         """Returns the type of this class with this key, and whether it is new and lacks its attributes."""
-        found = Type._existing.get((cls, *key))
-        if found is not None:
-            return found, False  # type: ignore[return-value]
+        existing = Type._existing.get((cls, *key))
+        if existing is not None:
+            return existing, False  # type: ignore[return-value]
         made = object.__new__(cls)
         Type._existing[(cls, *key)] = made
         return made, True
@@ -255,10 +255,10 @@ class FunctionType(Type):
         self, is_new = cls._of(tuple(inputs), tuple(results))
         if is_new:
             self.inputs, self.results = tuple(inputs), tuple(results)
-            given = str(results[0]) if len(results) == 1 else f"({types_text(results)})"
+            result_text = str(results[0]) if len(results) == 1 else f"({types_text(results)})"
             if len(results) == 1 and isinstance(results[0], FunctionType):
-                given = f"({given})"
-            self._text = f"({types_text(inputs)}) -> {given}"
+                result_text = f"({result_text})"
+            self._text = f"({types_text(inputs)}) -> {result_text}"
         return self
 
 

@@ -32,15 +32,15 @@ def reference_executable(variant: Operation, source: SourceText) -> Variant:
     Raises:
         OperationError: the executable does not have the form of a function over buffers.
     """
-    functions = [each for each in variant.walk() if each.name == "func.func"]
+    functions = [operation for operation in variant.walk() if operation.name == "func.func"]
     if len(functions) != 1:
         raise OperationError("a module with one function in it")
     name = str(functions[0].attributes["sym_name"])
     operations = functions[0].regions[0].block.operations
     writer = ProgramWriter({})
     body = writer.executable(functions[0])
-    inputs = tuple(writer.spec(each.result.type) for each in operations if each.name == "iree.load_input")
-    outputs = tuple(writer.spec(each.operands[0].type) for each in operations if each.name == "iree.store_output")
+    inputs = tuple(writer.spec(operation.result.type) for operation in operations if operation.name == "iree.load_input")
+    outputs = tuple(writer.spec(operation.operands[0].type) for operation in operations if operation.name == "iree.store_output")
     bindings = [(spec, True) for spec in inputs] + [(spec, False) for spec in outputs]
     symbols = symbols_in(functions[0].regions[0].block)
     numbers = {symbol: number for number, symbol in enumerate(symbols)}
@@ -85,7 +85,7 @@ def encode(functions: Sequence[Function]) -> bytes:
                 node.name,
                 node.operands,
                 node.results,
-                [_type(each) for each in node.types],
+                [_type(spec) for spec in node.types],
                 {name: value_of(value) for name, value in node.attributes.items()},
                 [body_of(inner) for inner in node.bodies],
             ]
@@ -95,13 +95,13 @@ def encode(functions: Sequence[Function]) -> bytes:
 
     written = [
         {
-            "name": each.name,
-            "inputs": [_type(spec) for spec in each.inputs],
-            "outputs": [_type(spec) for spec in each.outputs],
-            "body": body_of(each.body),
-            **({"symbols": each.symbols, "sizes": each.sizes} if each.symbols else {}),
+            "name": function.name,
+            "inputs": [_type(spec) for spec in function.inputs],
+            "outputs": [_type(spec) for spec in function.outputs],
+            "body": body_of(function.body),
+            **({"symbols": function.symbols, "sizes": function.sizes} if function.symbols else {}),
         }
-        for each in functions
+        for function in functions
     ]
     text = json.dumps({"functions": written}, separators=(",", ":")).encode()
     return HEADER.pack(MAGIC, VERSION, len(text)) + text + data

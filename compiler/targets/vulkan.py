@@ -82,11 +82,11 @@ def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] =
     """Wraps a kernel as the executable of this target in a program, for devices with some features."""
     bindings = [
         {
-            "size": IntegerAttr(each.size, I64),
-            **({"read": None} if each.is_read else {}),
-            **({"write": None} if each.is_written else {}),
+            "size": IntegerAttr(binding.size, I64),
+            **({"read": None} if binding.is_read else {}),
+            **({"write": None} if binding.is_written else {}),
         }
-        for each in kernel.bindings
+        for binding in kernel.bindings
     ]
     attributes: dict[str, Attribute] = {
         "target": TARGET,
@@ -106,8 +106,8 @@ def kernel_of(variant: Operation) -> Kernel:
     Raises:
         OperationError: the executable does not have the form of a kernel.
     """
-    operations = [each for region in variant.regions for block in region.blocks for each in block.operations]
-    if [each.name for each in operations] != ["spv.module"]:
+    operations = [operation for region in variant.regions for block in region.blocks for operation in block.operations]
+    if [operation.name for operation in operations] != ["spv.module"]:
         raise OperationError("one spv.module in it")
     code = spirv_code(operations[0])
     entry_points, sizes = [], []
@@ -134,7 +134,7 @@ def kernel_of(variant: Operation) -> Kernel:
         _three(sizes[0]),
         count,
         _bindings(variant),
-        tuple(each for each in symbols if isinstance(each, str)) if isinstance(symbols, tuple) else (),
+        tuple(symbol for symbol in symbols if isinstance(symbol, str)) if isinstance(symbols, tuple) else (),
         _limits(variant),
         "addresses" in variant.attributes,
         None if (longer := variant.attributes.get("longer")) is None else str(longer),
@@ -142,15 +142,15 @@ def kernel_of(variant: Operation) -> Kernel:
 
 
 def _limits(variant: Operation) -> tuple[Limit, ...]:
-    found = []
+    limits = []
     listed = variant.attributes.get("limits", ())
-    for each in listed if isinstance(listed, tuple) else (listed,):
-        size, most, what = each if isinstance(each, tuple) and len(each) == 3 else (None, None, None)
+    for entry in listed if isinstance(listed, tuple) else (listed,):
+        size, most, noun = entry if isinstance(entry, tuple) and len(entry) == 3 else (None, None, None)
         sizes = size.values if isinstance(size, DenseArray) else ()
         if len(sizes) != 1 or not isinstance(sizes[0], Size) or not _is_length(most):
-            raise OperationError(f'limits such as [array<i64: (d0)>, 60000 : i64, "…"], got {attribute_text(each)}')
-        found.append(Limit(sizes[0], most.value, str(what)))
-    return tuple(found)
+            raise OperationError(f'limits such as [array<i64: (d0)>, 60000 : i64, "…"], got {attribute_text(entry)}')
+        limits.append(Limit(sizes[0], most.value, str(noun)))
+    return tuple(limits)
 
 
 def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
@@ -184,16 +184,16 @@ def _three(numbers: Sequence[int]) -> tuple[int, int, int]:
 
 
 def _bindings(variant: Operation) -> tuple[Binding, ...]:
-    found = []
+    bindings = []
     listed = variant.attributes.get("bindings")
-    for each in listed if isinstance(listed, tuple) else ():
-        size = each.get("size") if isinstance(each, Mapping) else None
-        if not isinstance(each, Mapping) or not _is_length(size) or size.value % 4:
+    for entry in listed if isinstance(listed, tuple) else ():
+        size = entry.get("size") if isinstance(entry, Mapping) else None
+        if not isinstance(entry, Mapping) or not _is_length(size) or size.value % 4:
             raise OperationError(
-                f"bindings such as {{size = 16 : i64, read}} of whole words, got {attribute_text(each)}"
+                f"bindings such as {{size = 16 : i64, read}} of whole words, got {attribute_text(entry)}"
             )
-        found.append(Binding(size.value, "read" in each, "write" in each))
-    return tuple(found)
+        bindings.append(Binding(size.value, "read" in entry, "write" in entry))
+    return tuple(bindings)
 
 
 def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
@@ -224,7 +224,7 @@ def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
         )
     )
     features = variant.attributes.get("features", ())
-    if not isinstance(features, tuple) or not all(isinstance(each, str) for each in features):
+    if not isinstance(features, tuple) or not all(isinstance(feature, str) for feature in features):
         raise OperationError(f'features such as ["shaderInt64"], got {attribute_text(features)}')
     format = PUSHED_FORMAT if kernel.pushes_addresses else FORMAT
     return Variant(TARGET, format, data, kernel, tuple(map(str, features)), tuple(_needs(kernel.code)))
@@ -252,7 +252,7 @@ def _region_of(function: Operation) -> Block:
     loads = [operation.result for operation in operations if operation.name == "iree.load_input"]
     region = Block([value.type for value in loads])
     values: dict[Value, Value] = dict(zip(loads, region.arguments, strict=True))
-    copy_operations([each for each in operations if not each.name.startswith("iree.")], region, values)
-    stored = [values[each.operands[0]] for each in operations if each.name == "iree.store_output"]
+    copy_operations([operation for operation in operations if not operation.name.startswith("iree.")], region, values)
+    stored = [values[operation.operands[0]] for operation in operations if operation.name == "iree.store_output"]
     region.append(Operation("iree.return", stored, location=function.location))
     return region

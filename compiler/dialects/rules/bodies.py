@@ -41,21 +41,21 @@ def combined(operation: Operation, inputs: Sequence[TensorType], starts: Sequenc
     block = operation.regions[-1].block
     count = len(inputs)
     taken = [value.type for value in block.arguments]
-    given = [value.type for value in block.terminator.operands]
-    if len(taken) != 2 * count or len(given) != count:
+    returned = [value.type for value in block.terminator.operands]
+    if len(taken) != 2 * count or len(returned) != count:
         raise OperationError(
-            f"a region of {2 * count} arguments that gives {count} values, got {len(taken)} and {len(given)}"
+            f"a region of {2 * count} arguments that gives {count} values, got {len(taken)} and {len(returned)}"
         )
-    for number, type in enumerate(given):
+    for number, type in enumerate(returned):
         if not isinstance(type, TensorType) or type.rank:
             raise OperationError(f"a region that gives tensors without dimensions, got {type}")
         for source in (inputs[number], starts[number]):
             if not is_promotable(source.element, type.element):
                 raise OperationError(f"a region that gives {source.element} or wider, got {type}")
     for number, type in enumerate(taken):
-        if not compatible(type, given[number % count]):
-            raise OperationError(f"a region that takes ({types_text([*given, *given])}), got ({types_text(taken)})")
-    return [type.element for type in given if isinstance(type, TensorType)]
+        if not compatible(type, returned[number % count]):
+            raise OperationError(f"a region that takes ({types_text([*returned, *returned])}), got ({types_text(taken)})")
+    return [type.element for type in returned if isinstance(type, TensorType)]
 
 
 def selected(operation: Operation, element: Type) -> None:
@@ -82,7 +82,7 @@ def mapped(operation: Operation, inputs: Sequence[TensorType]) -> Type:
     wanted = [TensorType((), type.element) for type in inputs]
     if [value.type for value in block.arguments] != wanted:
         raise OperationError(f"a region that takes ({types_text(wanted)})")
-    given = [value.type for value in block.terminator.operands]
-    if len(given) != 1 or not isinstance(given[0], TensorType) or given[0].rank:
-        raise OperationError(f"a region that gives one tensor without dimensions, got ({types_text(given)})")
-    return given[0].element
+    returned = [value.type for value in block.terminator.operands]
+    if len(returned) != 1 or not isinstance(returned[0], TensorType) or returned[0].rank:
+        raise OperationError(f"a region that gives one tensor without dimensions, got ({types_text(returned)})")
+    return returned[0].element

@@ -61,13 +61,13 @@ def _top_k(operation: Operation) -> Sequence[Type]:
 def _broadcast(count: int, kinds: Kinds, is_comparison: bool = False) -> Rule:
     def rule(operation: Operation) -> Sequence[Type]:
         types = tensors(operation, count)
-        given = operation.integers("broadcast_dimensions", ())
+        dimensions = operation.integers("broadcast_dimensions", ())
         rank = max(type.rank for type in types)
         shape: tuple[Length, ...] = (1,) * rank
         for index, type in enumerate(types):
             if index and type.element is not types[0].element:
                 raise OperationError(f"operands of one element type, got {types[0]} and {type}", index)
-            places = given if given and type.rank < rank else range(rank - type.rank, rank)
+            places = dimensions if dimensions and type.rank < rank else range(rank - type.rank, rank)
             axes(places, rank, "broadcast_dimensions")
             if len(places) != type.rank:
                 raise OperationError(f"a number in broadcast_dimensions for each dimension of {type}", index)
@@ -85,9 +85,9 @@ def _broadcast(count: int, kinds: Kinds, is_comparison: bool = False) -> Rule:
 
 
 def _broadcast_complex(operation: Operation) -> Sequence[Type]:
-    (found,) = _broadcast(2, _REAL_FLOATS)(operation)
-    assert isinstance(found, TensorType)
-    return [found.of(declared_result(operation).element)]
+    (result,) = _broadcast(2, _REAL_FLOATS)(operation)
+    assert isinstance(result, TensorType)
+    return [result.of(declared_result(operation).element)]
 
 
 def _broadcast_select(operation: Operation) -> Sequence[Type]:
@@ -127,7 +127,7 @@ def _ragged_dot(operation: Operation) -> Sequence[Type]:
         expected = f"group sizes for each index of the left side's dimensions {prefix}, got {sizes}"
         merged([left.shape[axis] for axis in prefix], sizes.shape[:-1], expected, 2)
     rest = [length for axis, length in enumerate(right.shape) if axis not in group]
-    shift = {axis: axis - sum(each < axis for each in group) for axis in range(right.rank)}
+    shift = {axis: axis - sum(removed < axis for removed in group) for axis in range(right.rank)}
     lists = {key: numbers.ints(key) for key in _LISTS}
     lists |= {key: tuple(shift[axis] for axis in lists[key]) for key in _LISTS if key.startswith("rhs")}
     shape = contraction(left, TensorType(rest, right.element), lists)
@@ -151,19 +151,19 @@ def _scan(operation: Operation) -> Sequence[Type]:
     for index, type in enumerate(inputs):
         axes([axis], type.rank, "dimension")
         (length,) = merged([length], [type.shape[axis]], f"inputs of one length along dimension {axis}", index)
-    found = region_results(operation, 0)
+    results = region_results(operation, 0)
     parts: list[Type] = [TensorType(type.shape[:axis] + type.shape[axis + 1 :], type.element) for type in inputs]
     arguments = [value.type for value in operation.regions[0].block.arguments]
     if arguments != [*parts, *inits]:
         wanted = ", ".join(map(str, [*parts, *inits]))
         raise OperationError(f"a body that takes ({wanted}), got ({', '.join(map(str, arguments))})")
-    if len(found) < len(inits) or found[len(found) - len(inits) :] != inits:
+    if len(results) < len(inits) or results[len(results) - len(inits) :] != inits:
         raise OperationError(f"a body that gives the carries of types ({', '.join(map(str, inits))}) last")
     outputs: list[Type] = []
-    for given in found[: len(found) - len(inits)]:
-        if not isinstance(given, TensorType) or not 0 <= axis <= given.rank:
-            raise OperationError(f"a body that gives tensors with room for dimension {axis}, got {given}")
-        outputs.append(TensorType((*given.shape[:axis], length, *given.shape[axis:]), given.element))
+    for carry in results[: len(results) - len(inits)]:
+        if not isinstance(carry, TensorType) or not 0 <= axis <= carry.rank:
+            raise OperationError(f"a body that gives tensors with room for dimension {axis}, got {carry}")
+        outputs.append(TensorType((*carry.shape[:axis], length, *carry.shape[axis:]), carry.element))
     return [*outputs, *inits]
 
 

@@ -15,9 +15,9 @@ def region_results(operation: Operation, index: int) -> list[Type]:
     return [value.type for value in operation.regions[index].block.terminator.operands]
 
 
-def _agree(found: Sequence[Type], wanted: Sequence[Type], what: str) -> None:
-    if len(found) != len(wanted) or not all(compatible(one, other) for one, other in zip(found, wanted, strict=True)):
-        raise OperationError(f"{what} of types ({_texts(wanted)}), got ({_texts(found)})")
+def _agree(types: Sequence[Type], wanted: Sequence[Type], noun: str) -> None:
+    if len(types) != len(wanted) or not all(compatible(type, other) for type, other in zip(types, wanted, strict=True)):
+        raise OperationError(f"{noun} of types ({_texts(wanted)}), got ({_texts(types)})")
 
 
 def _texts(types: Sequence[Type]) -> str:

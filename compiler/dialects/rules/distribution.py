@@ -73,16 +73,16 @@ _STARTED: Final = ("all_", "collective_", "reduce_scatter", "slice", "dynamic_sl
 
 
 def _async_start(operation: Operation) -> Sequence[Type]:
-    given = [value.type for value in operation.results]
-    if len(given) != 1 or not isinstance(given[0], DialectType):
-        raise OperationError(f"one result, a future, got ({types_text(given)})")
+    results = [value.type for value in operation.results]
+    if len(results) != 1 or not isinstance(results[0], DialectType):
+        raise OperationError(f"one result, a future, got ({types_text(results)})")
     body = operation.regions[0].block
-    if not any(each.name.removeprefix("stablehlo.").startswith(_STARTED) for each in body.operations):
+    if not any(started.name.removeprefix("stablehlo.").startswith(_STARTED) for started in body.operations):
         raise OperationError("a region with an operation between processes, or with a slice")
     taken = [value.type for value in operation.operands]
     if [value.type for value in body.arguments] != taken:
         raise OperationError(f"a region that takes ({types_text(taken)})")
-    return given
+    return results
 
 
 def _async_done(operation: Operation) -> Sequence[Type]:

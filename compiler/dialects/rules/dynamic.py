@@ -20,10 +20,10 @@ from .shapes import SHAPES
 def constant_numbers(value: Value) -> tuple[int, ...] | None:
     """Returns the elements of a constant vector of integers, or None."""
     owner = value.owner
-    found = owner.attributes.get("value") if isinstance(owner, Operation) else None
-    if not isinstance(found, DenseElements) or not str(getattr(owner, "name", "")).endswith(".constant"):
+    value_attribute = owner.attributes.get("value") if isinstance(owner, Operation) else None
+    if not isinstance(value_attribute, DenseElements) or not str(getattr(owner, "name", "")).endswith(".constant"):
         return None
-    return tuple(int(item) for item in found.array.reshape(-1)) if found.type.scalar.is_integer else None
+    return tuple(int(item) for item in value_attribute.array.reshape(-1)) if value_attribute.type.scalar.is_integer else None
 
 
 def _vector(operation: Operation, index: int, length: int | None = None) -> tuple[int, ...] | None:

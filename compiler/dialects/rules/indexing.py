@@ -149,9 +149,9 @@ def _batching(
         raise OperationError(f"batching dimensions of the indices without index_vector_dim, which is {vector}", 1)
     if len(batching) != len(index_batching):
         raise OperationError(f"as many batching dimensions of both, got {list(batching)} and {list(index_batching)}")
-    for one, other in zip(batching, index_batching, strict=True):
-        expected = f"dimension {one} of {value} as long as dimension {other} of {indices}"
-        same_length(value.shape[one], indices.shape[other], expected, 1)
+    for axis, other in zip(batching, index_batching, strict=True):
+        expected = f"dimension {axis} of {value} as long as dimension {other} of {indices}"
+        same_length(value.shape[axis], indices.shape[other], expected, 1)
 
 
 def _index_numbers(indices: TensorType, vector: int, components: int, name: str) -> None:
@@ -187,9 +187,9 @@ def _scatter(operation: Operation) -> Sequence[Type]:
             f"update_window_dims, inserted_window_dims and batching dims for {inputs[0].rank} dimensions"
         )
     batch = [length for axis, length in enumerate(indices.shape) if axis != numbers.int("index_vector_dim")]
-    given = [length for axis, length in enumerate(updates[0].shape) if axis not in window]
+    scattered = [length for axis, length in enumerate(updates[0].shape) if axis not in window]
     merged(
-        given, batch, f"updates whose other dimensions are those of the indices {indices}, got {updates[0]}", count + 1
+        scattered, batch, f"updates whose other dimensions are those of the indices {indices}, got {updates[0]}", count + 1
     )
     kept = [axis for axis in range(inputs[0].rank) if axis not in (*inserted, *batching)]
     for axis, source in zip(kept, window, strict=True):
@@ -207,9 +207,9 @@ def _scatter(operation: Operation) -> Sequence[Type]:
 
 
 def _sort(operation: Operation) -> Sequence[Type]:
-    given = integer(operation, "given", 0)
-    types = tensors(operation)[: len(operation.operands) - given]
-    if not types or given < 0:
+    unsorted = integer(operation, "given", 0)
+    types = tensors(operation)[: len(operation.operands) - unsorted]
+    if not types or unsorted < 0:
         raise OperationError("at least one operand")
     axis = integer(operation, "dimension", -1)
     axes([axis if axis >= 0 else axis + types[0].rank], types[0].rank, "dimension")
@@ -219,8 +219,8 @@ def _sort(operation: Operation) -> Sequence[Type]:
         raise OperationError("blocks and runs of at least one element")
     block = operation.regions[0].block
     wanted = [TensorType((), type.element) for type in types for _ in range(2)]
-    found = [value.type for value in block.arguments]
-    if found != wanted or [value.type for value in block.terminator.operands] != [TensorType((), I1)]:
+    arguments = [value.type for value in block.arguments]
+    if arguments != wanted or [value.type for value in block.terminator.operands] != [TensorType((), I1)]:
         raise OperationError("a comparison that takes two elements of each operand and gives tensor<i1>")
     return types
 

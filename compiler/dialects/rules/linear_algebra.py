@@ -30,10 +30,10 @@ def _fft(operation: Operation) -> Sequence[Type]:
         raise OperationError(f"last dimensions of {list(wanted)} elements for {kind.case}, got {value}", 0)
     part = value.scalar.part
     element = part if kind.case == "IRFFT" else ScalarType(f"complex<{part}>")
-    given = (*length[:-1], length[-1] // 2 + 1 if kind.case == "RFFT" else length[-1])
+    transformed = (*length[:-1], length[-1] // 2 + 1 if kind.case == "RFFT" else length[-1])
     if not math.prod(length):
         return [declared_result(operation)]
-    return [TensorType((*value.shape[: value.rank - len(length)], *given), element)]
+    return [TensorType((*value.shape[: value.rank - len(length)], *transformed), element)]
 
 
 def _square(type: TensorType, index: int) -> None:

@@ -60,10 +60,10 @@ def windows(length: Length, size: Dim, stride: int, base: int, dilation: int, lo
 
 def window_sizes(operation: Operation, rank: int) -> tuple[Dim, ...]:
     """Returns the sizes of a window, each at least 1."""
-    found = sizes(operation, "window_dimensions")
-    if len(found) != rank or any(is_at_least(size, 1) is False for size in found):
-        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(found)}")
-    return found
+    window = sizes(operation, "window_dimensions")
+    if len(window) != rank or any(is_at_least(size, 1) is False for size in window):
+        raise OperationError(f"a window of 1 or more elements along each of {rank} dimensions, got {list(window)}")
+    return window
 
 
 def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -179,9 +179,9 @@ def contraction(left: TensorType, right: TensorType, lists: Mapping[str, Sequenc
     for index, (lefts, rights) in enumerate(pairs):
         if len(lefts) != len(rights):
             raise OperationError(f"as many dimensions on the left as on the right, got {list(lefts)} x {list(rights)}")
-        for one, other in zip(lefts, rights, strict=True):
-            expected = f"dimension {one} of {left} as long as dimension {other} of {right}"
-            length = same_length(left.shape[one], right.shape[other], expected, 1)
+        for left_axis, other in zip(lefts, rights, strict=True):
+            expected = f"dimension {left_axis} of {left} as long as dimension {other} of {right}"
+            length = same_length(left.shape[left_axis], right.shape[other], expected, 1)
             if index == 0:
                 batch.append(length)
     used_left, used_right = {*pairs[0][0], *pairs[1][0]}, {*pairs[0][1], *pairs[1][1]}

@@ -58,22 +58,22 @@ def tensors(operation: Operation, count: int | None = None) -> list[TensorType]:
     """Returns the types of the operands, which must be tensors."""
     if count is not None:
         operands(operation, count)
-    found = []
+    types = []
     for index, value in enumerate(operation.operands):
         if not isinstance(value.type, TensorType):
             raise OperationError(f"a tensor as operand {index}, got {value.type}", index)
         if not isinstance(value.type.element, ScalarType):
             raise OperationError(f"elements of scalar types; {value.type.element} is none", index)
-        found.append(value.type)
-    return found
+        types.append(value.type)
+    return types
 
 
 def ints(operation: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
     """Returns a list of integers, which is required unless there is a default."""
-    found = tuple(item for item in sizes(operation, name, default) if isinstance(item, int))
-    if len(found) < len(operation.sizes(name, default or ())):
+    numbers = tuple(item for item in sizes(operation, name, default) if isinstance(item, int))
+    if len(numbers) < len(operation.sizes(name, default or ())):
         raise OperationError(f"numbers that do not depend on the call in {name}, got {operation.attributes[name]}")
-    return found
+    return numbers
 
 
 def sizes(operation: Operation, name: str, default: Sequence[Dim] | None = None) -> tuple[Dim, ...]:
@@ -102,59 +102,59 @@ def integer(operation: Operation, name: str, default: int = 0) -> int:
     return default if value is None else value.value
 
 
-def axes(numbers: Iterable[int], rank: int, what: str) -> None:
+def axes(numbers: Iterable[int], rank: int, noun: str) -> None:
     """Checks that numbers name different dimensions."""
     listed = list(numbers)
     if len(set(listed)) != len(listed) or any(not 0 <= number < rank for number in listed):
-        raise OperationError(f"{what} to be different numbers from 0 to {rank - 1}, got {listed}")
+        raise OperationError(f"{noun} to be different numbers from 0 to {rank - 1}, got {listed}")
 
 
-def increasing(numbers: Sequence[int], what: str) -> None:
+def increasing(numbers: Sequence[int], noun: str) -> None:
     """Checks that numbers are in order."""
     if list(numbers) != sorted(numbers):
-        raise OperationError(f"{what} in order, got {list(numbers)}")
+        raise OperationError(f"{noun} in order, got {list(numbers)}")
 
 
-def same_length(one: Length, other: Length, expected: str, operand: int | None = None) -> Length:
+def same_length(left: Length, other: Length, expected: str, operand: int | None = None) -> Length:
     """Returns the common length of two that must agree.
 
     Raises:
         UnequalError: they do not agree, but may in a call.
         OperationError: they do not agree.
     """
-    if one is not None and other is not None and one != other:
-        difference = one - other
+    if left is not None and other is not None and left != other:
+        difference = left - other
         if isinstance(difference, Size):
             raise UnequalError(expected, operand, difference)
         raise OperationError(expected, operand)
-    return other if one is None else one
+    return other if left is None else left
 
 
-def same_count(one: Dim, other: Dim, expected: str, operand: int | None = None) -> None:
+def same_count(left: Dim, other: Dim, expected: str, operand: int | None = None) -> None:
     """Checks that two shapes have equally many elements, if that equation can be solved for a length.
 
     Whether 3 by 8 elements are 4 by 6 is otherwise left to the call: see ``passes/dynamic/requirements.py``.
 
     Raises: as for ``same_length``.
     """
-    difference = one - other
+    difference = left - other
     may_be = isinstance(difference, Size) and is_at_least(difference, 1) is None and is_at_least(-difference, 1) is None
     if not may_be or solved(difference) is not None:
-        same_length(one, other, expected, operand)
+        same_length(left, other, expected, operand)
 
 
-def may_fit(one: Length, other: Length) -> bool:
+def may_fit(left: Length, other: Length) -> bool:
     """Returns whether a length may be at most another in some call."""
-    return one is None or other is None or is_at_least(other - one, 0) is not False
+    return left is None or other is None or is_at_least(other - left, 0) is not False
 
 
 def merged(
-    one: Sequence[Length], other: Sequence[Length], expected: str, operand: int | None = None
+    left: Sequence[Length], other: Sequence[Length], expected: str, operand: int | None = None
 ) -> tuple[Length, ...]:
     """Returns the common shape of two that must agree."""
-    if len(one) != len(other):
+    if len(left) != len(other):
         raise OperationError(expected, operand)
-    return tuple(same_length(a, b, expected, operand) for a, b in zip(one, other, strict=True))
+    return tuple(same_length(a, b, expected, operand) for a, b in zip(left, other, strict=True))
 
 
 def strided(length: Dim, stride: int) -> Dim:
@@ -192,12 +192,12 @@ def declared_result(operation: Operation, index: int = 0) -> TensorType:
     return type
 
 
-def compatible(one: Type, other: Type) -> bool:
+def compatible(left: Type, other: Type) -> bool:
     """Returns whether two types are equal except for unknown lengths."""
-    if one is other:
+    if left is other:
         return True
-    if not isinstance(one, ShapedType) or not isinstance(other, ShapedType) or one.element is not other.element:
+    if not isinstance(left, ShapedType) or not isinstance(other, ShapedType) or left.element is not other.element:
         return False
-    return len(one.shape) == len(other.shape) and all(
-        a == b or a is None or b is None for a, b in zip(one.shape, other.shape, strict=True)
+    return len(left.shape) == len(other.shape) and all(
+        a == b or a is None or b is None for a, b in zip(left.shape, other.shape, strict=True)
     )

@@ -101,7 +101,7 @@ def _function_text(printer: Printer, operation: Operation) -> str:
         item = f"{printer.argument(arguments[index])}: {input}" if operation.regions else str(input)
         inputs.append(item + _extra(attributes.get("arg_attrs"), index))
     text += f"{symbol_text(name)}({', '.join(inputs)})"
-    results = [f"{given}{_extra(attributes.get('res_attrs'), index)}" for index, given in enumerate(type.results)]
+    results = [f"{result}{_extra(attributes.get('res_attrs'), index)}" for index, result in enumerate(type.results)]
     if len(results) == 1 and not attributes.get("res_attrs"):
         text += f" -> {results[0]}"
     elif results:
@@ -165,10 +165,10 @@ def _parse_branch(parser: Parser, name: str) -> Parts:
         count = 0
         if parser.accept("("):
             names = parser.operand_names()
-            given, _ = parse_types(parser, names, "take")
+            values, _ = parse_types(parser, names, "take")
             parser.expect(")")
-            operands.extend(given)
-            count = len(given)
+            operands.extend(values)
+            count = len(values)
         counts.append(count)
         if not condition or len(successors) == 2:
             break
@@ -185,10 +185,10 @@ def _print_branch(printer: Printer, operation: Operation) -> str:
     position = counts[0]
     items = [printer.operands(operation.operands[:position])] if position else []
     for block, count in zip(operation.successors, counts[1:], strict=True):
-        given = operation.operands[position : position + count]
+        passed = operation.operands[position : position + count]
         position += count
-        types = ", ".join(str(value.type) for value in given)
-        items.append(printer.label(block) + (f"({printer.operands(given)} : {types})" if given else ""))
+        types = ", ".join(str(value.type) for value in passed)
+        items.append(printer.label(block) + (f"({printer.operands(passed)} : {types})" if passed else ""))
     others = printer.dictionary(operation, {"operand_segments"})
     return ", ".join(items) + (f" {others}" if others else "")
 

@@ -48,10 +48,10 @@ def _print_region(printer: Printer, operation: Operation) -> str:
         for argument, value in zip(body.block.arguments, named, strict=True)
     ]
     results = [value.type for value in operation.results]
-    given = types_text(results) if len(results) == 1 else f"({types_text(results)})"
+    types = types_text(results) if len(results) == 1 else f"({types_text(results)})"
     others = printer.dictionary(operation)
     attributes = f" attributes {others}" if others else ""
-    head = f"[{printer.value(workload)} : {workload.type}]({', '.join(inputs)}) : {given}{attributes}"
+    head = f"[{printer.value(workload)} : {workload.type}]({', '.join(inputs)}) : {types}{attributes}"
     return f"{head} {printer.region(body)}"
 
 

@@ -175,29 +175,29 @@ def _layout(words: Sequence[int], start: int) -> Layout:
 
 def _operand_texts(words: Sequence[int], start: int, end: int, types: _Types) -> list[str]:
     """Returns the operands except the result and its type."""
-    found = []
+    texts = []
     layout = _layout(words, start)
     for at, kind in operand_kinds(words, start, end):
         word = words[at]
         if kind in ("IdResult", "IdResultType"):
             continue
         if kind in _IDS:
-            found.append(f"%{word}")
+            texts.append(f"%{word}")
         elif kind == "LiteralString":
-            found.append(string_text(_string(words, at, end)))
+            texts.append(string_text(_string(words, at, end)))
         elif kind == "LiteralContextDependentNumber":
-            found.append(_number_text(words[at:end], types.scalars.get(words[start + 1], (32, False))))
+            texts.append(_number_text(words[at:end], types.scalars.get(words[start + 1], (32, False))))
         elif kind == "LiteralSpecConstantOpInteger":
-            found.append(string_text(LAYOUTS[word].name) if word in LAYOUTS else str(word))
+            texts.append(string_text(LAYOUTS[word].name) if word in LAYOUTS else str(word))
         elif kind in BIT_MASK_KINDS:
-            found.append(_mask_text(kind, word))
+            texts.append(_mask_text(kind, word))
         elif kind in ENUMERATIONS and word in ENUMERATIONS[kind].names:
-            found.append(f'"{ENUMERATIONS[kind].names[word]}"')
+            texts.append(f'"{ENUMERATIONS[kind].names[word]}"')
         else:
-            found.append(str(word))
+            texts.append(str(word))
     if layout.minimum > end - start:
         raise ValueError(f"Op{layout.name} has {end - start} words, expected at least {layout.minimum}")
-    return found
+    return texts
 
 
 def _string(words: Sequence[int], start: int, end: int) -> str:
@@ -355,13 +355,13 @@ class _Body:
             if not is_first:
                 parser.expect(",")
             is_first = False
-            given = self._operand(kind)
-            words += given
+            operand = self._operand(kind)
+            words += operand
             if kind == "LiteralSpecConstantOpInteger":
-                folded = LAYOUTS.get(given[0])
+                folded = LAYOUTS.get(operand[0])
                 pending.extend(reversed(folded.operands[2:]) if folded else ())
             elif kind in ENUMERATIONS:
-                pending.extend(reversed(tuple(parameters_of(kind, given[0]))))
+                pending.extend(reversed(tuple(parameters_of(kind, operand[0]))))
         return words
 
     def _operand(self, kind: str) -> Sequence[int]:
@@ -424,7 +424,7 @@ def _enumerant(parser: Parser, kind: str) -> int:
     if kind == "LiteralSpecConstantOpInteger":
         numbers = [_OPCODES.get(name)]
     else:
-        by_name = {each: number for number, each in ENUMERATIONS[kind].names.items()} if kind in ENUMERATIONS else {}
+        by_name = {enumerant: number for number, enumerant in ENUMERATIONS[kind].names.items()} if kind in ENUMERATIONS else {}
         numbers = [by_name.get(part) for part in (name.split("|") if kind in BIT_MASK_KINDS else [name])]
     if None in numbers:
         parser.error(f"there is no {kind} {string_text(name)[:80]}", offset)

@@ -117,17 +117,17 @@ def _numbers(parser: Parser) -> tuple[Names, DenseArray]:
     """Reads ``[0, %n, 2]``: operands, and numbers with a mark for each operand."""
     parser.expect("[")
     names: Names = []
-    found: list[int] = []
+    numbers: list[int] = []
     while not parser.accept("]"):
         if parser.at("%"):
             names.append(parser.operand_name())
-            found.append(_DYNAMIC)
+            numbers.append(_DYNAMIC)
         else:
-            found.append(parser.integer())
+            numbers.append(parser.integer())
         if not parser.accept(","):
             parser.expect("]")
             break
-    return names, DenseArray(I64, tuple(found))
+    return names, DenseArray(I64, tuple(numbers))
 
 
 def _ranges(parser: Parser, attributes: dict[str, Attribute]) -> Names:
@@ -195,8 +195,8 @@ def _pad(parser: Parser, name: str) -> Parts:
     sizes: Names = []
     for side in ("low", "high"):
         parser.expect_word(side)
-        given, attributes[f"static_{side}"] = _numbers(parser)
-        sizes += given
+        operand_names, attributes[f"static_{side}"] = _numbers(parser)
+        sizes += operand_names
     region = parser.region()
     attributes |= parser.attribute_dictionary()
     parser.expect(":")
