@@ -47,8 +47,7 @@ def _integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 def by_doubles(function: Callable[[Array], Array]) -> Definition:
-    """Defines a unary element-wise function that is computed in double precision, doubles in the longest there is.
-    """
+    """Defines a unary element-wise function that is computed in double precision, doubles in the longest there is."""
 
     def define(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
         (value,) = operands

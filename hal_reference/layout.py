@@ -26,8 +26,7 @@ def storage_bytes(spec: TensorSpec) -> int:
 
 
 def load(memory: Memory, spec: TensorSpec, description: str) -> Array:
-    """Returns the tensor at the start of memory, in place unless packed; OutOfRangeError if memory is too short.
-    """
+    """Returns the tensor at the start of memory, in place unless packed; OutOfRangeError if memory is too short."""
     size = storage_bytes(spec)
     if size > memory.nbytes:
         raise OutOfRangeError(f"{description} is {spec}, {size} bytes; its binding has {memory.nbytes}")

@@ -41,8 +41,7 @@ def _product(left: Array, right: Array) -> Array:
 
 
 def dot_general(node: Node, operands: Sequence[Array]) -> Array:
-    """Computes a batched contraction; batch dimensions come first, then the left operand's, then the right's.
-    """
+    """Computes a batched contraction; batch dimensions come first, then the left operand's, then the right's."""
     left, right = operands
     get = node.attributes.get
     left_batch, right_batch = get("lhs_batching_dimensions", ()), get("rhs_batching_dimensions", ())

@@ -168,9 +168,7 @@ class _Reader:
             raise ValueError(f"a size has products of at most 8 of {symbols} symbols, got {shown(item)}")
         return factor, tuple(names)
 
-    def _body(
-        self, item: Any, outer: dict[int, TensorSpec | None], inputs: Sequence[TensorSpec] | None = None
-    ) -> Body:
+    def _body(self, item: Any, outer: dict[int, TensorSpec | None], inputs: Sequence[TensorSpec] | None = None) -> Body:
         arguments, nodes, results = item
         known = outer if inputs is not None else dict(outer)
         types: Sequence[TensorSpec | None] = [None] * len(arguments) if inputs is None else inputs

@@ -17,4 +17,6 @@ def follows_element_by_element(operation: Operation, value: Value) -> bool:
     if name in ("reshape", "transpose"):
         return True
     alone = len(operation.results) == 1 and not operation.regions and name not in HEAVY | MOVES
-    return alone and all(operand.tensor.shape == value.tensor.shape for operand in (*operation.operands, *operation.results))
+    return alone and all(
+        operand.tensor.shape == value.tensor.shape for operand in (*operation.operands, *operation.results)
+    )

@@ -134,7 +134,9 @@ class Builder:
 
     def piece_at(self, value: Value, axis: int, start: Value, length: Dim) -> Value:
         """Slices one dimension from a start that the program computes."""
-        sizes = tuple(length if dimension == axis else other for dimension, other in enumerate(tensor_of(value).lengths))
+        sizes = tuple(
+            length if dimension == axis else other for dimension, other in enumerate(tensor_of(value).lengths)
+        )
         zero = self.constant(0, tensor_of(start))
         starts = [start if dimension == axis else zero for dimension in range(len(sizes))]
         type = TensorType(sizes, tensor_of(value).element)

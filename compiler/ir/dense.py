@@ -103,8 +103,7 @@ def _of_bytes(refuse: _Refuse, digits: str, type: ShapedType, dtype: np.dtype[np
 
 
 def _values(refuse: _Refuse, body: str, element: ScalarType, nans: list[bytes]) -> object:
-    """Reads nested lists of numbers, complex ones as lists of two; appends the bytes of each NaN to ``nans``.
-    """
+    """Reads nested lists of numbers, complex ones as lists of two; appends the bytes of each NaN to ``nans``."""
     text = body
     if element.kind == "complex":
         text = _COMPLEX.sub(r"[\1,\2]", text)

@@ -36,7 +36,11 @@ def line_text(source: SourceText, location: Location) -> str:
     """Returns the line of a location in the form of VM assembly: ``"x.mlir":3:5``, or ``unknown``."""
     position = source_line(source, location)
     # Quoted text in VM assembly has no escapes.
-    return "unknown" if position is None else f'"{printable(position[0]).replace(chr(34), chr(39))}":{position[1]}:{position[2]}'
+    return (
+        "unknown"
+        if position is None
+        else f'"{printable(position[0]).replace(chr(34), chr(39))}":{position[1]}:{position[2]}'
+    )
 
 
 class PrintableSyntax(Protocol):

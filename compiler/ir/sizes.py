@@ -164,8 +164,7 @@ def symbols_of(lengths: Iterable[Dim]) -> frozenset[str]:
 
 
 def is_at_least(size: Dim, low: int) -> bool | None:
-    """Returns whether a size is at least a number if all calls agree, else None. Symbols are 0 or more.
-    """
+    """Returns whether a size is at least a number if all calls agree, else None. Symbols are 0 or more."""
     if isinstance(size, int):
         return size >= low
     factors = [factor for monomial, factor in size.terms if monomial]
@@ -228,8 +227,7 @@ def _value(name: str, values: Mapping[str, int]) -> int:
 
 
 def estimated(size: Dim, symbol: int = 64) -> int:
-    """Evaluates a size with one value for all symbols, for decisions that affect only the cost.
-    """
+    """Evaluates a size with one value for all symbols, for decisions that affect only the cost."""
     return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.plain_symbols, symbol)))
 
 

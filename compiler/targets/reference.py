@@ -39,8 +39,12 @@ def reference_executable(variant: Operation, source: SourceText) -> Variant:
     operations = functions[0].regions[0].block.operations
     writer = ProgramWriter({})
     body = writer.executable(functions[0])
-    inputs = tuple(writer.spec(operation.result.type) for operation in operations if operation.name == "iree.load_input")
-    outputs = tuple(writer.spec(operation.operands[0].type) for operation in operations if operation.name == "iree.store_output")
+    inputs = tuple(
+        writer.spec(operation.result.type) for operation in operations if operation.name == "iree.load_input"
+    )
+    outputs = tuple(
+        writer.spec(operation.operands[0].type) for operation in operations if operation.name == "iree.store_output"
+    )
     bindings = [(spec, True) for spec in inputs] + [(spec, False) for spec in outputs]
     symbols = symbols_in(functions[0].regions[0].block)
     numbers = {symbol: number for number, symbol in enumerate(symbols)}

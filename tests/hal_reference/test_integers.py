@@ -1,4 +1,4 @@
-"""Integer operations by the definitions, against Python's own arithmetic: extremes, with dimensions and without."""
+"""Integer operations by the definitions, compared with Python's arithmetic: extremes, with dimensions and without."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_integers_are_pythons(name: str, type: str) -> None:
     limits = np.iinfo(dtype)
     numbers = [int(limits.min), int(limits.max), int(limits.max) // 3, 0, 1, 7]
     numbers += [] if type.startswith("u") else [-1, -5]
-    pairs = [(one, other) for one in numbers for other in numbers]
-    left, right = (np.array(each, dtype) for each in zip(*pairs, strict=True))
+    pairs = [(number, other) for number in numbers for other in numbers]
+    left, right = (np.array(value, dtype) for value in zip(*pairs, strict=True))
     wanted = [OPERATIONS[name](a, b, limits.bits) % (1 << limits.bits) for a, b in pairs]
     expected = np.array(wanted, np.uint64).astype(f"u{dtype(0).itemsize}").view(dtype)
 

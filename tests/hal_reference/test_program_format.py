@@ -1,4 +1,4 @@
-"""Executables of the reference device: what is written is read, what is damaged is refused."""
+"""Executables of the reference device: the round trip, and the refusal of damaged ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TABLE = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 def function() -> Function:
-    """(x + table, x > table), with the table as a constant and a body that uses what is around it."""
+    """Returns (x + table, x > table), with the table as a constant and a body that uses outer values."""
     maximum = Node("maximum", (20, 21), (22,), (TensorSpec(F32.dtype, ()),), {})
     zero = TensorSpec(F32.dtype, ())
     nodes = (
@@ -45,7 +45,7 @@ def function() -> Function:
 
 
 def flat(body: Body) -> object:
-    """A body as values that compare, with arrays as bytes."""
+    """Returns a body as values that compare, with arrays as bytes."""
     nodes = [
         (
             node.name,
@@ -64,12 +64,12 @@ def flat(body: Body) -> object:
 
 
 def test_what_is_written_is_read() -> None:
-    given = function()
-    data = encode([given])
-    (found,) = decode(memoryview(data))
-    assert (found.name, found.inputs, found.outputs) == (given.name, given.inputs, given.outputs)
-    assert flat(found.body) == flat(given.body)
-    assert encode([found]) == data == encode([function()])
+    inputs = function()
+    data = encode([inputs])
+    (actual,) = decode(memoryview(data))
+    assert (actual.name, actual.inputs, actual.outputs) == (inputs.name, inputs.inputs, inputs.outputs)
+    assert flat(actual.body) == flat(inputs.body)
+    assert encode([actual]) == data == encode([function()])
 
 
 def test_a_function_runs_over_bytes() -> None:
@@ -109,7 +109,7 @@ def test_dispatches_are_checked_when_they_are_recorded() -> None:
 )
 @pytest.mark.parametrize("count", [0, 1, 5, 8])
 def test_tensors_lie_in_memory_as_on_vulkan(dtype: type, count: int) -> None:
-    """Integers of 2 and 4 bits are packed, the first in the lowest bits; what is stored is loaded."""
+    """Checks that integers of 2 and 4 bits are packed, the first in the lowest bits, and survive the round trip."""
     spec = TensorSpec(np.dtype(dtype), (count,))
     values = np.array([-2, 1, 0, -1, 1, -2, 1, 0][:count])
     if not np.dtype(dtype).name.startswith(("int", "bfloat")):
@@ -129,15 +129,17 @@ def bytes_or_self(value: object) -> object:
 
 
 def damaged(change: object, **replaced: object) -> memoryview:
-    """The executable with a part of its JSON replaced: a path of keys and indices, and what stands there."""
+    """Returns the executable with a part of its JSON replaced; ``change`` is a path of keys and indices, and the new
+    value.
+    """
     data = encode([function()])
     length = HEADER.unpack_from(data)[2]
     root = json.loads(data[HEADER.size : HEADER.size + length])
     *path, last = change  # type: ignore[misc]
-    place = root["functions"][0]
+    node = root["functions"][0]
     for key in path:
-        place = place[key]
-    place[last] = replaced["by"]
+        node = node[key]
+    node[last] = replaced["by"]
     text = json.dumps(root).encode()
     return memoryview(HEADER.pack(MAGIC, 1, len(text)) + text + data[HEADER.size + length :])
 
@@ -166,7 +168,7 @@ def damaged(change: object, **replaced: object) -> memoryview:
 )
 def test_damage_is_refused(change: object, by: object, error: type[PumiceError], message: str | None) -> None:
     blob = damaged(change, by=by)
-    if message is None:  # it reads, and does not run
+    if message is None:  # it is read, and fails when it runs
         with Device() as device, pytest.raises(error):
             executable = Executable(device, blob)
             executable.run(executable.function(0), [np.zeros(64, np.uint8)] * 4)
@@ -188,7 +190,7 @@ def test_other_versions_are_incompatible() -> None:
 @given(st.data())
 @settings(max_examples=300)
 def test_random_damage_is_an_error_of_ours(data: st.DataObject) -> None:
-    """Whatever is changed: it is refused, or fails when it runs, or runs."""
+    """Changes bytes at random: the executable is refused, fails when it runs, or runs."""
     blob = bytearray(encode([function()]))
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(blob) - 1))
@@ -196,8 +198,8 @@ def test_random_damage_is_an_error_of_ours(data: st.DataObject) -> None:
     with Device() as device:
         try:
             executable = Executable(device, memoryview(blob))
-            found = executable.function(0)
-            bindings = [np.zeros(storage_bytes(spec), np.uint8) for spec in (*found.inputs, *found.outputs)]
-            executable.run(found, bindings)
+            actual = executable.function(0)
+            bindings = [np.zeros(storage_bytes(spec), np.uint8) for spec in (*actual.inputs, *actual.outputs)]
+            executable.run(actual, bindings)
         except PumiceError:
             pass

@@ -110,7 +110,7 @@ def test_with_several_devices_the_first_that_takes_a_format_counts(both: bytes, 
 
 
 def test_a_module_for_another_device_says_so() -> None:
-    """What it has, and how to get what is missing."""
+    """Checks that the error names the module's targets, and how to get the missing one."""
     wanted = r"executables of the format vulkan-spirv-fb, which no device here runs.*--target vulkan,reference"
     with pumice.Session(device="reference") as session, pytest.raises(UnavailableError, match=wanted):
         session.load(pumice.compile(ADD))
@@ -136,7 +136,7 @@ def test_targets_are_known(targets: tuple[str, ...]) -> None:
 
 
 def test_no_vulkan_is_loaded(tmp_path: Path) -> None:
-    """Neither the library, which is not there, nor the binding, nor what uses it."""
+    """Checks that neither the library nor the binding nor their users are loaded."""
     program = tmp_path / "add.mlir"
     program.write_text(ADD)
     script = f"""
@@ -277,7 +277,7 @@ session.call("module.main", a, b)
 
 
 def test_parameters_are_loaded(tmp_path: Path) -> None:
-    """The module ``io_parameters`` fills buffers of any device."""
+    """Checks that the module ``io_parameters`` fills buffers of any device."""
     values = np.arange(5, dtype=np.float32)
     module = io_parameters_module({"": ParameterIndex.from_arrays({"a": values})})
     load = module.exports["load"][0].bind(module.new_state())

@@ -54,7 +54,9 @@ def combined(operation: Operation, inputs: Sequence[TensorType], starts: Sequenc
                 raise OperationError(f"a region that gives {source.element} or wider, got {type}")
     for number, type in enumerate(taken):
         if not compatible(type, returned[number % count]):
-            raise OperationError(f"a region that takes ({types_text([*returned, *returned])}), got ({types_text(taken)})")
+            raise OperationError(
+                f"a region that takes ({types_text([*returned, *returned])}), got ({types_text(taken)})"
+            )
     return [type.element for type in returned if isinstance(type, TensorType)]
 
 

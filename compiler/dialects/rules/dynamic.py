@@ -23,7 +23,11 @@ def constant_numbers(value: Value) -> tuple[int, ...] | None:
     value_attribute = owner.attributes.get("value") if isinstance(owner, Operation) else None
     if not isinstance(value_attribute, DenseElements) or not str(getattr(owner, "name", "")).endswith(".constant"):
         return None
-    return tuple(int(item) for item in value_attribute.array.reshape(-1)) if value_attribute.type.scalar.is_integer else None
+    return (
+        tuple(int(item) for item in value_attribute.array.reshape(-1))
+        if value_attribute.type.scalar.is_integer
+        else None
+    )
 
 
 def _vector(operation: Operation, index: int, length: int | None = None) -> tuple[int, ...] | None:

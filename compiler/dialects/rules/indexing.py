@@ -189,7 +189,10 @@ def _scatter(operation: Operation) -> Sequence[Type]:
     batch = [length for axis, length in enumerate(indices.shape) if axis != numbers.int("index_vector_dim")]
     scattered = [length for axis, length in enumerate(updates[0].shape) if axis not in window]
     merged(
-        scattered, batch, f"updates whose other dimensions are those of the indices {indices}, got {updates[0]}", count + 1
+        scattered,
+        batch,
+        f"updates whose other dimensions are those of the indices {indices}, got {updates[0]}",
+        count + 1,
     )
     kept = [axis for axis in range(inputs[0].rank) if axis not in (*inserted, *batching)]
     for axis, source in zip(kept, window, strict=True):

@@ -424,7 +424,11 @@ def _enumerant(parser: Parser, kind: str) -> int:
     if kind == "LiteralSpecConstantOpInteger":
         numbers = [_OPCODES.get(name)]
     else:
-        by_name = {enumerant: number for number, enumerant in ENUMERATIONS[kind].names.items()} if kind in ENUMERATIONS else {}
+        by_name = (
+            {enumerant: number for number, enumerant in ENUMERATIONS[kind].names.items()}
+            if kind in ENUMERATIONS
+            else {}
+        )
         numbers = [by_name.get(part) for part in (name.split("|") if kind in BIT_MASK_KINDS else [name])]
     if None in numbers:
         parser.error(f"there is no {kind} {string_text(name)[:80]}", offset)

@@ -1,4 +1,4 @@
-"""Sizes: their arithmetic is that of the numbers that they stand for, and equal ones have one text."""
+"""Sizes: their arithmetic agrees with that of numbers, and equal sizes have one text."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ def test_arithmetic_is_that_of_numbers(left: Dim, right: Dim) -> None:
 
 @given(sizes(), st.integers(-4, 4))
 def test_what_is_decided_holds_in_every_call(size: Dim, low: int) -> None:
-    found = is_at_least(size, low)
-    if found is not None:
-        assert all((evaluated(size, call) >= low) is found for call in CALLS)
+    actual = is_at_least(size, low)
+    if actual is not None:
+        assert all((evaluated(size, call) >= low) is actual for call in CALLS)
 
 
 @given(st.integers(0, 9), st.integers(2, 6))
 def test_a_quotient_is_rounded_down(constant: int, divisor: int) -> None:
     size = 2 * symbol(0) * symbol(1) + symbol(1) + constant
-    found = quotient(size, divisor)
-    assert parse_size(str(found)) == found
+    actual = quotient(size, divisor)
+    assert parse_size(str(actual)) == actual
     for call in CALLS:
-        assert evaluated(found * 3 - symbol(0), call) == evaluated(size, call) // divisor * 3 - call["d0"]
-        assert evaluated(substituted(found, {"d0": symbol(1)}), call) == (
+        assert evaluated(actual * 3 - symbol(0), call) == evaluated(size, call) // divisor * 3 - call["d0"]
+        assert evaluated(substituted(actual, {"d0": symbol(1)}), call) == (
             evaluated(substituted(size, {"d0": symbol(1)}), call) // divisor
         )
 
@@ -79,9 +79,9 @@ def test_a_size_is_read_from_its_text(size: Dim) -> None:
 
 @given(sizes())
 def test_a_solution_makes_a_difference_zero(difference: Dim) -> None:
-    found = solved(difference)
-    if found is not None:
-        assert substituted(difference, dict([found])) == 0
+    actual = solved(difference)
+    if actual is not None:
+        assert substituted(difference, dict([actual])) == 0
 
 
 def test_equal_sizes_have_equal_types() -> None:

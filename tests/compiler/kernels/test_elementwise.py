@@ -33,7 +33,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def numbers(type: ScalarType, count: int, seed: int) -> Array:
-    """Random numbers of a type, over all of its range."""
+    """Returns random numbers over the whole range of a type."""
     random = np.random.default_rng(seed)
     if type.kind == "bool":
         return random.integers(0, 2, count).astype(np.bool_)
@@ -65,7 +65,7 @@ def numbers(type: ScalarType, count: int, seed: int) -> Array:
 
 
 def region_of(operations: Sequence[tuple[str, str]], inputs: Sequence[str], length: int) -> str:
-    """A function that applies operations, each to all of the inputs; each with the element type of its result."""
+    """Returns a function that applies operations to all inputs; each has the element type of its result."""
     tensors = [f"tensor<{length}x{type}>" for type in inputs]
     results = [f"tensor<{length}x{type}>" for _, type in operations]
     arguments = ", ".join(f"%a{i}: {tensor}" for i, tensor in enumerate(tensors))
@@ -74,34 +74,31 @@ def region_of(operations: Sequence[tuple[str, str]], inputs: Sequence[str], leng
     for index, ((name, _), result) in enumerate(zip(operations, results, strict=True)):
         operation, _, attributes = name.partition(" ")
         lines.append(f'%{index} = "stablehlo.{operation}"({names}) {attributes} : ({", ".join(tensors)}) -> {result}')
-    given = ", ".join(f"%{index}" for index in range(len(operations)))
-    body = "\n".join(lines)
-    return (
-        f"func.func @main({arguments}) -> ({', '.join(results)}) {{\n{body}\nreturn {given} : {', '.join(results)}\n}}"
-    )
+    returned, types = ", ".join(f"%{index}" for index in range(len(operations))), ", ".join(results)
+    return "\n".join([f"func.func @main({arguments}) -> ({types}) {{", *lines, f"return {returned} : {types}", "}"])
 
 
-def ulps(found: Array, expected: Array) -> Array:
-    """Distances in values of the type; subnormals of f32 and f64 may be zeros."""
-    if found.dtype.kind == "c":
-        return np.maximum(ulps(found.real, expected.real), ulps(found.imag, expected.imag))
-    if not is_float(found.dtype):
-        return np.where(found == expected, 0.0, np.inf)
-    apart = np.abs(total_order(found).astype(np.longdouble) - total_order(expected).astype(np.longdouble))
+def ulps(actual: Array, expected: Array) -> Array:
+    """Returns distances in values of the type; subnormals of f32 and f64 may be zeros."""
+    if actual.dtype.kind == "c":
+        return np.maximum(ulps(actual.real, expected.real), ulps(actual.imag, expected.imag))
+    if not is_float(actual.dtype):
+        return np.where(actual == expected, 0.0, np.inf)
+    apart = np.abs(total_order(actual).astype(np.longdouble) - total_order(expected).astype(np.longdouble))
     apart = apart.astype(np.float64)
-    same = (found == expected) | (np.isnan(found.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
-    tiny = 2.0**-126 if found.dtype != np.float64 else 2.0**-1022
-    flushed = (np.abs(expected.astype(np.float64)) < tiny) & (np.abs(found.astype(np.float64)) <= tiny)
+    same = (actual == expected) | (np.isnan(actual.astype(np.float64)) & np.isnan(expected.astype(np.float64)))
+    tiny = 2.0**-126 if actual.dtype != np.float64 else 2.0**-1022
+    flushed = (np.abs(expected.astype(np.float64)) < tiny) & (np.abs(actual.astype(np.float64)) <= tiny)
     return np.where(same | flushed, 0.0, apart)
 
 
-def distances(found: Array, expected: Array) -> Array:
-    """How far results are off, in last places; of complex numbers, in precisions of their parts by the modulus."""
-    if found.dtype.kind != "c":
-        return ulps(found, expected)
+def distances(actual: Array, expected: Array) -> Array:
+    """Returns errors in last places; for complex numbers, relative to the modulus in the precision of their parts."""
+    if actual.dtype.kind != "c":
+        return ulps(actual, expected)
     with np.errstate(all="ignore"):
-        apart = np.abs(found - expected) / np.abs(expected) / np.finfo(found.dtype).eps
-    return np.where(ulps(found, expected) == 0, 0.0, apart)
+        apart = np.abs(actual - expected) / np.abs(expected) / np.finfo(actual.dtype).eps
+    return np.where(ulps(actual, expected) == 0, 0.0, apart)
 
 
 def check(
@@ -111,53 +108,55 @@ def check(
     arguments: Sequence[Array],
     most: Sequence[float] | None = None,
 ) -> list[Array]:
-    """Runs operations on the device; ``most`` says how far each may be off its definition, which is given back."""
+    """Runs operations on the device; ``most`` bounds the distance to each definition, which is returned."""
     wide = any(type in ("i64", "ui64", "f16", "f64") for type in (*inputs, *(type for _, type in operations)))
     targets = (EMULATED, NATIVE) if wide else (EMULATED,)
     sizes: dict[int, list[int]] = {}
     for number, (_, result) in enumerate(operations):
         sizes.setdefault(storage_bits(ScalarType(result)), []).append(number)
     defined: dict[int, Array] = {}
-    # Results of one size together: an invocation computes as many elements as fill a word of the narrowest.
+    # Results of one size run together: an invocation computes as many elements as fill a word of the narrowest.
     for group in sizes.values():
         function = function_of(region_of([operations[number] for number in group], inputs, arguments[0].size))
         with np.errstate(all="ignore"):
             expected = by_definition(function, arguments)
             for target in targets:
-                found = run_region(gpu, function, arguments, target)
-                for number, one, other in zip(group, found, expected, strict=True):
-                    apart = distances(one, other)
+                actual = run_region(gpu, function, arguments, target)
+                for number, left, other in zip(group, actual, expected, strict=True):
+                    apart = distances(left, other)
                     worst = int(np.argmax(apart))
-                    given = [array[worst] for array in arguments]
-                    text = f"{operations[number][0]} of {given}: got {one[worst]}, expected {other[worst]}"
+                    operand_types = [array[worst] for array in arguments]
+                    text = f"{operations[number][0]} of {operand_types}: got {left[worst]}, expected {other[worst]}"
                     assert apart[worst] <= (0 if most is None else most[number]), text
         defined.update(zip(group, expected, strict=True))
     return [defined[number] for number in range(len(operations))]
 
 
-def check_definition(name: str, type: ScalarType, arguments: Sequence[Array], found: Array, most: float) -> None:
-    """Holds a definition's results against NumPy's."""
+def check_definition(name: str, type: ScalarType, arguments: Sequence[Array], actual: Array, most: float) -> None:
+    """Checks a definition's results against NumPy's."""
     with np.errstate(all="ignore"):
         wide = expected_of(name, type, arguments)
         if wide.dtype == object:
-            same = [other is None or int(one) == other for one, other in zip(found, wide, strict=True)]
+            same = [other is None or int(left) == other for left, other in zip(actual, wide, strict=True)]
             apart = np.where(same, 0.0, np.inf)
             expected = wide
         else:
-            # What is exact in f64 is rounded once.
-            expected = wide.astype(np.clongdouble if found.dtype.kind == "c" else np.longdouble)
-            expected = expected.astype(np.float64) if is_float(found.dtype) and found.dtype != np.float64 else expected
-            expected = (expected.astype(np.float32) if type.dtype.name == "float8_e8m0fnu" else expected).astype(
-                found.dtype
+            # An exact result in f64 is rounded once.
+            expected = wide.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
+            expected = (
+                expected.astype(np.float64) if is_float(actual.dtype) and actual.dtype != np.float64 else expected
             )
-            apart = distances(found, expected)
+            expected = (expected.astype(np.float32) if type.dtype.name == "float8_e8m0fnu" else expected).astype(
+                actual.dtype
+            )
+            apart = distances(actual, expected)
     worst = int(np.argmax(apart))
-    given = [array[worst] for array in arguments]
-    assert apart[worst] <= most, f"{name} of {given}: defined as {found[worst]}, NumPy has {expected[worst]}"
+    inputs = [array[worst] for array in arguments]
+    assert apart[worst] <= most, f"{name} of {inputs}: defined as {actual[worst]}, NumPy has {expected[worst]}"
 
 
 def pairs(type: ScalarType, count: int) -> list[Array]:
-    """Two operands: random pairs, and all pairs of the last few numbers, which are special."""
+    """Returns two operands: random pairs, and all pairs of the last few numbers, which are special."""
     left, right = numbers(type, count, 1), numbers(type, count, 2)
     ends = left[-17:]
     return [
@@ -167,7 +166,7 @@ def pairs(type: ScalarType, count: int) -> list[Array]:
 
 
 def variants(row: Row, type: ScalarType) -> list[tuple[str, str, str]]:
-    """An operation with its attributes, the type of its results, and its name for NumPy."""
+    """Returns the variants of an operation: its attributes, the type of its results, and its name in NumPy."""
     if row.name != "compare":
         part = str(type.part)
         result = {"abs": part, "real": part, "imag": part, "is_finite": "i1"}.get(row.name, str(type))
@@ -176,11 +175,11 @@ def variants(row: Row, type: ScalarType) -> list[tuple[str, str, str]]:
     directions = [
         (f"comparison_direction = #stablehlo<comparison_direction {case}>", f"compare {case}") for case in cases
     ]
-    found = [(f"compare {{{direction}}}", "i1", name) for direction, name in directions]
+    rows = [(f"compare {{{direction}}}", "i1", name) for direction, name in directions]
     if type.kind == "float":
         order = "compare_type = #stablehlo<comparison_type TOTALORDER>"
-        found += [(f"compare {{{direction}, {order}}}", "i1", "") for direction, _ in directions]
-    return found
+        rows += [(f"compare {{{direction}, {order}}}", "i1", "") for direction, _ in directions]
+    return rows
 
 
 @pytest.mark.sample(6)
@@ -193,8 +192,8 @@ def test_operations(gpu: pumice.Device, name: str) -> None:
         every = [(row, *variant) for row in rows for variant in variants(row, type)]
         most = [row.ulps.get(kind_of(name), 0.0) for row, *_ in every]
         operations = [(operation, result) for _, operation, result, _ in every]
-        found = check(gpu, operations, [name] * arity, arguments[:arity], most)
-        for (row, _, _, known), result, limit in zip(every, found, most, strict=True):
+        actual = check(gpu, operations, [name] * arity, arguments[:arity], most)
+        for (row, _, _, known), result, limit in zip(every, actual, most, strict=True):
             if known:
                 check_definition(known, type, arguments[: row.arity], result, limit)
 
@@ -225,7 +224,7 @@ def test_reduced_precision(gpu: pumice.Device, name: str, exponent: int, mantiss
 
 @pytest.mark.parametrize("name", ["f16", "bf16", "f8E5M2", "f8E4M3FN"])
 def test_narrow_floats_of_any_bits(gpu: pumice.Device, name: str) -> None:
-    """Every value becomes its f32, and moves without a change, also by way of branches and selections."""
+    """Decodes every value to its f32, and moves it unchanged, also through branches and selections."""
     type = ScalarType(name)
     raw = np.arange(1 << type.bits, dtype=f"u{type.bits // 8}").view(type.dtype)
     text = f"""
@@ -249,7 +248,7 @@ def test_narrow_floats_of_any_bits(gpu: pumice.Device, name: str) -> None:
 
 
 def test_doubles_are_rounded_once(gpu: pumice.Device) -> None:
-    """Just beside the middle of two halves, where rounding to f32 first would go wrong."""
+    """Uses values just beside the midpoint of two halves, where rounding to f32 first would be wrong."""
     halves = np.arange(0x0001, 0x7BFF, 7, np.uint16).view(np.float16).astype(np.float64)
     following = np.arange(0x0002, 0x7C00, 7, np.uint16).view(np.float16).astype(np.float64)
     middles = (halves + following) / 2
@@ -258,7 +257,7 @@ def test_doubles_are_rounded_once(gpu: pumice.Device) -> None:
 
 
 def test_large_doubles_are_rounded(gpu: pumice.Device) -> None:
-    """Halves, quarters and whole numbers of every size, which drivers may leave as they are beyond 2**23."""
+    """Uses halves, quarters and whole numbers of every size, which drivers may leave unrounded beyond 2**23."""
     sizes = 2.0 ** np.arange(55)[:, None]
     values = np.concatenate([(sizes + steps).ravel() for steps in (np.arange(-8, 8) / 4, np.arange(-4, 4) * 0.5001)])
     names = ["ceil", "floor", "round_nearest_afz", "round_nearest_even", "sine"]

@@ -30,7 +30,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def values(shape: Sequence[int], type: str = "f32", seed: int = 0) -> Array:
-    """Small random numbers of a type, among them ends and zeros."""
+    """Returns small random numbers of a type, including extremes and zeros."""
     random = np.random.default_rng(seed)
     scalar = ScalarType(type)
     whole = random.integers(0 if scalar.kind in ("uint", "bool") else -2, 2, shape)
@@ -43,13 +43,13 @@ def agrees(
     gpu: pumice.Device, text: str, arguments: Sequence[Array], target: Target = EMULATED, rtol: float = 1e-6
 ) -> None:
     function = function_of(text)
-    found, expected = run_region(gpu, function, arguments, target), by_definition(function, arguments)
-    for one, other in zip(found, expected, strict=True):
-        assert one.shape == other.shape
-        if one.dtype.kind in "fc":
-            np.testing.assert_allclose(one, other, rtol, 1e-6)
+    actual, expected = run_region(gpu, function, arguments, target), by_definition(function, arguments)
+    for left, other in zip(actual, expected, strict=True):
+        assert left.shape == other.shape
+        if left.dtype.kind in "fc":
+            np.testing.assert_allclose(left, other, rtol, 1e-6)
         else:
-            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(left, other)
 
 
 @pytest.mark.vulkan
@@ -146,17 +146,17 @@ def test_bits_are_cast(gpu: pumice.Device, source: str, target: str) -> None:
         shape = (3, 2, right // left)  # type: ignore[assignment]
     elif left > right:
         result = (3, 2, left // right)  # type: ignore[assignment]
-    dims, given = ("x".join(map(str, lengths)) for lengths in (shape, result))
+    dims, result_dims = ("x".join(map(str, lengths)) for lengths in (shape, result))
     text = f"""
-        func.func @main(%a: tensor<{dims}x{source}>) -> tensor<{given}x{target}> {{
-          %0 = stablehlo.bitcast_convert %a : (tensor<{dims}x{source}>) -> tensor<{given}x{target}>
-          return %0 : tensor<{given}x{target}>
+        func.func @main(%a: tensor<{dims}x{source}>) -> tensor<{result_dims}x{target}> {{
+          %0 = stablehlo.bitcast_convert %a : (tensor<{dims}x{source}>) -> tensor<{result_dims}x{target}>
+          return %0 : tensor<{result_dims}x{target}>
         }}
     """
     function = function_of(text)
     arguments = [values(shape, source)]
-    (found,), (expected,) = run_region(gpu, function, arguments), by_definition(function, arguments)
-    np.testing.assert_array_equal(found.view(np.uint8), expected.view(np.uint8))
+    (actual,), (expected,) = run_region(gpu, function, arguments), by_definition(function, arguments)
+    np.testing.assert_array_equal(actual.view(np.uint8), expected.view(np.uint8))
 
 
 @pytest.mark.sample(3)
@@ -194,7 +194,7 @@ def test_products_and_windows(gpu: pumice.Device, type: str) -> None:
 @pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["i8", "f32", "i64"])
 def test_reductions_of_several_operands(gpu: pumice.Device, type: str) -> None:
-    """The greatest element and its position: the body compares, and selects."""
+    """Reduces to the greatest element and its position: the body compares and selects."""
     text = f"""
         func.func @main(%a: tensor<6x40x{type}>) -> (tensor<6x{type}>, tensor<6xi32>) {{
           %i = stablehlo.iota dim = 1 : tensor<6x40xi32>
@@ -218,7 +218,7 @@ def test_reductions_of_several_operands(gpu: pumice.Device, type: str) -> None:
 @pytest.mark.parametrize("type", ["i8", "f32", "i64", "complex<f64>"])
 @pytest.mark.parametrize("body", ["add", "multiply"])
 def test_updates_are_scattered(gpu: pumice.Device, type: str, body: str) -> None:
-    """With duplicates, and with windows that reach out of the operand."""
+    """Scatters with duplicates, and with windows that reach out of the operand."""
     text = f"""
         func.func @main(%a: tensor<2x6x5x{type}>, %i: tensor<2x7x2xi64>, %u: tensor<2x7x2x{type}>)
             -> tensor<2x6x5x{type}> {{
@@ -243,9 +243,9 @@ def test_updates_are_scattered(gpu: pumice.Device, type: str, body: str) -> None
 @pytest.mark.parametrize("padding", [0, 1])
 def test_windows_select_where_to_scatter(gpu: pumice.Device, stride: int, padding: int) -> None:
     count = [(length + 2 * padding - 3) // stride + 1 for length in (7, 5)]
-    given = "x".join(map(str, count))
+    source_dims = "x".join(map(str, count))
     text = f"""
-        func.func @main(%a: tensor<7x5xf32>, %s: tensor<{given}xf32>, %z: tensor<f32>) -> tensor<7x5xf32> {{
+        func.func @main(%a: tensor<7x5xf32>, %s: tensor<{source_dims}xf32>, %z: tensor<f32>) -> tensor<7x5xf32> {{
           %0 = "stablehlo.select_and_scatter"(%a, %s, %z) ({{
             ^bb0(%p: tensor<f32>, %q: tensor<f32>):
               %1 = stablehlo.compare GE, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -256,7 +256,7 @@ def test_windows_select_where_to_scatter(gpu: pumice.Device, stride: int, paddin
               stablehlo.return %1 : tensor<f32>
             }}) {{window_dimensions = array<i64: 3, 3>, window_strides = array<i64: {stride}, {stride}>,
               padding = dense<{padding}> : tensor<2x2xi64>}}
-            : (tensor<7x5xf32>, tensor<{given}xf32>, tensor<f32>) -> tensor<7x5xf32>
+            : (tensor<7x5xf32>, tensor<{source_dims}xf32>, tensor<f32>) -> tensor<7x5xf32>
           return %0 : tensor<7x5xf32>
         }}
     """
@@ -315,7 +315,7 @@ def test_more_workgroups_than_a_dimension_has(gpu: pumice.Device) -> None:
 
 
 def test_groups_beyond_two_dimensions() -> None:
-    """A small limit stands for the real one."""
+    """Uses a small limit in place of the real one."""
     function = function_of("func.func @main(%a: tensor<1000xi32>) -> tensor<1000xi32> { return %a : tensor<1000xi32> }")
     target = dataclasses.replace(EMULATED, max_groups=3, workgroup_size=32)
     kernel = compile_region(KernelRegion(function.regions[0].block, "main", target))
@@ -437,14 +437,14 @@ def test_loops_of_any_length(gpu: pumice.Device, length: int) -> None:
 @pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["f32", "bf16", "f16", "complex<f32>"])
 def test_long_sums_keep_their_digits(gpu: pumice.Device, type: str) -> None:
-    """In order, ones would add up to 256 in bf16."""
+    """Sums ones, which in order would add up to 256 in bf16."""
     zero = "(0.0, 0.0)" if type.startswith("complex") else "0.0"
     text = _sum(20_000).replace("f32", type).replace("dense<0.0>", f"dense<{zero}>")
     random = np.random.default_rng(0).uniform(0, 1, (3, 20_000))
     arguments = [random.astype(ScalarType(type).dtype)]
-    (found,) = run_region(gpu, function_of(text), arguments)
+    (actual,) = run_region(gpu, function_of(text), arguments)
     exact = np.sum(arguments[0].astype(np.complex128), 1)
-    assert np.max(np.abs(found.astype(np.complex128) - exact) / np.abs(exact)) < {"bf16": 2**-8, "f16": 2**-11}.get(
+    assert np.max(np.abs(actual.astype(np.complex128) - exact) / np.abs(exact)) < {"bf16": 2**-8, "f16": 2**-11}.get(
         type, 2e-6
     )
 

@@ -1,4 +1,4 @@
-"""Random fused regions give what their definitions give, bit for bit: elements are small whole numbers."""
+"""Random fused regions, compared with their definitions bit for bit: elements are small whole numbers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def test_random_regions(first: int) -> None:
             arguments = [random.integers(low, 4, shape).astype(dtype) for shape in (region.shape, region.shape, ())]
             arguments.append(np.array(random.integers(-2, 5), np.int32))
             function = function_of(region.text)
-            found = run_region(device, function, arguments, NATIVE if seed % 2 else EMULATED)
-            for one, other in zip(found, by_definition(function, arguments), strict=True):
-                assert np.array_equal(one, other, equal_nan=region.type.startswith("f")), f"{seed}:\n{region.text}"
+            actual = run_region(device, function, arguments, NATIVE if seed % 2 else EMULATED)
+            for left, other in zip(actual, by_definition(function, arguments), strict=True):
+                assert np.array_equal(left, other, equal_nan=region.type.startswith("f")), f"{seed}:\n{region.text}"

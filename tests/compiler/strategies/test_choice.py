@@ -1,4 +1,4 @@
-"""Which strategy computes a region: the cheapest, or what the attribute of its function says at any stage."""
+"""The strategy of a region: the cheapest, or the one that its function's attribute fixes at any stage."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _NUMBERS = (
 
 
 def at_stage(text: str, stage: str) -> str:
-    """A program's text at a stage."""
-    found = {}
+    """Returns a program's text at a stage."""
+    texts = {}
 
     def reached(name: str, program: Program | GraphFile | ModuleFile) -> None:
-        found[name] = program.text(False)
+        texts[name] = program.text(False)
 
     compile_text(text, "program.mlir", Target(), reached=reached)
-    return found[stage]
+    return texts[stage]
 
 
 @pytest.mark.parametrize("stage", ["hl_seq", "ll_seq"])
@@ -52,7 +52,7 @@ def test_an_attribute_fixes_the_strategy_at_any_stage(stage: str) -> None:
     text = at_stage(MATMUL, stage)
     fixed = text.replace(EXPORTED, f"{TILE}, {EXPORTED}", 1)
     assert TILE in at_stage(fixed, "ll_seq")
-    assert [SIZE in at_stage(each, "targets") for each in (fixed, text)] == [True, False]
+    assert [SIZE in at_stage(program_text, "targets") for program_text in (fixed, text)] == [True, False]
 
 
 @pytest.mark.parametrize(

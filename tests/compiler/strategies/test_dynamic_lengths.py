@@ -1,4 +1,4 @@
-"""Kernels whose lengths depend on the call: one kernel for every length, held against the definitions in NumPy."""
+"""Kernels whose lengths depend on the call: one kernel for every length, compared with the definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def contraction(left: str, right: str, result: str, numbers: str) -> str:
-    """A contraction and what follows it."""
+    """Returns a contraction and an operation on its result."""
     return f"""
         func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
           %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
@@ -48,7 +48,7 @@ def contraction(left: str, right: str, result: str, numbers: str) -> str:
 
 
 def convolution(left: str, right: str, result: str) -> str:
-    """A convolution of pictures with a border of zeros."""
+    """Returns a convolution of images with a border of zeros."""
     return f"""
         func.func @main(%a: tensor<{left}xf32>, %b: tensor<{right}xf32>) -> tensor<{result}xf32> {{
           %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
@@ -59,37 +59,37 @@ def convolution(left: str, right: str, result: str) -> str:
     """
 
 
-def reduction(given: str, left: str, how: str, dims: str, start: str) -> str:
-    """A reduction, and twice its result."""
-    element = given.rpartition("x")[2]
+def reduction(operand: str, left: str, how: str, dims: str, start: str) -> str:
+    """Returns a reduction, and twice its result."""
+    element = operand.rpartition("x")[2]
     return f"""
-        func.func @main(%a: tensor<{given}>) -> tensor<{left}> {{
+        func.func @main(%a: tensor<{operand}>) -> tensor<{left}> {{
           %init = stablehlo.constant dense<{start}> : tensor<{element}>
           %0 = stablehlo.reduce(%a init: %init) applies stablehlo.{how} across dimensions = {dims}
-            : (tensor<{given}>, tensor<{element}>) -> tensor<{left}>
+            : (tensor<{operand}>, tensor<{element}>) -> tensor<{left}>
           %1 = stablehlo.add %0, %0 : tensor<{left}>
           return %1 : tensor<{left}>
         }}
     """
 
 
-def centred(given: str, left: str) -> str:
-    """Elements without the largest of their row, which is what a softmax begins with, and as shares of their sum."""
-    element = given.rpartition("x")[2]
+def centred(operand: str, left: str) -> str:
+    """Returns elements minus the largest of their row, as at the start of a softmax, and their shares of the sum."""
+    element = operand.rpartition("x")[2]
     return f"""
-        func.func @main(%a: tensor<{given}>) -> tensor<{given}> {{
+        func.func @main(%a: tensor<{operand}>) -> tensor<{operand}> {{
           %zero = stablehlo.constant dense<0.0> : tensor<{element}>
           %low = stablehlo.constant dense<0xFF800000> : tensor<{element}>
           %0 = stablehlo.reduce(%a init: %low) applies stablehlo.maximum across dimensions = [1]
-            : (tensor<{given}>, tensor<{element}>) -> tensor<{left}>
-          %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<{left}>) -> tensor<{given}>
-          %2 = stablehlo.subtract %a, %1 : tensor<{given}>
-          %3 = stablehlo.exponential %2 : tensor<{given}>
+            : (tensor<{operand}>, tensor<{element}>) -> tensor<{left}>
+          %1 = stablehlo.broadcast_in_dim %0, dims = [0] : (tensor<{left}>) -> tensor<{operand}>
+          %2 = stablehlo.subtract %a, %1 : tensor<{operand}>
+          %3 = stablehlo.exponential %2 : tensor<{operand}>
           %4 = stablehlo.reduce(%3 init: %zero) applies stablehlo.add across dimensions = [1]
-            : (tensor<{given}>, tensor<{element}>) -> tensor<{left}>
-          %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<{left}>) -> tensor<{given}>
-          %6 = stablehlo.divide %3, %5 : tensor<{given}>
-          return %6 : tensor<{given}>
+            : (tensor<{operand}>, tensor<{element}>) -> tensor<{left}>
+          %5 = stablehlo.broadcast_in_dim %4, dims = [0] : (tensor<{left}>) -> tensor<{operand}>
+          %6 = stablehlo.divide %3, %5 : tensor<{operand}>
+          return %6 : tensor<{operand}>
         }}
     """
 
@@ -145,14 +145,14 @@ def arguments_of(function: Operation) -> list[Array]:
 def run_for(
     device: pumice.Device, kernel: Kernel, function: Operation, arguments: list[Array], values: Mapping[str, int]
 ) -> list[Array]:
-    """What a kernel gives in a call, where its symbols have these values."""
+    """Runs a kernel for values of its symbols and returns its results."""
     block = function.regions[0].block
     types = [value.tensor for value in block.terminator.operands]
     sizes = [buffer_size(type) // 4 for type in types]
     outputs = [pumice.empty(max(size, 8), np.uint32) for size in sizes]
-    given = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
-    # The device's own interface wants a whole vector where a shader has vectors, be a tensor empty or not.
-    whole = [np.pad(array, (0, max(0, 8 - array.size))) for array in given]
+    words = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
+    # The device's own interface requires a whole vector where a shader has vectors, also for an empty tensor.
+    whole = [np.pad(array, (0, max(0, 8 - array.size))) for array in words]
     inputs = [array for array, binding in zip(whole, kernel.bindings, strict=False) if binding.is_read]
     groups = kernel.workgroup_count
     if isinstance(groups, Workload):
@@ -161,8 +161,8 @@ def run_for(
     for limit in kernel.limits:
         assert evaluated(limit.size, values) <= limit.most
     with device.load_kernel(kernel.code) as shader:
-        found = shader(*inputs, *outputs, groups=groups, push=push or None)
-    listed = found if isinstance(found, tuple) else (found,)
+        actual = shader(*inputs, *outputs, groups=groups, push=push or None)
+    listed = actual if isinstance(actual, tuple) else (actual,)
     return [from_words(np.asarray(words)[:size], type) for words, size, type in zip(listed, sizes, types, strict=True)]
 
 
@@ -172,12 +172,12 @@ def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str
     ensure_valid(kernel.code, "vulkan1.1")
     called = specialised(function, values)
     arguments = arguments_of(called)
-    for found, wanted in zip(
+    for actual, wanted in zip(
         run_for(gpu, kernel, called, arguments, values), by_definition(called, arguments), strict=True
     ):
-        error = {"float16": 2**-8}.get(str(found.dtype), 1e-4)
+        error = {"float16": 2**-8}.get(str(actual.dtype), 1e-4)
         scale = max(math.sqrt(values["d1"]), 1)
-        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=error, atol=error * scale)
+        np.testing.assert_allclose(actual.astype(np.float64), wanted.astype(np.float64), rtol=error, atol=error * scale)
 
 
 @pytest.mark.sample(8)
@@ -201,11 +201,11 @@ def test_rows_take_lengths_of_every_call(gpu: pumice.Device, name: str) -> None:
 
 
 def test_rows_without_elements_need_an_identity() -> None:
-    """A body without one joins what is there: an invocation without elements has nothing to begin with."""
+    """Checks a body without an identity element: an invocation without elements could not start."""
     text = reduction("(d0)x(d1)xf8E5M2", "(d0)xf8E5M2", "maximum", "[1]", "0.0")
     region = KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE)
     assert not Rows(8, 1, 1, 0).takes(region)
-    assert [type(each) for _, each in ranked(region)] == [Elements]
+    assert [type(value) for _, value in ranked(region)] == [Elements]
 
 
 def test_tiles_are_chosen_without_knowing_the_lengths() -> None:

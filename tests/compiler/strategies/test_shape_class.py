@@ -1,4 +1,4 @@
-"""Classes of regions: what is alike and what is not; strategies as text."""
+"""Classes of regions: which are equal and which differ; strategies as text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def region(text: str) -> KernelRegion:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "alike"),
+    ("left", "other", "alike"),
     [
         (matmul(128, 128, 128), matmul(128, 128, 128, then="negate"), True),
         (matmul(128, 128, 128), matmul(112, 128, 80), False),  # other divisors
@@ -58,15 +58,15 @@ def region(text: str) -> KernelRegion:
         (add("1024xf32"), add("1024xi32"), False),
     ],
 )
-def test_what_is_alike(one: str, other: str, alike: bool) -> None:
-    assert (class_of(region(one)) == class_of(region(other))) is alike
-    assert "\n" not in class_of(region(one))
+def test_what_is_alike(left: str, other: str, alike: bool) -> None:
+    assert (class_of(region(left)) == class_of(region(other))) is alike
+    assert "\n" not in class_of(region(left))
 
 
 def test_every_candidate_is_read_from_its_text() -> None:
-    found = candidates_of(region(matmul(128, 128, 128)))
-    assert len(found) > 1
-    assert [strategy_from(each.text()) for each in found] == found
+    candidates = candidates_of(region(matmul(128, 128, 128)))
+    assert len(candidates) > 1
+    assert [strategy_from(value.text()) for value in candidates] == candidates
 
 
 def test_what_is_shipped_is_taken() -> None:
@@ -77,9 +77,9 @@ def test_what_is_shipped_is_taken() -> None:
     cpu = target_of(recorded_profile("lavapipe_mesa_22_3_6"))
     rows_of_eight = replace(region(matmul(8, 512, 128)), target=cpu)
     assert tuned_strategy(rows_of_eight) == SHIPPED["cpu"][0][1]
-    found = Elements()
-    tuned = replace(cpu, tuned=((class_of(rows_of_eight), found.text()),))
-    assert tuned_strategy(replace(rows_of_eight, target=tuned)) == found  # what was found on the device comes first
+    actual = Elements()
+    tuned = replace(cpu, tuned=((class_of(rows_of_eight), actual.text()),))
+    assert tuned_strategy(replace(rows_of_eight, target=tuned)) == actual  # findings on the device take precedence
     assert tuned_strategy(replace(rows_of_eight, target=EMULATED)) is None
 
 

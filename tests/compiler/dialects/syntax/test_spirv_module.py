@@ -1,4 +1,4 @@
-"""SPIR-V as text: the same words come back, of kernels and of shaders that another compiler wrote."""
+"""SPIR-V as text: kernels and shaders of another compiler survive the round trip word by word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs read from text and printed as text; what is wrong is named with its place."""
+"""Programs read from text and printed as text; errors name their position."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ func.func @main(%arg0: tensor<i32>) -> tensor<i32> {
 
 
 def only(text: str) -> Operation:
-    """The first operation of a function that has it and a return."""
+    """Returns the first operation of a function of one operation and a return."""
     (function,) = parse(f"func.func @f(%a: tensor<2xf32>, %b: tensor<2x3xi32>) {{\n{text}\nreturn\n}}")
     return function.regions[0].block.operations[0]
 
@@ -137,7 +137,7 @@ def test_aliases_that_grow_without_a_bound_are_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "place", "message"),
+    ("body", "position", "message"),
     [
         ("%0 = stablehlo.add %a, %c : tensor<2xf32>", (2, 24), "%c is not defined"),
         ("%0 = stablehlo.add %a, %b : tensor<2xf32>", (2, 24), "%b is of type tensor<2x3xi32>, it is used as"),
@@ -163,11 +163,11 @@ def test_aliases_that_grow_without_a_bound_are_cut() -> None:
         ('"x.y"() {a = "b} : () -> ()', (2, 14), "expected a quoted string"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(body: str, place: tuple[int, int], message: str) -> None:
+def test_what_is_wrong_is_named_with_its_place(body: str, position: tuple[int, int], message: str) -> None:
     with pytest.raises(CompileError) as caught:
         parse(f"func.func @f(%a: tensor<2xf32>, %b: tensor<2x3xi32>) {{\n{body}\nreturn\n}}", "x.mlir")
     assert message in str(caught.value)
-    assert (caught.value.line, caught.value.column) == place, str(caught.value)
+    assert (caught.value.line, caught.value.column) == position, str(caught.value)
     line, caret = str(caught.value).splitlines()[-2:]
     assert line.strip() in body and caret.strip() == "^"
 

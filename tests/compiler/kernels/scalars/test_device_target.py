@@ -63,8 +63,8 @@ def test_halves_are_converted_by_devices_that_promise_to_do_so_exactly() -> None
         code = compile_region(KernelRegion(function.regions[0].block, "main", target)).code
         ensure_valid(code, "vulkan1.1")
         binary = read_binary(code)
-        found = {tuple(binary.words[at + 2 : at + 4]) for opcode, at, _ in binary if opcode == Op.ExecutionMode}
-        assert {each for each in found if each[0] != ExecutionMode.LocalSize} == expected
+        actual = {tuple(binary.words[at + 2 : at + 4]) for opcode, at, _ in binary if opcode == Op.ExecutionMode}
+        assert {value for value in actual if value[0] != ExecutionMode.LocalSize} == expected
         assert any(opcode == Op.FConvert for opcode, _, _ in binary) == bool(expected)
 
 

@@ -1,4 +1,4 @@
-"""Contractions of bytes by instructions that add four products, held against the definitions in NumPy."""
+"""Contractions of bytes by instructions that add four products, compared with the definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def contraction(left: str, right: str, result: str, numbers: str) -> str:
-    """A contraction alone."""
     return f"""
         func.func @main(%a: tensor<{left}>, %b: tensor<{right}>) -> tensor<{result}> {{
           %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
@@ -82,17 +81,17 @@ def test_products_of_bytes_agree_with_the_definitions(gpu: pumice.Device, name: 
     block = function.regions[0].block
     random = np.random.default_rng(0)
     types = [value.tensor for value in block.arguments]
-    # The largest and smallest bytes, too.
+    # Includes the largest and the smallest byte.
     arguments = [random.integers(0, 256, type.shape).astype(np.uint8).view(type.scalar.dtype) for type in types]
     (wanted,) = by_definition(function, arguments)
-    taken = [each for each in TILES if each.takes(KernelRegion(block, "main", DEVICE))]
+    taken = [value for value in TILES if value.takes(KernelRegion(block, "main", DEVICE))]
     assert len(taken) >= 4
     for strategy in taken:
         kernel = compile_region(KernelRegion(block, "main", DEVICE), strategy)
         capabilities, extensions = shader_declarations(kernel.code)
         assert "DotProductInput4x8BitPacked" in capabilities and "SPV_KHR_integer_dot_product" in extensions
-        (found,) = run_kernel(gpu, kernel, block, arguments)
-        np.testing.assert_array_equal(found, wanted)
+        (actual,) = run_kernel(gpu, kernel, block, arguments)
+        np.testing.assert_array_equal(actual, wanted)
 
 
 def test_bytes_that_lie_side_by_side_are_words_as_they_are_loaded() -> None:
@@ -104,7 +103,7 @@ def test_bytes_that_lie_side_by_side_are_words_as_they_are_loaded() -> None:
             made_by[binary.words[start + 2]] = opcode
         if opcode == Op.SDot:
             factors += binary.words[start + 3 : start + 5]
-    assert {made_by.get(each) for each in factors} <= {Op.Load, Op.CompositeExtract} and factors
+    assert {made_by.get(factor) for factor in factors} <= {Op.Load, Op.CompositeExtract} and factors
 
 
 def test_the_fastest_instruction_is_chosen() -> None:
@@ -127,5 +126,5 @@ def test_modules_ask_for_the_feature(gpu: pumice.Device) -> None:
     assert b"SPV_KHR_integer_dot_product" in module
     with pumice.Session(gpu) as session:
         session.load(module)
-        found = np.asarray(session.call("module.main", left, right))
-    np.testing.assert_array_equal(found, left.astype(np.int32) @ right.astype(np.int32))
+        actual = np.asarray(session.call("module.main", left, right))
+    np.testing.assert_array_equal(actual, left.astype(np.int32) @ right.astype(np.int32))

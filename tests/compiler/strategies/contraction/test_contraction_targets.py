@@ -1,4 +1,4 @@
-"""Which tiles contractions take on the devices whose profiles are recorded; each kernel is checked by spirv-val."""
+"""The tiles of contractions on recorded devices; spirv-val checks each kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contractions and convolutions by tiles, held against the element generator and the definitions in NumPy."""
+"""Contractions and convolutions by tiles, compared with the element generator and the definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def contraction(left: str, right: str, result: str, numbers: str) -> str:
-    """A contraction and what follows it."""
+    """Returns a contraction and an operation on its result."""
     return f"""
         func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
           %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
@@ -42,7 +42,7 @@ def contraction(left: str, right: str, result: str, numbers: str) -> str:
 
 
 def convolution(left: str, right: str, result: str, window: str, groups: int = 1) -> str:
-    """A convolution of pictures."""
+    """Returns a convolution of images."""
     return f"""
         func.func @main(%a: tensor<{left}xf32>, %b: tensor<{right}xf32>) -> tensor<{result}xf32> {{
           %0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
@@ -102,7 +102,7 @@ STRATEGIES: dict[Strategy, set[str]] = {
     },
     WorkgroupTile(4, 4, 2, 1, 4): {*VECTORS, *SHARING, "halves, odd", "doubles", "long integers", "3x3"},
 }
-"""What each does not take: tiles larger than the result, two rows in a word, factors that are not shared."""
+"""The programs that each strategy refuses: tiles larger than the result, two rows in a word, unshared factors."""
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
@@ -148,10 +148,10 @@ def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strateg
     function = function_of(CASES[name])
     block = function.regions[0].block
     arguments = arguments_of(function)
-    (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), strategy), block, arguments)
+    (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), strategy), block, arguments)
     (wanted,) = by_definition(function, arguments)
-    narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(found.dtype), 1e-5)
-    np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
+    narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(actual.dtype), 1e-5)
+    np.testing.assert_allclose(actual.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
 
 
 @pytest.mark.sample(4)
@@ -161,12 +161,12 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
     function = function_of(CASES[name])
     block = function.regions[0].block
     arguments = arguments_of(function)
-    strategies = [Elements(), *(each for each, refused in STRATEGIES.items() if name not in refused)]
-    found = [
-        run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), each), block, arguments)[0].tobytes()
-        for each in strategies
+    strategies = [Elements(), *(value for value, refused in STRATEGIES.items() if name not in refused)]
+    actual = [
+        run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), strategy), block, arguments)[0].tobytes()
+        for strategy in strategies
     ]
-    assert len(set(found)) == 1
+    assert len(set(actual)) == 1
 
 
 @pytest.mark.vulkan
@@ -177,10 +177,10 @@ def test_loads_of_256_bits_give_the_same(gpu: pumice.Device) -> None:
     assert [b"input0_by_8" in code for code in codes] == [True, False]
     modules = pumice.compile(text, device=gpu.profile), pumice.compile(text)
     arguments = arguments_of(function_of(text))
-    found = []
+    actual = []
     for module in modules:
         with pumice.Session(gpu) as session:
             session.load(module)
-            found.append(np.asarray(session.call("module.main", *arguments)))
-    assert found[0].tobytes() == found[1].tobytes()
-    np.testing.assert_allclose(found[0], arguments[0] @ arguments[1] + arguments[2], rtol=1e-4, atol=1e-4)
+            actual.append(np.asarray(session.call("module.main", *arguments)))
+    assert actual[0].tobytes() == actual[1].tobytes()
+    np.testing.assert_allclose(actual[0], arguments[0] @ arguments[1] + arguments[2], rtol=1e-4, atol=1e-4)

@@ -1,8 +1,8 @@
 """Contractions by cooperative matrices: checked by spirv-val, and run with matrices of one invocation each.
 
-No driver here has them. The validator at hand may be older than ``SPV_KHR_cooperative_matrix``, so it is shown the same
-shader in the words of ``SPV_NV_cooperative_matrix``, whose instructions take the same operands in another order. To run
-it, a subgroup is taken to be one invocation, whose matrices are arrays.
+No driver here has them. The validator may be older than ``SPV_KHR_cooperative_matrix``, so it checks the same shader
+with the instructions of ``SPV_NV_cooperative_matrix``, which take the same operands in another order. To run it, a
+subgroup is one invocation, whose matrices are arrays.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_matrices_are_taken_where_the_device_has_them(name: str) -> None:
 
 
 def _in_older_words(code: bytes) -> bytes:
-    """A shader with the instructions of ``SPV_NV_cooperative_matrix``."""
+    """Translates a shader to the instructions of ``SPV_NV_cooperative_matrix``."""
     binary = read_binary(code)
     words = list(binary.words)
     bound = words[3]
@@ -74,27 +74,27 @@ def _in_older_words(code: bytes) -> bytes:
     constants: dict[int, int] = {}
     capability = ENUMERATIONS["Capability"]
     for opcode, start, end in binary:
-        given = words[start + 1 : end]
-        if opcode == Op.Capability and given == [capability.CooperativeMatrixKHR]:
-            given = [capability.CooperativeMatrixNV]
+        operands = words[start + 1 : end]
+        if opcode == Op.Capability and operands == [capability.CooperativeMatrixKHR]:
+            operands = [capability.CooperativeMatrixNV]
         elif opcode == Op.Extension:
-            given = list(string_words("SPV_NV_cooperative_matrix"))
+            operands = list(string_words("SPV_NV_cooperative_matrix"))
         elif opcode == Op.Constant:
-            constants[given[1]] = given[2]
+            constants[operands[1]] = operands[2]
         elif opcode == Op.TypeCooperativeMatrixKHR:
-            opcode, given = Op.TypeCooperativeMatrixNV, given[:-1]
+            opcode, operands = Op.TypeCooperativeMatrixNV, operands[:-1]
         elif opcode == Op.CooperativeMatrixLoadKHR:
-            *first, layout, stride = given
-            opcode, given = Op.CooperativeMatrixLoadNV, [*first, stride, yes if constants[layout] else no]
+            *first, layout, stride = operands
+            opcode, operands = Op.CooperativeMatrixLoadNV, [*first, stride, yes if constants[layout] else no]
         elif opcode == Op.CooperativeMatrixStoreKHR:
-            *first, layout, stride = given
-            opcode, given = Op.CooperativeMatrixStoreNV, [*first, stride, yes if constants[layout] else no]
+            *first, layout, stride = operands
+            opcode, operands = Op.CooperativeMatrixStoreNV, [*first, stride, yes if constants[layout] else no]
         elif opcode == Op.CooperativeMatrixMulAddKHR:
-            opcode, given = Op.CooperativeMatrixMulAddNV, given[:5]
+            opcode, operands = Op.CooperativeMatrixMulAddNV, operands[:5]
         elif opcode == Op.Function:
-            declared = next(each for kind, at, _ in binary if kind == Op.TypeBool for each in [words[at + 1]])
+            declared = next(word for kind, at, _ in binary if kind == Op.TypeBool for word in [words[at + 1]])
             made += encode(Op.ConstantFalse, declared, no) + encode(Op.ConstantTrue, declared, yes)
-        made += encode(opcode, *given)
+        made += encode(opcode, *operands)
     return pack(made)
 
 
@@ -126,14 +126,14 @@ class _Emulation:
     def load(self, kind: Kind, memory: SharedMemory, first: Id, pitch: int, is_column_major: bool) -> Id:
         _, rows, columns = self.shapes[kind]
         builder = memory.builder
-        found = []
+        elements = []
         for row in range(rows):
             for column in range(columns):
                 major, minor = (column, row) if is_column_major else (row, column)
                 (word,) = memory.load(first + (major * pitch + minor // 2))
                 halves = builder.extended(62, Kind("f", 32, 2), word)  # UnpackHalf2x16
-                found.append(builder.emit(Op.CompositeExtract, F32, halves, minor % 2))
-        return builder.emit(Op.CompositeConstruct, kind, *found)
+                elements.append(builder.emit(Op.CompositeExtract, F32, halves, minor % 2))
+        return builder.emit(Op.CompositeConstruct, kind, *elements)
 
     def store(self, matrix: Id, memory: SharedMemory, first: Id, pitch: int) -> None:
         _, rows, columns = self.shapes[matrix.kind]
@@ -145,22 +145,22 @@ class _Emulation:
     def multiplied(self, left: Id, right: Id, total: Id) -> Id:
         (_, rows, depth), (_, _, columns) = self.shapes[left.kind], self.shapes[right.kind]
         builder = total.builder
-        found = []
+        elements = []
         for row in range(rows):
             for column in range(columns):
                 value = builder.emit(Op.CompositeExtract, F32, total, row * columns + column)
                 for at in range(depth):
-                    one = builder.emit(Op.CompositeExtract, F32, left, row * depth + at)
-                    value = value + one * builder.emit(Op.CompositeExtract, F32, right, at * columns + column)
-                found.append(value)
-        return builder.emit(Op.CompositeConstruct, total.kind, *found)
+                    factor = builder.emit(Op.CompositeExtract, F32, left, row * depth + at)
+                    value = value + factor * builder.emit(Op.CompositeExtract, F32, right, at * columns + column)
+                elements.append(value)
+        return builder.emit(Op.CompositeConstruct, total.kind, *elements)
 
 
 @pytest.mark.sample(1)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("numbers", [PLAIN, TRANSPOSED, "contracting_dims = [1] x [1]"])
 def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.MonkeyPatch, numbers: str) -> None:
-    """Tiles that lie over each other at the edges, and a part that is not whole at the end."""
+    """Runs overlapping tiles at the edges, and a partial part at the end."""
     emulation = _Emulation()
     for name in ("matrix", "load", "store", "zeros", "multiplied"):
         monkeypatch.setattr(matrices, name, getattr(emulation, name))
@@ -176,6 +176,6 @@ def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.Monk
     arguments = [
         random.standard_normal(value.tensor.shape).astype(np.float16) for value in function.regions[0].block.arguments
     ]
-    (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), tile), block, arguments)
+    (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), tile), block, arguments)
     (expected,) = by_definition(function, arguments)
-    np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), rtol=2e-3, atol=2e-3)
+    np.testing.assert_allclose(actual.astype(np.float32), expected.astype(np.float32), rtol=2e-3, atol=2e-3)

@@ -1,4 +1,4 @@
-"""Transposes by tiles in registers and through shared memory, held against the definitions in NumPy."""
+"""Transposes by tiles in registers and through shared memory, compared with the definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def function(arguments: str, result: str, body: str) -> str:
-    """A function of one result; ``%r`` is what it gives."""
+    """Returns a function of one result, ``%r``."""
     return f"func.func @main({arguments}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
 
 
 def transposed(shape: tuple[int, ...], order: tuple[int, ...], element: str) -> str:
-    """A transpose alone."""
-    given = "".join(f"{length}x" for length in shape) + element
+    """Returns a transpose alone."""
+    source = "".join(f"{length}x" for length in shape) + element
     result = "".join(f"{shape[axis]}x" for axis in order) + element
-    line = f"%r = stablehlo.transpose %a, dims = {list(order)} : (tensor<{given}>) -> tensor<{result}>"
-    return function(f"%a: tensor<{given}>", result, line)
+    line = f"%r = stablehlo.transpose %a, dims = {list(order)} : (tensor<{source}>) -> tensor<{result}>"
+    return function(f"%a: tensor<{source}>", result, line)
 
 
 CASES = {
@@ -114,25 +114,25 @@ STRATEGIES = (
 
 
 def arguments_of(text: str) -> list[Array]:
-    """Values of the arguments: all different where the type has as many."""
-    random, found = np.random.default_rng(0), []
+    """Returns values of the arguments: all different if the type has enough."""
+    random, arrays = np.random.default_rng(0), []
     for value in function_of(text).regions[0].block.arguments:
-        shape, dtype = [int(str(each)) for each in value.tensor.lengths], value.tensor.scalar.dtype
+        shape, dtype = [int(str(length)) for length in value.tensor.lengths], value.tensor.scalar.dtype
         if dtype.kind in "iu":
-            found.append(random.integers(-100, 100, shape).astype(dtype))
+            arrays.append(random.integers(-100, 100, shape).astype(dtype))
         elif dtype.kind == "b":
-            found.append(random.integers(0, 2, shape).astype(dtype))
+            arrays.append(random.integers(0, 2, shape).astype(dtype))
         elif dtype.kind == "c":
-            found.append((random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype))
+            arrays.append((random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(dtype))
         else:
-            found.append((20 * random.standard_normal(shape)).astype(dtype))
-    return found
+            arrays.append((20 * random.standard_normal(shape)).astype(dtype))
+    return arrays
 
 
 def taken(text: str, target: Target) -> list[Strategy]:
-    """The strategies for transposes that take a region."""
+    """Returns the strategies for transposes that take a region."""
     region = KernelRegion(function_of(text).regions[0].block, "main", target)
-    return [each for each in STRATEGIES if each.takes(region)]
+    return [strategy for strategy in STRATEGIES if strategy.takes(region)]
 
 
 @pytest.mark.sample(5)
@@ -146,12 +146,12 @@ def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
         assert {type(each) for each in strategies} == {TransposeTile, SharedTranspose}
         for strategy in strategies:
             kernel = compile_region(KernelRegion(block, "main", target), strategy)
-            (found,) = run_kernel(gpu, kernel, block, arguments)
-            assert found.tobytes() == expected.tobytes(), strategy
+            (actual,) = run_kernel(gpu, kernel, block, arguments)
+            assert actual.tobytes() == expected.tobytes(), strategy
 
 
 def test_what_a_tile_reads_is_left_alone_by_its_neighbours(gpu: pumice.Device) -> None:
-    # The last tiles begin earlier, where others write: the buffer of the sum is that of an operand.
+    # The last tiles begin earlier, where others write: the sum's buffer is that of an operand.
     text = CASES["before and after"].replace("maximum", "add")
     function = function_of(text)
     block, arguments = function.regions[0].block, arguments_of(text)
@@ -161,11 +161,11 @@ def test_what_a_tile_reads_is_left_alone_by_its_neighbours(gpu: pumice.Device) -
         words = arguments[2].view(np.uint32).reshape(-1).copy()
         shader = gpu.load_kernel(kernel.code)
         shared = gpu.asarray(words)
-        given = [gpu.asarray(each.view(np.uint32).reshape(-1)) for each in arguments[:2]]
-        shader(*given, shared, shared, groups=kernel.workgroup_count)
-        found = shared.numpy().view(np.float32).reshape(expected.shape)
+        inputs = [gpu.asarray(argument.view(np.uint32).reshape(-1)) for argument in arguments[:2]]
+        shader(*inputs, shared, shared, groups=kernel.workgroup_count)
+        actual = shared.numpy().view(np.float32).reshape(expected.shape)
         shader.close()
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_other_moves_are_not_taken() -> None:
@@ -180,14 +180,14 @@ def test_other_moves_are_not_taken() -> None:
 
 def test_families_of_gpus_go_through_shared_memory() -> None:
     blocks = [
-        function_of(transposed((512, 512), (1, 0), each)).regions[0].block for each in ("f32", "f16", "i8", "i64")
+        function_of(transposed((512, 512), (1, 0), item)).regions[0].block for item in ("f32", "f16", "i8", "i64")
     ]
     for (name, profile), block in itertools.product(recorded_profiles().items(), blocks):
         target = target_of(profile)
         region = KernelRegion(block, "main", target)
         (_, best), *_ = ranked(region)
         assert isinstance(best, TransposeTile if target.family in ("cpu", "arm") else SharedTranspose), name
-        assert any(isinstance(each, SharedTranspose) for each in candidates_of(region))
+        assert any(isinstance(item, SharedTranspose) for item in candidates_of(region))
 
 
 def test_tiles_of_short_sides_are_as_short() -> None:

@@ -1,4 +1,4 @@
-"""Fourier transforms by rows in registers, held against NumPy."""
+"""Fourier transforms by rows in registers, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def transform(shape: str, length: int, kind: str = "FFT", element: str = "f32") -> str:
-    """A transform of complex numbers along the last dimension."""
+    """Returns a transform of complex numbers along the last dimension."""
     type = f"tensor<{shape}xcomplex<{element}>>"
     return f"""func.func @main(%x: {type}) -> {type} {{
       %0 = stablehlo.fft %x, type = {kind}, length = [{length}] : ({type}) -> {type}
@@ -47,16 +47,16 @@ def numbers(*shape: int) -> Array:
 @pytest.mark.parametrize("kind", ["FFT", "IFFT"])
 def test_every_radix_has_the_error_of_its_type(gpu: pumice.Device, length: int, kind: str) -> None:
     value = numbers(3, length).astype(np.complex64)
-    found = called(gpu, transform(f"3x{length}", length, kind), value)
+    actual = called(gpu, transform(f"3x{length}", length, kind), value)
     wanted = getattr(np.fft, kind.lower())(value.astype(np.complex128))
-    np.testing.assert_allclose(found, wanted, 0, 4e-7 * np.abs(wanted).max())
+    np.testing.assert_allclose(actual, wanted, 0, 4e-7 * np.abs(wanted).max())
 
 
 def test_doubles_are_transformed_as_such(gpu: pumice.Device) -> None:
     value = numbers(2, 8192)
-    found = called(gpu, transform("2x8192", 8192, element="f64"), value)
+    actual = called(gpu, transform("2x8192", 8192, element="f64"), value)
     wanted = np.fft.fft(value)
-    np.testing.assert_allclose(found, wanted, 0, 1e-15 * np.abs(wanted).max())
+    np.testing.assert_allclose(actual, wanted, 0, 1e-15 * np.abs(wanted).max())
 
 
 def test_what_follows_is_computed_where_elements_go(gpu: pumice.Device) -> None:
@@ -75,7 +75,7 @@ def test_what_follows_is_computed_where_elements_go(gpu: pumice.Device) -> None:
 
 
 def regions(text: str) -> int:
-    """Dispatches of a program."""
+    """Counts the dispatches of a program."""
     return compile_text(text, "x", Target(), "regions").program.text().count("iree.dispatch_region")
 
 

@@ -1,4 +1,4 @@
-"""Element-wise chains and moves by 128 bits, held against the element generator and the definitions in NumPy."""
+"""Element-wise chains and moves by 128 bits, compared with the element generator and the definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def function(arguments: str, result: str, body: str) -> str:
-    """A function of one result; ``%r`` is what it gives."""
+    """Returns a function of one result, ``%r``."""
     return f"func.func @main({arguments}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
 
 
@@ -42,10 +42,10 @@ def sum_of(type: str) -> str:
 
 
 def alone(operation: str, result: str, *types: str) -> str:
-    """A function of one operation, whose operands are its arguments."""
+    """Returns a function of one operation, whose operands are its arguments."""
     name, *rest = operation.split(" ", 1)
     names = [f"%{letter}" for letter in "abc"[: len(types)]]
-    arguments = ", ".join(f"{each}: tensor<{type}>" for each, type in zip(names, types, strict=True))
+    arguments = ", ".join(f"{argument}: tensor<{type}>" for argument, type in zip(names, types, strict=True))
     signature = f"({', '.join(f'tensor<{type}>' for type in types)}) -> tensor<{result}>"
     return function(arguments, result, f"%r = stablehlo.{name} {' '.join(rest)} : {signature}")
 
@@ -108,7 +108,7 @@ CASES = {
 
 
 def moves(seed: int) -> str:
-    """A chain of operations that move elements."""
+    """Returns a chain of operations that move elements."""
     random = np.random.default_rng(seed)
     shape = [int(random.integers(2, 7)), 4 * int(random.integers(1, 6)), int(random.choice([1, 4, 5, 8]))]
     lines, value, first = [], "%a", list(shape)
@@ -159,32 +159,32 @@ def arguments_of(given: Operation) -> list[Array]:
 @pytest.mark.vulkan
 @pytest.mark.parametrize("text", [*CASES.values(), *map(moves, range(24))], ids=[*CASES, *map(str, range(24))])
 def test_neighbours_are_what_each_is_alone(gpu: pumice.Device, text: str) -> None:
-    given = function_of(text)
-    block, arguments = given.regions[0].block, arguments_of(given)
+    function_of_text = function_of(text)
+    block, arguments = function_of_text.regions[0].block, arguments_of(function_of_text)
     taken = [
-        each
+        candidate
         for elements in (2, 4, 8, 16)
-        if (each := Neighbours(elements, 64)).takes(KernelRegion(block, "main", EMULATED))
+        if (candidate := Neighbours(elements, 64)).takes(KernelRegion(block, "main", EMULATED))
     ]
     assert taken
-    (wanted,) = by_definition(given, arguments)
+    (wanted,) = by_definition(function_of_text, arguments)
     for strategy in (Elements(), taken[0], taken[-1]):
-        (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", EMULATED), strategy), block, arguments)
-        assert found.tobytes() == wanted.tobytes(), strategy
+        (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", EMULATED), strategy), block, arguments)
+        assert actual.tobytes() == wanted.tobytes(), strategy
 
 
 def interleaved(shape: tuple[int, ...], axis: int, element: str, times: int = 1) -> str:
-    """Steps of ``lax.associative_scan``: elements of two values take turns along a dimension."""
+    """Returns steps of ``lax.associative_scan``: elements of two values alternate along a dimension."""
     first, lines, value = "x".join(map(str, (*shape, element))), [], "%a"
-    here = [int(each == axis) for each in range(len(shape))]
+    here = [int(dimension == axis) for dimension in range(len(shape))]
     none = [0] * len(shape)
     for step in range(times):
-        small, shape = shape, tuple(length << each for length, each in zip(shape, here, strict=True))
-        types = ["x".join(map(str, (*each, element))) for each in (small, shape)]
+        small, shape = shape, tuple(length << dimension for length, dimension in zip(shape, here, strict=True))
+        types = ["x".join(map(str, (*dimension, element))) for dimension in (small, shape)]
         lines.append(f"%n{step} = stablehlo.negate {value} : tensor<{types[0]}>")
-        for name, given, low, high in (("p", value, none, here), ("q", f"%n{step}", here, none)):
+        for name, source, low, high in (("p", value, none, here), ("q", f"%n{step}", here, none)):
             lines.append(
-                f"%{name}{step} = stablehlo.pad {given}, %z, low = {low}, high = {high}, interior = {here}"
+                f"%{name}{step} = stablehlo.pad {source}, %z, low = {low}, high = {high}, interior = {here}"
                 f" : (tensor<{types[0]}>, tensor<{element}>) -> tensor<{types[1]}>"
             )
         lines.append(f"%r{step} = stablehlo.add %p{step}, %q{step} : tensor<{types[1]}>")
@@ -208,14 +208,14 @@ def interleaved(shape: tuple[int, ...], axis: int, element: str, times: int = 1)
 def test_rows_that_take_turns_are_told_apart_while_compiling(
     gpu: pumice.Device, text: str, strategy: Neighbours
 ) -> None:
-    given = function_of(text)
-    block, arguments = given.regions[0].block, arguments_of(given)
+    region_function = function_of(text)
+    block, arguments = region_function.regions[0].block, arguments_of(region_function)
     region = KernelRegion(block, "main", EMULATED)
     assert strategy.takes(region)
     assert not strategy.takes(KernelRegion(function_of(sum_of("64x4xi32")).regions[0].block, "main", EMULATED))
     kernel = compile_region(KernelRegion(block, "main", EMULATED), strategy)
-    (found,) = run_kernel(gpu, kernel, block, arguments)
-    assert found.tobytes() == by_definition(given, arguments)[0].tobytes()
+    (actual,) = run_kernel(gpu, kernel, block, arguments)
+    assert actual.tobytes() == by_definition(region_function, arguments)[0].tobytes()
     branches = [opcode for opcode, _, _ in read_binary(kernel.code) if opcode == Op.SelectionMerge]
     assert len(branches) <= 1, "only whether an invocation has elements is asked while it runs"
 
@@ -228,5 +228,5 @@ def test_neighbours_are_loaded_together(name: str, loads: int) -> None:
     elements = 8 if name in ("72x5xf16", "wider") else 4
     code = read_binary(compile_region(KernelRegion(block, "main", EMULATED), Neighbours(elements, 64)).code)
     vectors = [code.words[at + 1] for opcode, at, _ in code if opcode == Op.TypeVector and code.words[at + 3] == 4]
-    found = [at for opcode, at, _ in code if opcode == Op.Load and code.words[at + 1] in vectors]
-    assert len(found) == loads
+    load_positions = [at for opcode, at, _ in code if opcode == Op.Load and code.words[at + 1] in vectors]
+    assert len(load_positions) == loads

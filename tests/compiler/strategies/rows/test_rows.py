@@ -1,4 +1,4 @@
-"""Reductions of rows by workgroups, held against the definitions in NumPy."""
+"""Reductions of rows by workgroups, compared with the definitions in NumPy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def reduction(operation: str, type: str, start: str, axes: int = 1) -> str:
-    """A reduction of the innermost dimensions by one operation."""
+    """Returns a reduction of the innermost dimensions by one operation."""
     matched = re.fullmatch(r"((?:\d+x)+)(.*)", type)
     assert matched
     lengths, element = matched[1].split("x")[:-1], matched[2]
@@ -49,7 +49,7 @@ def reduction(operation: str, type: str, start: str, axes: int = 1) -> str:
 
 
 def largest(type: str, element: str = "f32") -> str:
-    """The position of the largest element, the first of equal ones: a body that is not one operation."""
+    """Returns the position of the largest element, the first of equal ones: a body of several operations."""
     rows, columns, _ = type.split("x")
     return f"""
         func.func @main(%a: tensor<{type}>) -> (tensor<{rows}x{element}>, tensor<{rows}xi32>) {{
@@ -71,7 +71,7 @@ def largest(type: str, element: str = "f32") -> str:
 
 
 def softmax(rows: int, columns: int, element: str = "f32") -> str:
-    """Maxima, sums, and what is computed of them for each element."""
+    """Returns maxima, sums, and computations with them for each element."""
     full, row = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
     scalar = f"tensor<{element}>"
     low = {"f32": "0xFF800000", "f16": "0xFC00", "f64": "0xFFF0000000000000"}[element]
@@ -145,24 +145,26 @@ def test_rows_agree_with_the_definitions(gpu: pumice.Device, name: str, has_subg
         replace(taken[-1], unrolled=1 - chosen.unrolled),
         replace(taken[len(taken) // 2], unrolled=0),
     }:
-        found = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), strategy), block, arguments)
-        for one, other in zip(found, wanted, strict=True):
-            near = {2: 2e-3, 4: 1e-6}.get(one.dtype.itemsize, 1e-12) if one.dtype.kind in "fc" else 0
+        actual = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), strategy), block, arguments)
+        for left, other in zip(actual, wanted, strict=True):
+            near = {2: 2e-3, 4: 1e-6}.get(left.dtype.itemsize, 1e-12) if left.dtype.kind in "fc" else 0
             np.testing.assert_allclose(
-                one.astype(other.dtype), other, rtol=near, atol=near, err_msg=str(strategy), equal_nan=True
+                left.astype(other.dtype), other, rtol=near, atol=near, err_msg=str(strategy), equal_nan=True
             )
 
 
 def regions_of(text: str) -> list[Operation]:
-    """The dispatch regions that a program becomes."""
-    found: list[Operation] = []
+    """Returns the dispatch regions of a program."""
+    regions: list[Operation] = []
 
     def reached(stage: str, program: Any) -> None:
         if stage == "regions":
-            found.extend(each for each in program.functions["main"].walk() if each.name == "iree.dispatch_region")
+            regions.extend(
+                operation for operation in program.functions["main"].walk() if operation.name == "iree.dispatch_region"
+            )
 
     compile_text(text, "program", EMULATED, "regions", reached=reached)
-    return found
+    return regions
 
 
 @pytest.mark.parametrize("rows", [100, 3])
@@ -183,7 +185,7 @@ def test_many_rows_are_not_left_to_neighbours(element: str) -> None:
 @pytest.mark.parametrize("columns", [65, 99])
 def test_rows_that_fill_no_words_are_dispatches_of_their_own(columns: int) -> None:
     # An element of two bytes may share its word with the next row's.
-    found = regions_of(softmax(8, columns, "f16"))
-    assert len(found) > 1
-    last = KernelRegion(found[-1].regions[0].block, "main", EMULATED)
+    actual = regions_of(softmax(8, columns, "f16"))
+    assert len(actual) > 1
+    last = KernelRegion(actual[-1].regions[0].block, "main", EMULATED)
     assert isinstance(candidates_of(last)[-1], Elements) and not any(isinstance(e, Rows) for e in candidates_of(last))

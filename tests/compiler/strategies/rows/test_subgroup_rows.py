@@ -1,4 +1,4 @@
-"""Rows by vectors of a subgroup, held against the definitions."""
+"""Rows by vectors of a subgroup, compared with the definitions."""
 
 from __future__ import annotations
 

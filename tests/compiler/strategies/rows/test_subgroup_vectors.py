@@ -1,4 +1,4 @@
-"""Element-wise chains by vectors of a subgroup, held against the definitions, and the executables that they make."""
+"""Element-wise chains by vectors of a subgroup, compared with the definitions, and their executables."""
 
 from __future__ import annotations
 
@@ -80,9 +80,9 @@ def test_results_are_those_of_the_definitions(
     path.write_bytes(compile_data(text.encode(), "x.mlir", target_of(gpu.profile)).module)
     with pumice.Session(gpu) as session:
         main = session.lookup(f"{session.load(path).name}.main")
-        for _ in range(3):  # each with a result of its own, whose address the kernel has to get
-            found = main(*map(gpu.asarray, arguments)).numpy()
-            np.testing.assert_allclose(found, expected, rtol=1e-6)
+        for _ in range(3):  # each with a result of its own, whose address the kernel must receive
+            actual = main(*map(gpu.asarray, arguments)).numpy()
+            np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_all_loads_are_by_address() -> None:

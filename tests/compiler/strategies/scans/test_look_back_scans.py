@@ -1,4 +1,4 @@
-"""Scans in one pass, held against NumPy, and against themselves where other workgroups publish little or nothing."""
+"""Scans in one pass, compared with NumPy, and with themselves when other workgroups publish little or nothing."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def text_of(
 
 
 def wanted_of(value: Array, join: Callable[..., Array], start: float, way: str) -> Array:
-    """The same by NumPy."""
-    given = -(value[:, ::-1] if "reverse" in way else value)
-    found = join(given, axis=1, dtype=value.dtype)
+    """Scans with NumPy."""
+    ordered = -(value[:, ::-1] if "reverse" in way else value)
+    actual = join(ordered, axis=1, dtype=value.dtype)
     if "exclusive" in way:
-        found = np.concatenate([np.full_like(found[:, :1], start), found[:, :-1]], 1)
-    return -(found[:, ::-1] if "reverse" in way else found)
+        actual = np.concatenate([np.full_like(actual[:, :1], start), actual[:, :-1]], 1)
+    return -(actual[:, ::-1] if "reverse" in way else actual)
 
 
 @pytest.fixture
@@ -66,30 +66,35 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def target_for(gpu: pumice.Device, **facts: Any) -> Target:
-    """The device as one of a family that scans in one pass."""
+    """Returns the device's target with a family that scans in one pass."""
     return replace(target_of(gpu.profile), family="nvidia", **facts)
 
 
 def called(gpu: pumice.Device, text: str, target: Target, arguments: Sequence[Array], times: int = 3) -> Array:
-    """The result of some calls, which are all the same bits."""
+    """Calls a program several times; checks that the results have the same bits and returns one."""
     with pumice.Session(gpu) as session:
         session.load(compile_text(text, "program", target).module)
-        found = [session.call("module.main", *arguments).numpy() for _ in range(times)]
-    assert all(each.tobytes() == found[0].tobytes() for each in found)
-    return found[0]
+        actual = [session.call("module.main", *arguments).numpy() for _ in range(times)]
+    assert all(value.tobytes() == actual[0].tobytes() for value in actual)
+    return actual[0]
 
 
 def strategies_of(text: str, target: Target) -> list[object]:
-    """The strategy of each kernel of a program."""
-    found: list[object] = []
+    """Returns the strategy of each kernel of a program."""
+    strategies: list[object] = []
 
     def reached(stage: str, program: Any) -> None:
         if stage == "ll_seq":
-            functions = [each for outer in program.executables for each in outer.walk() if each.name == "func.func"]
-            found.extend(candidates_of(kernel_region(each, target))[0] for each in functions)
+            functions = [
+                operation
+                for outer in program.executables
+                for operation in outer.walk()
+                if operation.name == "func.func"
+            ]
+            strategies.extend(candidates_of(kernel_region(function, target))[0] for function in functions)
 
     compile_text(text, "program", target, "ll_seq", reached=reached)
-    return found
+    return strategies
 
 
 CASES = {
@@ -169,7 +174,9 @@ def test_each_round_of_a_loop_counts_from_zero(gpu: pumice.Device) -> None:
 
 @pytest.mark.parametrize("facts", [{}, {"family": "nvidia", "kinds": ("vulkan", "reference")}], ids=["any", "both"])
 def test_other_devices_scan_in_parts(facts: dict[str, Any]) -> None:
-    assert not any(isinstance(each, LookBackScans) for each in strategies_of(text_of(1, 8192, "i32"), Target(**facts)))
+    assert not any(
+        isinstance(value, LookBackScans) for value in strategies_of(text_of(1, 8192, "i32"), Target(**facts))
+    )
 
 
 @pytest.mark.parametrize("stage", ["regions", "hl_seq", "ll_seq", "targets"])
@@ -185,4 +192,4 @@ def test_scratch_memory_is_written_at_every_stage(stage: str) -> None:
 
 def test_a_program_asks_for_no_scratch_memory() -> None:
     text = text_of(1, 8192, "i32", more=f", {LOOK_BACK} = 5")
-    assert not any(isinstance(each, LookBackScans) for each in strategies_of(text, Target()))
+    assert not any(isinstance(value, LookBackScans) for value in strategies_of(text, Target()))

@@ -1,4 +1,4 @@
-"""Scans of rows and columns, held against the cumulative functions of NumPy."""
+"""Scans of rows and columns, compared with the cumulative functions of NumPy."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BODIES = {"add": np.add, "maximum": np.maximum, "multiply": np.multiply}
 
 
 def scan(type: str, axis: int, operation: str = "add", start: str = "0", way: str = "inclusive forward") -> str:
-    """A program of windows that reach to an end of a dimension."""
+    """Returns a program of windows that reach to an end of a dimension."""
     *lengths, element = type.split("x")
     length, rank = int(lengths[axis]), len(lengths)
     far, near = (length, -1) if "exclusive" in way else (length - 1, 0)
     padding = [[0, 0]] * axis + [[near, far] if "reverse" in way else [far, near]] + [[0, 0]] * (rank - axis - 1)
-    sizes = ", ".join(str(length if each == axis else 1) for each in range(rank))
+    sizes = ", ".join(str(length if dimension == axis else 1) for dimension in range(rank))
     return f"""
         func.func @main(%a: tensor<{type}>) -> tensor<{type}> {{
           %s = stablehlo.constant dense<{start}> : tensor<{element}>
@@ -50,20 +50,20 @@ def scan(type: str, axis: int, operation: str = "add", start: str = "0", way: st
 
 
 def by_numpy(value: Array, axis: int, operation: str, start: float, way: str) -> Array:
-    """The same by NumPy."""
-    given = np.flip(value, axis) if "reverse" in way else value
-    found = BODIES[operation].accumulate(given, axis, dtype=value.dtype if value.dtype.kind == "i" else np.float64)
+    """Scans with NumPy."""
+    ordered = np.flip(value, axis) if "reverse" in way else value
+    actual = BODIES[operation].accumulate(ordered, axis, dtype=value.dtype if value.dtype.kind == "i" else np.float64)
     if "exclusive" in way:
-        before = np.full_like(np.take(found, [0], axis), start)
-        found = np.concatenate([before, np.take(found, range(value.shape[axis] - 1), axis)], axis)
-    return np.flip(found, axis) if "reverse" in way else found
+        before = np.full_like(np.take(actual, [0], axis), start)
+        actual = np.concatenate([before, np.take(actual, range(value.shape[axis] - 1), axis)], axis)
+    return np.flip(actual, axis) if "reverse" in way else actual
 
 
 def values_of(type: str, operation: str) -> Array:
     *lengths, element = type.split("x")
     random = np.random.default_rng(0)
     chosen = [-1, 1] if operation == "multiply" else range(-3, 4)
-    return random.choice(chosen, [int(each) for each in lengths]).astype(DTYPES[element])
+    return random.choice(chosen, [int(length) for length in lengths]).astype(DTYPES[element])
 
 
 @pytest.fixture
@@ -99,8 +99,8 @@ def test_scans_agree_with_numpy(gpu: pumice.Device, name: str, has_subgroups: bo
         wanted = by_numpy(value, axis, operation, float(start), way).astype(value.dtype)
         chosen, *_ = candidates_of(KernelRegion(block, "main", target))
         assert isinstance(chosen, (RowScans, ColumnScans))
-        (found,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), chosen), block, [value])
-        np.testing.assert_array_equal(found, wanted, err_msg=f"{way}: {chosen}")
+        (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), chosen), block, [value])
+        np.testing.assert_array_equal(actual, wanted, err_msg=f"{way}: {chosen}")
 
 
 @pytest.mark.vulkan
@@ -109,8 +109,8 @@ def test_invocations_beyond_a_subgroup_share_memory(gpu: pumice.Device) -> None:
     block = function_of(scan("3x2048xf32", 1, start="0.0")).regions[0].block
     for strategy in (RowScans(64, 2, 4), RowScans(128, 1, 16), RowScans(1, 64, 8)):
         kernel = compile_region(KernelRegion(block, "main", replace(target_of(gpu.profile), int64=False)), strategy)
-        (found,) = run_kernel(gpu, kernel, block, [value])
-        np.testing.assert_array_equal(found, np.cumsum(value, 1), err_msg=str(strategy))
+        (actual,) = run_kernel(gpu, kernel, block, [value])
+        np.testing.assert_array_equal(actual, np.cumsum(value, 1), err_msg=str(strategy))
 
 
 LONG = {
@@ -130,20 +130,22 @@ def test_long_scans_agree_with_numpy(gpu: pumice.Device, name: str, way: str) ->
     value = values_of(type, "add")
     with pumice.Session(device=gpu) as session:
         session.load(pumice.compile(scan(type, axis, "add", start, way), device=gpu.profile))
-        found = session.call("module.main", value).numpy()
-    np.testing.assert_array_equal(found, by_numpy(value, axis, "add", float(start), way).astype(value.dtype))
+        actual = session.call("module.main", value).numpy()
+    np.testing.assert_array_equal(actual, by_numpy(value, axis, "add", float(start), way).astype(value.dtype))
 
 
 def regions_of(text: str, target: Target) -> list[Operation]:
-    """The dispatch regions that a program becomes."""
-    found: list[Operation] = []
+    """Returns the dispatch regions of a program."""
+    regions: list[Operation] = []
 
     def reached(stage: str, program: Any) -> None:
         if stage == "regions":
-            found.extend(each for each in program.functions["main"].walk() if each.name == "iree.dispatch_region")
+            regions.extend(
+                operation for operation in program.functions["main"].walk() if operation.name == "iree.dispatch_region"
+            )
 
     compile_text(text, "program", target, "regions", reached=reached)
-    return found
+    return regions
 
 
 @pytest.mark.parametrize(("type", "count"), [("2048x2048xf32", 1), ("1048576xf32", 3)])
@@ -163,7 +165,7 @@ def test_a_kernel_keeps_to_the_limits_of_its_device(name: str) -> None:
 
 
 def test_an_initial_value_that_counts_is_no_scan() -> None:
-    # What is padded is the initial value as well, which a scan would add once.
+    # The padding is the initial value as well, which a scan would add once.
     (region,) = regions_of(scan("5x64xf32", 1, start="1.0"), EMULATED)[-1:]
     kernel = KernelRegion(region.regions[0].block, "main", EMULATED)
-    assert not any(isinstance(each, RowScans) for each in candidates_of(kernel))
+    assert not any(isinstance(value, RowScans) for value in candidates_of(kernel))

@@ -1,4 +1,4 @@
-"""Sorts by digits, held against NumPy's stable sorts."""
+"""Radix sorts, compared with NumPy's stable sorts."""
 
 from __future__ import annotations
 
@@ -36,16 +36,18 @@ DTYPES = {
 
 
 def text_of(shape: str, elements: list[str], compared: str) -> str:
-    """A stable sort along the longest dimension of ``shape``; ``compared`` gives ``%r`` of ``%x0``, ``%y0``, …."""
+    """Returns a stable sort along the longest dimension of ``shape``; ``compared`` computes ``%r`` from ``%x0``,
+    ``%y0``, ….
+    """
     types = [f"tensor<{shape}x{element}>" for element in elements]
-    lengths = [int(each) for each in shape.split("x")]
+    lengths = [int(value) for value in shape.split("x")]
     arguments = ", ".join(f"%a{number}: {type}" for number, type in enumerate(types))
-    scalars = ", ".join(f"%x{n}: tensor<{each}>, %y{n}: tensor<{each}>" for n, each in enumerate(elements))
-    given, found = (", ".join(f"%{letter}{number}" for number in range(len(types))) for letter in "ar")
+    scalars = ", ".join(f"%x{n}: tensor<{value}>, %y{n}: tensor<{value}>" for n, value in enumerate(elements))
+    operand_names, result_names = (", ".join(f"%{letter}{number}" for number in range(len(types))) for letter in "ar")
     results = ", ".join(f"%s#{number}" for number in range(len(types)))
     return f"""
         func.func @main({arguments}) -> ({", ".join(types)}) {{
-          %s:{len(types)} = "stablehlo.sort"({given}) ({{
+          %s:{len(types)} = "stablehlo.sort"({operand_names}) ({{
           ^bb0({scalars}):
             {compared}
             stablehlo.return %r : tensor<i1>
@@ -64,7 +66,7 @@ def compare(element: str, direction: str = "LT", kind: str = "", number: int = 0
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short rows are sorted by digits as well, in several chunks."""
+    """Makes short rows sorted by digits as well, in several chunks."""
     monkeypatch.setattr(digit_sorts, "MIN_LENGTH", 16)
     monkeypatch.setattr(digit_sorts, "CHUNKS", 20)
 
@@ -76,7 +78,7 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def is_by_digits(text: str, target: Target) -> bool:
-    """Whether a program is sorted by digits."""
+    """Returns whether a program is sorted by digits."""
     program = compile_text(text, "program", target, "canonical").program
     assert isinstance(program, Program)
     return digit_sorts.GIVEN in program.text()
@@ -85,8 +87,8 @@ def is_by_digits(text: str, target: Target) -> bool:
 def called(gpu: pumice.Device, text: str, arguments: list[Array], target: Target | None = None) -> list[Array]:
     with pumice.Session(gpu) as session:
         session.load(compile_text(text, "program", target or target_of(gpu.profile)).module)
-        found = session.call("module.main", *arguments)
-        return [each.numpy() for each in (found if isinstance(found, tuple) else (found,))]
+        actual = session.call("module.main", *arguments)
+        return [value.numpy() for value in (actual if isinstance(actual, tuple) else (actual,))]
 
 
 CASES = {
@@ -112,30 +114,30 @@ def test_elements_are_where_a_stable_sort_has_them(gpu: pumice.Device, name: str
     shape, elements, compared = CASES[name]
     text = text_of(shape, elements, compared)
     assert is_by_digits(text, target_of(gpu.profile))
-    random, count = np.random.default_rng(0), max(int(each) for each in shape.split("x"))
-    arguments = [random.integers(-99, 99, count).astype(DTYPES[each]) for each in elements]
+    random, count = np.random.default_rng(0), max(int(array) for array in shape.split("x"))
+    arguments = [random.integers(-99, 99, count).astype(DTYPES[element]) for element in elements]
     key = arguments["x1" in compared].astype(np.float64)
-    # Zeros of both signs are equal, where the comparison does not say otherwise.
+    # Zeros of both signs are equal, unless the comparison says otherwise.
     if key.dtype == np.float64 and "f" in elements["x1" in compared]:
         arguments["x1" in compared][key == 0] *= random.choice([-1, 1], int((key == 0).sum())).astype(key.dtype)
         key = arguments["x1" in compared].astype(np.float64)
         if "TOTALORDER" in compared:
             key = np.where(np.signbit(key) & (key == 0), -0.5, key)
     order = np.argsort(-key if ("GT" in compared) != ("%y0, %x0" in compared) else key, kind="stable")
-    given = [each.reshape([int(length) for length in shape.split("x")]) for each in arguments]
-    for found, value in zip(called(gpu, text, given), arguments, strict=True):
-        assert found.reshape(-1).tobytes() == value[order].tobytes()
+    inputs = [argument.reshape([int(length) for length in shape.split("x")]) for argument in arguments]
+    for actual, value in zip(called(gpu, text, inputs), arguments, strict=True):
+        assert actual.reshape(-1).tobytes() == value[order].tobytes()
 
 
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("short")
 def test_all_floats_have_a_place_in_the_total_order(gpu: pumice.Device) -> None:
-    # From -NaN to NaN, as their bits have it: each of 65,536 halves once.
+    # From -NaN to NaN, in the order of their bits: each of 65,536 halves once.
     halves = np.random.default_rng(0).permutation(1 << 16).astype(np.uint16)
     text = text_of("65536", ["f16"], compare("f16", "LT", "TOTALORDER"))
-    (found,) = called(gpu, text, [halves.view(np.float16)])
+    (actual,) = called(gpu, text, [halves.view(np.float16)])
     wanted = np.concatenate([np.arange(0xFFFF, 0x7FFF, -1), np.arange(0x8000)]).astype(np.uint16)
-    np.testing.assert_array_equal(found.view(np.uint16), wanted)
+    np.testing.assert_array_equal(actual.view(np.uint16), wanted)
 
 
 COMPUTED = """
@@ -157,14 +159,16 @@ def test_a_key_may_be_computed(gpu: pumice.Device) -> None:
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("short")
 def test_a_key_may_be_computed_in_many_ways(gpu: pumice.Device) -> None:
-    """Each step has both operands of the step before: there are more ways to the element than can be taken."""
+    """Computes the key in steps that use the previous step twice: there are too many paths to the element to follow
+    all.
+    """
     steps = [
         f"%{side}{number + 1} = stablehlo.add %{side}{number}, %{side}{number} : tensor<i32>"
         for side in "xy"
         for number in range(30)
     ]
-    found = "%r = stablehlo.compare LT, %x30, %y30, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"
-    text = text_of("100", ["i32"], "\n".join([*steps, found]))
+    actual = "%r = stablehlo.compare LT, %x30, %y30, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>"
+    text = text_of("100", ["i32"], "\n".join([*steps, actual]))
     assert is_by_digits(text, target_of(gpu.profile))
 
 
@@ -249,5 +253,5 @@ def test_the_definition_of_a_pass_is_a_sort() -> None:
     program = compile_text(text, "program", Target(family="cpu"), "regions").program
     assert isinstance(program, Program)
     with pumice.open_device("reference") as reference:
-        (found,) = called(reference, program.text(), [value], Target(kinds=("reference",)))
-    np.testing.assert_array_equal(found, np.sort(value))
+        (actual,) = called(reference, program.text(), [value], Target(kinds=("reference",)))
+    np.testing.assert_array_equal(actual, np.sort(value))

@@ -1,4 +1,4 @@
-"""Sorts in registers and by merging, held against NumPy."""
+"""Sorts in registers and by merging, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ def gpu() -> Iterator[pumice.Device]:
 
 
 def program(types: list[str], axis: int, body: str, blocks: str = "") -> str:
-    """A sort of operands of these types."""
+    """Returns a sort of operands of these types."""
     names = ", ".join(f"%x{number}" for number in range(len(types)))
     whole = ", ".join(f"tensor<{type}>" for type in types)
     elements = [type.rpartition("x")[2] for type in types for _ in range(2)]
     arguments = ", ".join(f"%a{number}: tensor<{element}>" for number, element in enumerate(elements))
-    given = ", ".join(f"%x{number}: tensor<{type}>" for number, type in enumerate(types))
+    inputs = ", ".join(f"%x{number}: tensor<{type}>" for number, type in enumerate(types))
     results = f"%0:{len(types)}" if len(types) > 1 else "%0"
-    found = ", ".join(f"%0#{number}" for number in range(len(types))) if len(types) > 1 else "%0"
-    return f"""func.func @main({given}) -> ({whole}) {{
+    actual = ", ".join(f"%0#{number}" for number in range(len(types))) if len(types) > 1 else "%0"
+    return f"""func.func @main({inputs}) -> ({whole}) {{
       {results} = "stablehlo.sort"({names}) <{{dimension = {axis} : i64{blocks}}}> ({{
       ^bb0({arguments}):
         {body}
         stablehlo.return %p : tensor<i1>
       }}) : ({whole}) -> ({whole})
-      return {found} : {whole}
+      return {actual} : {whole}
     }}"""
 
 
 def compared(direction: str, element: str, at: int = 0, name: str = "%p") -> str:
-    """A comparison of two elements of an operand."""
+    """Returns a comparison of two elements of an operand."""
     type = f"tensor<{element}>"
     first, second = f"%a{2 * at}", f"%a{2 * at + 1}"
     return f"{name} = stablehlo.compare {direction}, {first}, {second} : ({type}, {type}) -> tensor<i1>"
@@ -50,8 +50,8 @@ def compared(direction: str, element: str, at: int = 0, name: str = "%p") -> str
 def called(gpu: pumice.Device, text: str, *arguments: Array) -> list[Array]:
     with pumice.Session(device=gpu) as session:
         session.load(pumice.compile(text, device=gpu.profile))
-        found = session.call("module.main", *arguments)
-        return [each.numpy() for each in (found if isinstance(found, tuple) else (found,))]
+        actual = session.call("module.main", *arguments)
+        return [value.numpy() for value in (actual if isinstance(actual, tuple) else (actual,))]
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_equal_elements_stay_in_order(gpu: pumice.Device, shape: tuple[int, ...]
     keys = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)
     places = np.arange(keys.size, dtype=np.int32).reshape(shape)
     text = program([f"{dims}x{element}", f"{dims}xi32"], axis, compared("GT", element))
-    found = called(gpu, text, keys, places)
+    actual = called(gpu, text, keys, places)
     order = np.argsort(-keys.astype(np.int64), axis, kind="stable")
-    np.testing.assert_array_equal(found[0], np.take_along_axis(keys, order, axis))
-    np.testing.assert_array_equal(found[1], np.take_along_axis(places, order, axis))
+    np.testing.assert_array_equal(actual[0], np.take_along_axis(keys, order, axis))
+    np.testing.assert_array_equal(actual[1], np.take_along_axis(places, order, axis))
 
 
 def test_any_comparison_of_several_operands(gpu: pumice.Device) -> None:
@@ -85,20 +85,20 @@ def test_any_comparison_of_several_operands(gpu: pumice.Device) -> None:
         {compared("GT", "f64", 1, "%s")}
         %t = stablehlo.and %r, %s : tensor<i1>
         %p = stablehlo.or %q, %t : tensor<i1>"""
-    found = called(gpu, program(["3000xi8", "3000xf64"], 0, body), first, second)
+    actual = called(gpu, program(["3000xi8", "3000xf64"], 0, body), first, second)
     order = np.lexsort((-second, first))
-    np.testing.assert_array_equal(found[0], first[order])
-    np.testing.assert_array_equal(found[1], second[order])
+    np.testing.assert_array_equal(actual[0], first[order])
+    np.testing.assert_array_equal(actual[1], second[order])
 
 
 def test_operands_beyond_the_bindings_of_a_kernel_are_gathered(gpu: pumice.Device) -> None:
     keys = np.random.default_rng(0).integers(0, 9, (3, 40)).astype(np.int32)
     others = [np.arange(120, dtype=np.float32).reshape(3, 40) + number for number in range(7)]
     types = ["3x40xf32"] * 3 + ["3x40xi32"] + ["3x40xf32"] * 4
-    found = called(gpu, program(types, 1, compared("LT", "i32", 3)), *others[:3], keys, *others[3:])
+    actual = called(gpu, program(types, 1, compared("LT", "i32", 3)), *others[:3], keys, *others[3:])
     order = np.argsort(keys, 1, kind="stable")
-    for one, given in zip(found, [*others[:3], keys, *others[3:]], strict=True):
-        np.testing.assert_array_equal(one, np.take_along_axis(given, order, 1))
+    for left, inputs in zip(actual, [*others[:3], keys, *others[3:]], strict=True):
+        np.testing.assert_array_equal(left, np.take_along_axis(inputs, order, 1))
 
 
 @pytest.mark.parametrize("attribute", ["block = 0", "runs = -1"])
@@ -110,7 +110,7 @@ def test_blocks_have_elements(attribute: str) -> None:
 
 @pytest.mark.parametrize("attributes", [", block = 8 : i64", ", block = 12 : i64, runs = 4 : i64"])
 def test_a_program_s_sort_is_whole_whatever_it_says(gpu: pumice.Device, attributes: str) -> None:
-    """Only the compiler's own stages sort in parts; this one would have left eights in order."""
+    """Checks that only the compiler's own stages sort in parts; this one would have left eights in order."""
     x = np.random.default_rng(3).random(64, np.float32)
     text = program(["64xf32"], 0, compared("LT", "f32"), attributes)
     np.testing.assert_array_equal(called(gpu, text, x)[0], np.sort(x))
@@ -118,5 +118,5 @@ def test_a_program_s_sort_is_whole_whatever_it_says(gpu: pumice.Device, attribut
 
 def test_a_million_elements_stay_below_the_limit_of_loops(gpu: pumice.Device) -> None:
     keys = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
-    (found,) = called(gpu, program(["1048576xf32"], 0, compared("LT", "f32")), keys)
-    np.testing.assert_array_equal(found, np.sort(keys))
+    (actual,) = called(gpu, program(["1048576xf32"], 0, compared("LT", "f32")), keys)
+    np.testing.assert_array_equal(actual, np.sort(keys))
