@@ -5,30 +5,23 @@
     definition = assemble(path.read_text(), file_name=str(path))
     path.with_suffix(".vmfb").write_bytes(write_module(definition))
 
-The text is described in ``parser``. A block of bytecode starts with its marker; an instruction is its prefix byte,
-if any, its opcode and its fields, little-endian and unaligned, except lists, which start at an even pc.
+The text is described in ``parser``, the bytes in ``bytecode.encoder``.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
-from ...status import InvalidArgumentError
 from ..bytecode.calling_convention import CallingConvention
-from ..bytecode.debug_database import DebugDatabase, FileLineCol, FunctionSourceMap
-from ..bytecode.isa import IMPORT_BIT, FieldKind, Isa
+from ..bytecode.encoder import BytecodeBuilder, FunctionEncoder
+from ..bytecode.isa import CALLS, IMPORT_BIT, Isa
 from ..bytecode.isa_tables import VERSIONS
-from ..bytecode.module_def import ExportDef, FunctionDescriptor, ModuleDef, Signature
+from ..bytecode.module_def import ExportDef, ModuleDef, Signature
 from .lexer import SourceText, Token, TokenKind
 from .literals import LiteralError, integer
 from .parser import AssemblyParser
-from .syntax import BlockSyntax, CountedList, FunctionSyntax, GlobalReference, InstructionSyntax, ModuleSyntax, Value
+from .syntax import Cases, FunctionSyntax, GlobalReference, InstructionSyntax, ModuleSyntax, Value
 
-_FUNCTION_ALIGNMENT: Final = 8
-_MAX_BYTECODE: Final = 0x7FFF_FFFF
-_MAX_BLOCKS: Final = 0x7FFF
 _MAX_GLOBAL_BYTES: Final = 0x7FFF_FFFF
 
 
@@ -54,24 +47,14 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     source = SourceText(text, file_name)
     module = AssemblyParser(source, isa).parse()
     symbols = _Symbols(source, module)
-    bytecode = bytearray()
-    functions: list[FunctionDescriptor] = []
-    requirements = 0
-    places = _Places()
+    bytecode = BytecodeBuilder()
     for function in module.functions.values():
-        code, descriptor = _encode_function(function, len(bytecode), symbols, source, isa, places)
-        functions.append(descriptor)
-        requirements |= descriptor.requirements
-        bytecode += code
-        bytecode += bytes(-len(bytecode) % _FUNCTION_ALIGNMENT)
-    if len(bytecode) > _MAX_BYTECODE:
-        raise InvalidArgumentError(
-            f"expected a module of at most {_MAX_BYTECODE} bytes of bytecode, got {len(bytecode)}"
-        )
+        encoder, registers = _encoded(function, symbols, source, isa)
+        bytecode.add(function.name, encoder, registers, function.ref_register_count)
     return ModuleDef(
         name=module.name,
         version=module.version,
-        requirements=requirements,
+        requirements=bytecode.requirements,
         attributes=module.attributes,
         types=tuple(symbols.types),
         dependencies=tuple(module.dependencies.values()),
@@ -81,31 +64,11 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
         rodata=tuple(memoryview(data) for data in module.rodata),
         global_bytes=symbols.global_bytes,
         global_refs=symbols.global_refs,
-        functions=tuple(functions),
+        functions=tuple(bytecode.functions),
         bytecode_version=bytecode_version,
-        bytecode=memoryview(bytes(bytecode)),
-        debug=places.database() if any(each.has_places for each in module.functions.values()) else None,
+        bytecode=bytecode.code(),
+        debug=bytecode.debug() if any(each.has_places for each in module.functions.values()) else None,
     )
-
-
-class _Places:
-    """Where instructions come from, as a module's debug database has it."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[FileLineCol | None, int] = {}
-        self._maps: list[FunctionSourceMap] = []
-
-    def add(self, name: str, instructions: Sequence[tuple[int, InstructionSyntax]]) -> None:
-        """Adds the instructions of a function, each with its pc."""
-        entries: list[tuple[int, int]] = []
-        for pc, instruction in instructions:
-            number = self._numbers.setdefault(instruction.place, len(self._numbers))
-            if not entries or entries[-1][1] != number:
-                entries.append((pc, number))
-        self._maps.append(FunctionSourceMap.of(name, entries))
-
-    def database(self) -> DebugDatabase:
-        return DebugDatabase(self._maps, len(self._maps), list(self._numbers))
 
 
 class _Symbols:
@@ -202,89 +165,50 @@ class _Symbols:
         return ordinal
 
 
-def _encode_function(
-    function: FunctionSyntax, offset: int, symbols: _Symbols, source: SourceText, isa: Isa, places: _Places
-) -> tuple[bytes, FunctionDescriptor]:
-    """A function's bytes and their description; says where they come from."""
-    if len(function.blocks) > _MAX_BLOCKS:
-        raise source.error(
-            function.token, f"expected at most {_MAX_BLOCKS} blocks a function, got {len(function.blocks)}"
-        )
-    encoder = _FunctionEncoder(function, symbols)
-    for block in function.blocks:
-        encoder.block(block, isa.operations["block"].opcode)
-    code = encoder.linked(source)
-    places.add(function.name, encoder.instructions)
-    i32_count = max(function.i32_register_count, encoder.i32_register_count)
-    blocks, refs = len(function.blocks), function.ref_register_count
-    return code, FunctionDescriptor(offset, len(code), encoder.requirements, blocks, i32_count, refs)
+def _encoded(function: FunctionSyntax, symbols: _Symbols, source: SourceText, isa: Isa) -> tuple[FunctionEncoder, int]:
+    """A function's code, and the number of its 32-bit registers."""
+    encoder = FunctionEncoder(isa)
+    registers = function.i32_register_count
+    labels = {block.label.text for block in function.blocks if block.label is not None}
 
+    def label(token: Token) -> str:
+        if token.text not in labels:
+            known = [each[1:] for each in labels]
+            raise source.unknown(f"a block of @{function.name}", token, token.text[1:], known)
+        return token.text
 
-class _FunctionEncoder:
-    def __init__(self, function: FunctionSyntax, symbols: _Symbols) -> None:
-        self._function = function
-        self._symbols = symbols
-        self._code = bytearray()
-        self._blocks: dict[str, int] = {}
-        self._targets: list[tuple[int, Token]] = []
-        self.instructions: list[tuple[int, InstructionSyntax]] = []  # with their pc
-        self.requirements = 0
-        self.i32_register_count = 0  # of those that calls write
-
-    def block(self, block: BlockSyntax, marker: int) -> None:
-        if block.label is not None:
-            self._blocks[block.label.text] = len(self._code)
-        self._code.append(marker)
-        for instruction in block.instructions:
-            self.requirements |= instruction.operation.feature
-            self.instructions.append((len(self._code), instruction))
-            self._instruction(instruction)
-
-    def linked(self, source: SourceText) -> bytes:
-        """The bytes, with the places of blocks."""
-        for position, token in self._targets:
-            pc = self._blocks.get(token.text)
-            if pc is None:
-                known = [label[1:] for label in self._blocks]
-                raise source.unknown(f"a block of @{self._function.name}", token, token.text[1:], known)
-            self._code[position : position + 4] = pc.to_bytes(4, "little")
-        return bytes(self._code)
-
-    def _instruction(self, instruction: InstructionSyntax) -> None:
-        operation = instruction.operation
-        if operation.prefix is not None:
-            self._code.append(operation.prefix)
-        self._code.append(operation.opcode)
-        for field, value in zip(operation.fields, instruction.values, strict=True):
-            self._value(value)
-            if field.kind is FieldKind.RESULTS and isinstance(value, CountedList):
-                self._count_results(instruction.values[0], value)
-
-    def _count_results(self, callee: Value, registers: CountedList) -> None:
-        # The text may name a pair by its low register alone: only the callee's convention tells.
-        assert isinstance(callee, Token)
-        for register, letter in zip(registers.values, self._symbols.results_of(callee), strict=False):
-            if letter in ("I", "F"):
-                self.i32_register_count = max(self.i32_register_count, register + 2)
-
-    def _value(self, value: Value) -> None:
+    def resolved(value: Value) -> object:
         match value:
-            case bytes():
-                self._code += value
             case str():
-                self._code += struct.pack("<I", self._symbols.type_ordinal(value))
-            case CountedList(count, values):
-                self._code += bytes(len(self._code) % 2)
-                self._code += struct.pack(f"<{1 + len(values)}H", count, *values)
-            case Token(TokenKind.LABEL):
-                self._targets.append((len(self._code), value))
-                self._code += bytes(4)
-            case Token():
-                self._code += struct.pack("<I", self._symbols.function_ordinal(value))
+                return symbols.type_ordinal(value)
             case GlobalReference():
-                self._code += struct.pack("<I", self._symbols.global_ordinal(value))
-            case cases:
-                self._code += struct.pack("<H", len(cases))
-                for target, operands in cases:
-                    self._value(target)
-                    self._value(operands)
+                return symbols.global_ordinal(value)
+            case Token(TokenKind.LABEL):
+                return label(value)
+            case Token():
+                return symbols.function_ordinal(value)
+            case ((Token(), _), *_):
+                return tuple((label(target), operands) for target, operands in cast(Cases, value))
+            case _:
+                return value
+
+    for block in function.blocks:
+        encoder.block(block.label and block.label.text)
+        for instruction in block.instructions:
+            encoder.instruction(
+                instruction.operation, [resolved(each) for each in instruction.values], instruction.place
+            )
+            registers = max(registers, _result_registers(instruction, symbols))
+    return encoder, registers
+
+
+def _result_registers(instruction: InstructionSyntax, symbols: _Symbols) -> int:
+    """The number of 32-bit registers that the pairs among a call's results need.
+
+    The text may name a pair by its low register alone: only the callee's convention tells.
+    """
+    if instruction.operation.mnemonic not in CALLS:
+        return 0
+    callee, registers = cast(Token, instruction.values[0]), cast(tuple[int, ...], instruction.values[-1])
+    results = zip(registers, symbols.results_of(callee), strict=False)
+    return max((register + 2 for register, letter in results if letter in ("I", "F")), default=0)

@@ -26,7 +26,7 @@ from ..bytecode.isa import (
 from ..bytecode.isa_tables import VERSIONS
 from .cursor import Cursor
 from .lexer import SourceText, Token, TokenKind
-from .syntax import CountedList, FunctionSyntax, GlobalReference, InstructionSyntax, Value, text_forms
+from .syntax import Cases, FunctionSyntax, GlobalReference, InstructionSyntax, Value, text_forms
 
 _MAX_COUNT: Final = 0xFFFF
 _PAIRS: Final = frozenset({"i64", "f64"})
@@ -58,8 +58,7 @@ class InstructionParser:
         self._operands(operation)
         cursor.expect_end()
         self._results(operation, results, mnemonic)
-        empty = CountedList(0, ())
-        return InstructionSyntax(operation, tuple(self._values.get(field.name, empty) for field in operation.fields))
+        return InstructionSyntax(operation, tuple(self._values.get(field.name, ()) for field in operation.fields))
 
     def _operation(self, token: Token) -> Operation:
         name = token.text.removeprefix("vm.")
@@ -106,7 +105,7 @@ class InstructionParser:
                 at, f"expected one result register before '= vm.{operation.mnemonic}', got {len(tokens)}"
             )
         else:
-            self._values[field.name] = self._register(tokens[0], field).to_bytes(2, "little")
+            self._values[field.name] = self._register(tokens[0], field)
 
     def _value(self, operation: Operation, field: Field) -> Value:
         cursor = self._cursor
@@ -114,17 +113,17 @@ class InstructionParser:
         match field.kind:
             case FieldKind.REGISTER:
                 token = cursor.expect_kind(TokenKind.REGISTER, f"{what}, a register such as {_example(field.bank)}")
-                return self._register(token, field).to_bytes(2, "little")
+                return self._register(token, field)
             case FieldKind.I32:
-                return cursor.integer(32, signed=True, what=what).to_bytes(4, "little")
+                return cursor.integer(32, signed=True, what=what)
             case FieldKind.I64:
-                return cursor.integer(64, signed=True, what=what).to_bytes(8, "little")
+                return cursor.integer(64, signed=True, what=what)
             case FieldKind.F32:
-                return cursor.float_bits(32, what).to_bytes(4, "little")
+                return cursor.float_bits(32, what)
             case FieldKind.F64:
-                return cursor.float_bits(64, what).to_bytes(8, "little")
+                return cursor.float_bits(64, what)
             case FieldKind.RODATA:
-                return cursor.integer(32, signed=False, what=what).to_bytes(4, "little")
+                return cursor.integer(32, signed=False, what=what)
             case FieldKind.GLOBAL:
                 return self._global(operation, what)
             case FieldKind.FUNCTION:
@@ -171,9 +170,9 @@ class InstructionParser:
         data = self._cursor.string(what)
         if len(data) > _MAX_COUNT:
             raise self._cursor.error(token, f"expected {what} of at most {_MAX_COUNT} bytes, got {len(data)}")
-        return len(data).to_bytes(2, "little") + data
+        return data
 
-    def _listed(self, kind: TokenKind, read: Callable[[], int]) -> CountedList:
+    def _listed(self, kind: TokenKind, read: Callable[[], int]) -> tuple[int, ...]:
         """Values with commas between them, as long as the next token is of a kind."""
         first = self._cursor.next
         values: list[int] = []
@@ -183,7 +182,7 @@ class InstructionParser:
             values.append(read())
         return self._counted(first, values)
 
-    def _branch_operands(self, field: Field) -> CountedList:
+    def _branch_operands(self, field: Field) -> tuple[int, ...]:
         cursor = self._cursor
         first = cursor.next
         raws: list[int] = []
@@ -197,9 +196,9 @@ class InstructionParser:
                 raws += [self._register(source, field), self._register(target, field)]
         return self._counted(first, raws, 2)
 
-    def _cases(self, field: Field) -> tuple[tuple[Token, CountedList], ...]:
+    def _cases(self, field: Field) -> Cases:
         cursor = self._cursor
-        cases: list[tuple[Token, CountedList]] = []
+        cases: list[tuple[Token, tuple[int, ...]]] = []
         while cursor.next.text == "," or cursor.next.kind is TokenKind.NUMBER:
             cursor.accept(",")
             token = cursor.next
@@ -212,9 +211,9 @@ class InstructionParser:
             cases.append((target, self._branch_operands(field)))
         return tuple(cases)
 
-    def _counted(self, at: Token, values: list[int], size: int = 1) -> CountedList:
+    def _counted(self, at: Token, values: list[int], size: int = 1) -> tuple[int, ...]:
         self._check_count(at, len(values) // size)
-        return CountedList(len(values) // size, tuple(values))
+        return tuple(values)
 
     def _check_count(self, at: Token, count: int) -> None:
         if count > _MAX_COUNT:

@@ -18,14 +18,6 @@ from .lexer import Token
 
 
 @dataclass(frozen=True, slots=True)
-class CountedList:
-    """A list that is encoded as padding to an even pc, a u16 count and u16 values."""
-
-    count: int  # as encoded; of branch operands, the number of pairs
-    values: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class GlobalReference:
     """A global, by name or by place."""
 
@@ -34,9 +26,11 @@ class GlobalReference:
     size: int  # in bytes, 0 for a reference
 
 
-# Encoded bytes (registers, immediates, strings, ordinals), a list, the name of a type, a block's label or a function's
-# symbol, a global, the cases of a branch table from 0.
-Value: TypeAlias = bytes | CountedList | str | Token | GlobalReference | tuple[tuple[Token, CountedList], ...]
+# A number (a register, an immediate's bits, an ordinal), a string, a list of numbers (branch operands are flat: source,
+# destination, source, …), the name of a type, a block's label or a function's symbol, a global, the cases of a branch
+# table from 0.
+Cases: TypeAlias = tuple[tuple[Token, tuple[int, ...]], ...]
+Value: TypeAlias = int | bytes | tuple[int, ...] | str | Token | GlobalReference | Cases
 
 
 @dataclass(slots=True)
