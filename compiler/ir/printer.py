@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from .attributes import attribute_text, dictionary_text, string_text
 from .operation import Block, Location, Operation, Region, Value
-from .source import SourceText, printable
+from .source import SourceText
 from .types import FunctionType
 
 _SHORT: Final = {"builtin.module": "module", "func.call": "call", "func.return": "return"}
@@ -30,17 +30,6 @@ def source_line(source: SourceText, location: Location) -> tuple[str, int, int] 
     if debug is not None and debug.line:
         return debug.file_name, debug.line, debug.column
     return None if location.offset < 0 else (source.file_name, *source.place(location.offset))
-
-
-def line_text(source: SourceText, location: Location) -> str:
-    """Returns the line of a location in the form of VM assembly: ``"x.mlir":3:5``, or ``unknown``."""
-    position = source_line(source, location)
-    # Quoted text in VM assembly has no escapes.
-    return (
-        "unknown"
-        if position is None
-        else f'"{printable(position[0]).replace(chr(34), chr(39))}":{position[1]}:{position[2]}'
-    )
 
 
 class PrintableSyntax(Protocol):

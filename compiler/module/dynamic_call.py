@@ -1,8 +1,8 @@
 """Calls of a function whose lengths depend on them: the symbols' values, checks, and command buffers for these.
 
-Command buffers hold workgroup counts, offsets and push constants, so they are recorded for the lengths of a call, and
-kept for the next one: in a list, after the lengths, which does not change once it is in its global. So a call that
-another one runs beside, with other lengths, has its own.
+Command buffers hold workgroup counts, offsets and push constants, so they are recorded for the lengths of a call and
+kept for the next one: in a list behind the lengths. A list does not change once a global holds it, so concurrent calls
+with different lengths each have their own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from ..passes.dynamic.requirements import REQUIRES, values_of
 from ..passes.dynamic.resolve import MAX_SIZE
 from ..passes.sequencing.steps import Dispatch, Schedule, walk
 from .argument_values import read_values
-from .function_text import FunctionText
+from .function_builder import FunctionBuilder, Register
 from .lengths import Lengths
 from .parameters import Parameters
 
 _INVALID_ARGUMENT: Final = 3
-_LIST: Final = "!vm.list<!vm.opaque>"
+ELEMENT: Final = "!vm.opaque"
+LIST: Final = f"!vm.list<{ELEMENT}>"
 
 
 class DynamicCall:
@@ -36,7 +37,8 @@ class DynamicCall:
 
     Attributes:
         symbols: that lengths depend on; none for a function of fixed lengths.
-        values: arguments whose values are lengths, and the sizes that they have to be.
+        values: required sizes of the arguments whose values are lengths.
+        recorded: the global that holds the list of lengths and command buffers, where there are symbols.
     """
 
     def __init__(self, name: str, plan: Schedule, attributes: Mapping[str, Attribute]) -> None:
@@ -46,165 +48,158 @@ class DynamicCall:
         self.values = values_of(attributes, [buffer.type for buffer in plan.arguments])
         lengths = [each for buffer in plan.arguments for each in buffer.type.lengths]
         self.symbols = tuple(sorted(symbols_of([*lengths, *self.values.values()])))
+        self.recorded = f"{name}.recorded"
         self._places = definitions((buffer.type.lengths for buffer in plan.arguments), self.values)
 
-    @property
-    def globals(self) -> list[str]:
-        """Declarations of the list of lengths and of what is recorded for them."""
-        return [f"vm.global.ref private mutable @{self._name}.recorded"] if self.symbols else []
-
     def begin(
-        self, text: FunctionText, parameters: Parameters, device: str, wait: str, kernels: Mapping[str, Kernel]
+        self,
+        code: FunctionBuilder,
+        parameters: Parameters,
+        device: Register,
+        wait: Register,
+        kernels: Mapping[str, Kernel],
     ) -> Lengths:
-        """Lengths of a call, in a function that takes its arguments: they are read and held against each other.
+        """Reads and checks the lengths of a call, in a function that takes its arguments.
 
         Args:
-            text: of the function.
-            parameters: its arguments; those whose values are lengths are checked.
-            device: its register.
+            code: of the function.
+            parameters: its arguments.
+            device: of the call.
             wait: a fence before which nothing reads values.
             kernels: by entry point.
         """
-        lengths = Lengths(text, self._plan.plan, {})
+        lengths = Lengths(code, self._plan.plan, {})
         stored = [index for index in self.values if index not in parameters.numbers]
         buffers = {index: parameters.argument(lengths, index) for index in stored}
         scalars = {index: (each, self._plan.arguments[index].type.scalar) for index, each in buffers.items()}
-        values = read_values(text, device, wait, scalars)
+        values = read_values(code, device, wait, scalars)
         values |= {index: parameters.length(index) for index in self.values if index in parameters.numbers}
-        lengths = self._read(text, values)
+        lengths = self._read(code, values)
         if self.symbols or values:
-            self._check(text, lengths, values, kernels)
+            self._check(code, lengths, values, kernels)
         return lengths
 
-    def _read(self, text: FunctionText, values: Mapping[int, str]) -> Lengths:
+    def _read(self, code: FunctionBuilder, values: Mapping[int, Register]) -> Lengths:
         registers = {}
         for symbol in self.symbols:
             if symbol not in self._places:
                 raise InvalidArgumentError(f"no argument of @{self._name} tells {symbol}")
             argument, axis, factor, constant = self._places[symbol]
-            register = text.wide() if axis is not None else values[argument]
+            register = code.wide() if axis is not None else values[argument]
             if axis is not None:
-                text.call("hal.buffer_view.dim", [text.arguments[argument], text.i32(axis)], [register])
-            # A rest is found when the argument's shape or value is held against what it has to be.
+                code.call("hal.buffer_view.dim", [code.arguments[argument], code.i32(axis)], [register])
+            # A remainder is an error that the check of the argument's shape or value reports.
             for name, number in (("sub.i64", constant), ("div.i64.s", factor - 1 and factor)):
                 if number:
-                    whole, register = register, text.wide()
-                    text.line(f"{register} = vm.{name} {whole}, {text.i64(number)}")
+                    register = code.compute(name, register, code.i64(number))
             registers[symbol] = register
-        return Lengths(text, self._plan.plan, registers)
+        return Lengths(code, self._plan.plan, registers)
 
-    def load(self, text: FunctionText) -> Lengths:
-        """Lengths of the call that records, in a function that records: its argument is the list."""
-        registers = {}
-        for number, symbol in enumerate(self.symbols):
-            registers[symbol] = text.wide()
-            text.line(f"{registers[symbol]} = vm.list.get.i64 {text.arguments[0]}, {text.i32(number)}")
-        return Lengths(text, self._plan.plan, registers)
+    def load(self, code: FunctionBuilder) -> Lengths:
+        """Lengths of a call, in a function that records: its argument is the list."""
+        registers = {
+            symbol: code.compute("list.get.i64", code.arguments[0], code.i32(number))
+            for number, symbol in enumerate(self.symbols)
+        }
+        return Lengths(code, self._plan.plan, registers)
 
     def _check(
-        self, text: FunctionText, lengths: Lengths, values: Mapping[int, str], kernels: Mapping[str, Kernel]
+        self, code: FunctionBuilder, lengths: Lengths, values: Mapping[int, Register], kernels: Mapping[str, Kernel]
     ) -> None:
-        """Holds what the program and its kernels take for granted."""
+        """Checks the requirements of the program and its kernels."""
         where = ", ".join(f"{self._at(place)} is {place}" for place in self._places.values())
         for symbol in self.symbols:
             place = self._places[symbol]
             message = f"argument {place.argument}: expected at most {MAX_SIZE} "
             message += "as its value" if place.axis is None else f"elements along dimension {place.axis}"
-            _hold(text, lengths.register(symbol), text.i64(MAX_SIZE), message)
+            _check_at_most(code, lengths.register(symbol), code.i64(MAX_SIZE), message)
         for argument, value in values.items():
             size = self.values[argument]
             if isinstance(size, Size) and size.name is not None and self._places[size.name].argument == argument:
                 said = f"argument {argument}: expected a length as its value, which is 0 or more"
-                _hold(text, text.i64(0), value, said)
+                _check_at_most(code, code.i64(0), value, said)
                 continue
             used = [place for symbol, place in self._places.items() if symbol in symbols_of([size])]
             said = f"argument {argument}: expected its value to be {str(size).strip('()')}"
             said += ", where " * bool(used) + ", ".join(f"{self._at(place)} is {place}" for place in used)
-            _hold_equal(text, value, lengths.of(size), said)
+            _check_equal(code, value, lengths.of(size), said)
         for required in self._requires if isinstance(self._requires, tuple) else ():
             listed, what = required if isinstance(required, tuple) and len(required) == 2 else (None, None)
             for each in listed.values if isinstance(listed, DenseArray) else ():
                 if isinstance(each, Size):
                     said = f"{what}; expected {str(each)[1:-1]} >= 0, where {where}"
-                    _hold(text, text.i64(0), lengths.of(each), said)
+                    _check_at_most(code, code.i64(0), lengths.of(each), said)
         dispatches = [step for step in walk(self._plan.steps) if isinstance(step, Dispatch)]
         entries = [(not step.guard and kernels[step.entry].longer) or step.entry for step in dispatches]
         limits = dict.fromkeys(limit for entry in entries for limit in kernels[entry].limits)
         for limit in limits:
             got = f"got {str(limit.size)[1:-1]}, where {where}"
             wanted = f"expected at most {limit.most} {limit.what} in a kernel, {got}"
-            _hold(text, lengths.of(limit.size), text.i64(limit.most), wanted)
+            _check_at_most(code, lengths.of(limit.size), code.i64(limit.most), wanted)
 
     def _at(self, place: Place) -> str:
-        """What is read at a place."""
         if place.axis is None:
             return str(self.values[place.argument]).strip("()")
         return str(self._plan.arguments[place.argument].type.lengths[place.axis])[1:-1]
 
     def record(
         self,
-        text: FunctionText,
+        code: FunctionBuilder,
         lengths: Lengths,
-        recorders: Sequence[FunctionText],
-        commands: Mapping[int, str],
-        kept: str,
+        recorders: Sequence[FunctionBuilder],
+        commands: Mapping[int, Register],
+        kept: Register,
     ) -> None:
         """Puts command buffers for a call's lengths into registers, recorded anew if those of the last call differ.
 
         Args:
-            text: of the function.
+            code: of the function.
             lengths: of the call.
             recorders: functions that record a command buffer each.
             commands: registers by the recorders' numbers.
             kept: the register of the list of lengths and command buffers.
         """
-        compare, known, record, go_on = (text.new_label() for _ in range(4))
-        some, same = text.integer(), text.integer()
-        text.line(f"{kept} = vm.global.load.ref @{self._name}.recorded : {_LIST}")
-        text.line(f"{some} = vm.cmp.nz.ref {kept}")
-        text.line(f"vm.cond_br {some}, {compare}(), {record}()")
-        text.label(compare)
-        text.line(f"{same} = vm.const.i32 1")
+        compare, known, record, done = (code.new_label() for _ in range(4))
+        code.emit("global.load.ref", self.recorded, LIST, kept)
+        code.jump_if(code.compute("cmp.nz.ref", kept), compare, record)
+        code.label(compare)
+        same = code.compute("const.i32", 1)
         for number, symbol in enumerate(self.symbols):
-            last, equal = text.wide(), text.integer()
-            text.line(f"{last} = vm.list.get.i64 {kept}, {text.i32(number)}")
-            text.line(f"{equal} = vm.cmp.eq.i64 {last}, {lengths.register(symbol)}")
-            text.line(f"{same} = vm.and.i32 {same}, {equal}")
-        text.line(f"vm.cond_br {same}, {known}(), {record}()")
-        text.label(record)
-        count = text.i32(len(self.symbols) + len(commands))
-        text.line(f"{kept} = vm.list.alloc {count} : {_LIST}")
-        text.line(f"vm.list.resize {kept}, {count}")
+            last = code.compute("list.get.i64", kept, code.i32(number))
+            equal = code.compute("cmp.eq.i64", last, lengths.register(symbol))
+            code.emit("and.i32", same, equal, same)
+        code.jump_if(same, known, record)
+        code.label(record)
+        count = code.i32(len(self.symbols) + len(commands))
+        code.emit("list.alloc", ELEMENT, count, kept)
+        code.emit("list.resize", kept, count)
         for number, symbol in enumerate(self.symbols):
-            text.line(f"vm.list.set.i64 {kept}, {text.i32(number)}, {lengths.register(symbol)}")
-        for place, number in enumerate(commands, len(self.symbols)):
-            recorded = text.reference()
-            text.line(f"{recorded} = vm.call @{recorders[number].name}({kept})")
-            text.line(f"vm.list.set.ref {kept}, {text.i32(place)}, {recorded}")
-        text.line(f"vm.global.store.ref {kept}, @{self._name}.recorded : {_LIST}")
-        text.line(f"vm.br {known}()")
-        text.label(known)
-        for place, register in enumerate(commands.values(), len(self.symbols)):
-            text.line(f"{register} = vm.list.get.ref {kept}, {text.i32(place)} : !hal.command_buffer")
-        text.line(f"vm.br {go_on}()")
-        text.label(go_on)
+            code.emit("list.set.i64", kept, code.i32(number), lengths.register(symbol))
+        for index, number in enumerate(commands, len(self.symbols)):
+            recorded = code.reference_of(recorders[number].name, [kept])
+            code.emit("list.set.ref", kept, code.i32(index), recorded)
+        code.store_global(kept, self.recorded, LIST)
+        code.jump(known)
+        code.label(known)
+        for index, register in enumerate(commands.values(), len(self.symbols)):
+            code.emit("list.get.ref", kept, code.i32(index), "!hal.command_buffer", register)
+        code.jump(done)
+        code.label(done)
 
 
-def _hold(text: FunctionText, less: str, more: str, message: str) -> None:
-    """Fails with a message unless a number is at most another."""
-    _fail_if(text, f"vm.cmp.lt.i64.s {more}, {less}", message)
+def _check_at_most(code: FunctionBuilder, less: Register, more: Register, message: str) -> None:
+    """Fails with a message unless `less <= more`."""
+    _fail_if(code, code.compute("cmp.lt.i64.s", more, less), message)
 
 
-def _hold_equal(text: FunctionText, one: str, other: str, message: str) -> None:
-    """Fails with a message unless a number is another."""
-    _fail_if(text, f"vm.cmp.ne.i64 {one}, {other}", message)
+def _check_equal(code: FunctionBuilder, left: Register, right: Register, message: str) -> None:
+    """Fails with a message unless two numbers are equal."""
+    _fail_if(code, code.compute("cmp.ne.i64", left, right), message)
 
 
-def _fail_if(text: FunctionText, comparison: str, message: str) -> None:
-    condition, fails, holds = text.integer(), text.new_label(), text.new_label()
-    text.line(f"{condition} = {comparison}")
-    text.line(f"vm.cond_br {condition}, {fails}(), {holds}()")
-    text.label(fails)
-    shown = message.replace("\\", "/").replace('"', "'").replace("\n", " ")
-    text.line(f'vm.fail {text.i32(_INVALID_ARGUMENT)}, "{shown}"')
-    text.label(holds)
+def _fail_if(code: FunctionBuilder, condition: Register, message: str) -> None:
+    fails, holds = code.new_label(), code.new_label()
+    code.jump_if(condition, fails, holds)
+    code.label(fails)
+    code.fail(code.i32(_INVALID_ARGUMENT), message)
+    code.label(holds)

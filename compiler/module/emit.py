@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
+from ...base.lazy_dataclass import dataclass
 from ...hal_reference.layout import storage_bytes, store
 from ...hal_reference.program import TensorSpec
-from ...vm.assembly.assembler import assemble
-from ...vm.bytecode.module_def import ModuleDef
+from ...status import InvalidArgumentError
+from ...vm.bytecode.encoder import BytecodeBuilder
+from ...vm.bytecode.isa import IMPORT_BIT, FieldKind
+from ...vm.bytecode.module_def import DependencyDef, ExportDef, ImportDef, ModuleDef, Signature
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.source import SourceText
 from ..passes.sequencing.steps import Schedule
 from ..targets.variant import Variant
-from .function_text import IMPORTS, FunctionText
+from .context import ModuleContext
+from .dynamic_call import ELEMENT, LIST
+from .function_builder import BYTECODE_VERSION, FunctionBuilder, Register
+from .imports import HAL_VERSION, IMPORTS
 from .rodata import Rodata
 from .sequence import SequenceWriter
 
 _TYPES: Final = (
-    "!hal.allocator !hal.buffer !hal.buffer_view !hal.command_buffer !hal.device !hal.executable !hal.fence !vm.buffer"
+    "!hal.allocator",
+    "!hal.buffer",
+    "!hal.buffer_view",
+    "!hal.command_buffer",
+    "!hal.device",
+    "!hal.executable",
+    "!hal.fence",
+    "!vm.buffer",
 )
-_HAL_VERSION: Final = 7
+_UNAVAILABLE: Final = 14
 
 
 def emit_module(
@@ -39,61 +52,80 @@ def emit_module(
     Args:
         name: of the module.
         functions: each function as it was before it became a sequence, for its types, and its schedule.
-        variants: what the schedules dispatch, by entry point, ``executable::@function``: for every one an executable of
-            each format, for each set of features, the preferred one first.
+        variants: executables of the kernels that the schedules dispatch, by entry point, ``executable::@function``: one
+            of each format, for each set of features, the preferred one first.
         source: the program's text, whose lines the debug database names.
     """
     rodata = Rodata()
     kernels = {entry: several[0].kernel for entry, several in variants.items()}
-    holders = {entry: entry.partition("::@")[0] for entry in variants}
-    choices: dict[tuple[str, tuple[str, ...]], _Choice] = {}
-    for entry, several in variants.items():
-        for variant in several:
-            choice = choices.setdefault((variant.kind, variant.features), _Choice(variant.features, {}, {}, {}))
-            choice.formats[variant.format] = None
-            choice.blobs[holders[entry]] = rodata.add(variant.data), variant.format
-            choice.needs.update(dict.fromkeys(variant.needs))
+    executables = {entry: entry.partition("::@")[0] for entry in variants}
+    context = ModuleContext(kernels, executables, rodata, source)
+    choices = _choices(variants, context)
     for _, plan in functions:
         for buffer, value in plan.constants:
             rodata.add_constant(buffer, _packed(value))
         for buffer, entries in plan.tables:
             counts = [count for entry in entries if isinstance(count := kernels[entry].workgroup_count, tuple)]
             rodata.add_constant(buffer, np.array([(1, 1, 1), *counts], "<u4").tobytes())
-    writers = [
-        SequenceWriter(
-            function,
-            plan,
-            kernels,
-            holders,
-            rodata,
-            source,
-        )
-        for function, plan in functions
-    ]
-    texts = [text for writer in writers for text in (writer.asynchronous(), writer.synchronous())]
-    init = _initializer(writers, list(choices.values()), rodata)
-    every = [*texts, *(recorder for writer in writers for recorder in writer.recorders), init]
-    used = sorted({each for text in every for each in text.imports})
-    recordings = [writer.recording_global(index) for writer in writers for index in writer.recorded_at_load]
-    globals_ = ["device", *holders.values(), *recordings, *(["constants"] if rodata.pool else [])]
-    lines = [
-        f"vm.module @{name}",
-        f"vm.dependency @hal version {_HAL_VERSION}",
-        *(["vm.dependency @check version 0"] if any(each.startswith("check.") for each in used) else []),
-        *(f"vm.type {each}" for each in _TYPES.split()),
-        *(["vm.type !vm.opaque", "vm.type !vm.list<!vm.opaque>"] if any(writer.globals for writer in writers) else []),
-        *(f'vm.import @{each} cconv "{IMPORTS[each]}"' for each in used),
-        *(f"vm.global.ref private mutable @{each}" for each in globals_),
-        *(each for writer in writers for each in writer.globals),
-        *(f"vm.export @{text.name}" for text in texts),
-        "vm.export @__init",
-        *(text.text() for text in every),
-    ]
-    module = assemble("\n".join(lines), file_name=f"<{name}>")
-    return dataclasses.replace(module, rodata=tuple(memoryview(blob) for blob in rodata.blobs))
+    writers = [SequenceWriter(function, plan, context) for function, plan in functions]
+    exported = [code for writer in writers for code in (writer.asynchronous(), writer.synchronous())]
+    initializer = _initializer(writers, choices, rodata)
+    recorders = chain.from_iterable(writer.recorders for writer in writers)
+    by_call = [writer.recorded_by_call for writer in writers if writer.recorded_by_call is not None]
+    at_load = [writer.recording_global(index) for writer in writers for index in writer.recorded_at_load]
+    globals_ = ["device", *executables.values(), *at_load, *(["constants"] if rodata.pool else []), *by_call]
+    types = [*_TYPES, *((ELEMENT, LIST) if by_call else ())]
+    return _module(name, [*exported, *recorders, initializer], [*exported, initializer], globals_, types, rodata)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+def _module(
+    name: str,
+    functions: Sequence[FunctionBuilder],
+    exported: Sequence[FunctionBuilder],
+    globals_: Sequence[str],
+    types: Sequence[str],
+    rodata: Rodata,
+) -> ModuleDef:
+    """A module of functions, with ordinals for the functions, imports, globals and types that these name."""
+    imports = sorted({name for function in functions for name in function.imports})
+    dependencies = [DependencyDef("hal", HAL_VERSION)]
+    if any(imported.startswith("check.") for imported in imports):
+        dependencies.append(DependencyDef("check"))
+    ordinals = {
+        FieldKind.FUNCTION: _numbered("function", [function.name for function in functions])
+        | {imported: IMPORT_BIT | index for index, imported in enumerate(imports)},
+        FieldKind.GLOBAL: _numbered("global", globals_),
+        FieldKind.TYPE: _numbered("type", types),
+    }
+    bytecode = BytecodeBuilder()
+    for function in functions:
+        bytecode.add(function.name, function.encode(ordinals), *function.register_counts)
+    return ModuleDef(
+        name=name,
+        requirements=bytecode.requirements,
+        types=tuple(types),
+        dependencies=tuple(dependencies),
+        imports=tuple(ImportDef(imported, Signature(IMPORTS[imported])) for imported in imports),
+        exports=tuple(ExportDef(each.name, ordinals[FieldKind.FUNCTION][each.name]) for each in exported),
+        signatures=tuple(function.signature for function in functions),
+        rodata=tuple(memoryview(blob) for blob in rodata.blobs),
+        global_refs=len(globals_),
+        functions=tuple(bytecode.functions),
+        bytecode_version=BYTECODE_VERSION,
+        bytecode=bytecode.code(),
+        debug=bytecode.debug(),
+    )
+
+
+def _numbered(kind: str, names: Sequence[str]) -> dict[str, int]:
+    numbers = {name: index for index, name in enumerate(names)}
+    if len(numbers) < len(names):
+        twice = next(name for index, name in enumerate(names) if numbers[name] != index)
+        raise InvalidArgumentError(f"expected one {kind} @{twice} in the module, got two: rename one of them")
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
 class _Choice:
     """Executables for one kind of device.
 
@@ -110,6 +142,18 @@ class _Choice:
     blobs: dict[str, tuple[int, str]]
 
 
+def _choices(variants: Mapping[str, Sequence[Variant]], context: ModuleContext) -> list[_Choice]:
+    """The executables for each kind of device; adds them to the constants."""
+    choices: dict[tuple[str, tuple[str, ...]], _Choice] = {}
+    for entry, several in variants.items():
+        for variant in several:
+            choice = choices.setdefault((variant.kind, variant.features), _Choice(variant.features, {}, {}, {}))
+            choice.formats[variant.format] = None
+            choice.blobs[context.executables[entry]] = context.rodata.add(variant.data), variant.format
+            choice.needs.update(dict.fromkeys(variant.needs))
+    return list(choices.values())
+
+
 def _packed(value: DenseElements) -> bytes:
     """The bytes of a constant, in whole words, as they lie in memory."""
     spec = TensorSpec(value.array.dtype, value.array.shape)
@@ -118,94 +162,95 @@ def _packed(value: DenseElements) -> bytes:
     return memory.tobytes()
 
 
-def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], rodata: Rodata) -> FunctionText:
+def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], rodata: Rodata) -> FunctionBuilder:
     """Finds a device that runs the executables, loads them, uploads the constants, and records command buffers."""
-    text = FunctionText("__init", "", "")
-    device = text.reference()
-    loaded = text.new_label()
+    code = FunctionBuilder("__init", "", "")
+    device = code.reference()
+    loaded = code.new_label()
     if not choices:
-        text.call("hal.devices.get", [text.i32(0)], [device])
-        text.line(f"vm.br {loaded}()")
-    for choice, label in zip(choices, _find_device(text, device, choices, rodata), strict=True):
-        text.label(label)
-        names, null = {each: text.rodata(rodata.text(each)) for each in choice.formats}, text.null()
-        for symbol, (ordinal, format) in choice.blobs.items():
-            arguments = [device, text.i64(-1), names[format], text.rodata(ordinal), null]
-            text.store_global(text.reference_of("hal.executable.create", arguments), symbol, "hal.executable")
-        text.line(f"vm.br {loaded}()")
-    text.label(loaded)
-    text.store_global(device, "device", "hal.device")
+        code.call("hal.devices.get", [code.i32(0)], [device])
+        code.jump(loaded)
+    for choice, label in zip(choices, _find_device(code, device, choices, rodata), strict=True):
+        code.label(label)
+        names, null = {format: code.rodata(rodata.text(format)) for format in choice.formats}, code.null()
+        for executable, (ordinal, format) in choice.blobs.items():
+            arguments = [device, code.i64(-1), names[format], code.rodata(ordinal), null]
+            code.store_global(code.reference_of("hal.executable.create", arguments), executable, "!hal.executable")
+        code.jump(loaded)
+    code.label(loaded)
+    code.store_global(device, "device", "!hal.device")
     if rodata.pool:
-        _upload(text, device, rodata)
+        _upload(code, device, rodata)
     for writer in writers:
         for index in writer.recorded_at_load:
-            commands = text.reference()
-            text.line(f"{commands} = vm.call @{writer.recorders[index].name}()")
-            text.store_global(commands, writer.recording_global(index), "hal.command_buffer")
-    text.line("vm.return")
-    return text
+            commands = code.reference_of(writer.recorders[index].name, [])
+            code.store_global(commands, writer.recording_global(index), "!hal.command_buffer")
+    code.emit("return", ())
+    return code
 
 
-def _find_device(text: FunctionText, device: str, choices: Sequence[_Choice], rodata: Rodata) -> list[str]:
-    """Finds the first device that takes one of the choices; returns the labels that it goes on at, by choice."""
+def _find_device(code: FunctionBuilder, device: Register, choices: Sequence[_Choice], rodata: Rodata) -> list[int]:
+    """Finds the first device that takes one of the choices; returns the label of each choice's block."""
     if not choices:
         return []
-    text.imports |= {"hal.devices.count", "hal.devices.get", "hal.device.query.i64"}
-    count, index, found, good, enough = (text.integer() for _ in range(5))
-    value = text.wide()
-    test, ask, after, missing = (text.new_label() for _ in range(4))
-    text.call("hal.devices.count", [], [count])
-    text.line(f"{index} = vm.const.i32.zero")
-    text.line(f"vm.br {test}()")
-    text.label(test)
-    text.line(f"{enough} = vm.cmp.lt.i32.s {index}, {count}")
-    text.line(f"vm.cond_br {enough}, {ask}(), {missing}()")
-    text.label(ask)
-    text.call("hal.devices.get", [index], [device])
-
-    def query(category: str, key: str, otherwise: str, is_required: bool) -> None:
-        """Goes on elsewhere where a device does not have something; one that knows no answer has what is optional."""
-        names = [text.rodata(rodata.text(each)) for each in (category, key)]
-        text.call("hal.device.query.i64", [device, *names], [found, value])
-        text.line(f"{good} = vm.cmp.nz.i64 {value}")
-        if is_required:
-            text.line(f"{good} = vm.and.i32 {good}, {found}")
-        else:
-            text.line(f"{found} = vm.xor.i32 {found}, {text.i32(1)}")
-            text.line(f"{good} = vm.or.i32 {good}, {found}")
-        following = text.new_label()
-        text.line(f"vm.cond_br {good}, {following}(), {otherwise}()")
-        text.label(following)
-
+    count, index = code.integer(), code.integer()
+    test, ask, after, missing = (code.new_label() for _ in range(4))
+    code.call("hal.devices.count", [], [count])
+    code.emit("const.i32.zero", index)
+    code.jump(test)
+    code.label(test)
+    code.jump_if(code.compute("cmp.lt.i32.s", index, count), ask, missing)
+    code.label(ask)
+    code.call("hal.devices.get", [index], [device])
     labels = []
     for choice in choices:
-        another = text.new_label()
+        another = code.new_label()
         for format in choice.formats:
-            query("hal.executable.format", format, another, True)
+            _query(code, device, rodata, ("hal.executable.format", format), another, is_required=True)
         for feature in choice.features:
-            query("vulkan.feature", _query_key(feature), another, True)
+            _query(code, device, rodata, ("vulkan.feature", _query_key(feature)), another, is_required=True)
         for feature in choice.needs:
             if feature not in choice.features:
-                query("vulkan.feature", _query_key(feature), another, False)
-        labels.append(text.new_label())
-        text.line(f"vm.br {labels[-1]}()")
-        text.label(another)
-    text.line(f"vm.br {after}()")
-    text.label(after)
-    text.line(f"{index} = vm.add.i32 {index}, {text.i32(1)}")
-    text.line(f"vm.br {test}()")
-    text.label(missing)
-    text.line(f'vm.fail {text.i32(14)}, "{_refusal(choices)}"')
+                _query(code, device, rodata, ("vulkan.feature", _query_key(feature)), another, is_required=False)
+        labels.append(code.new_label())
+        code.jump(labels[-1])
+        code.label(another)
+    code.jump(after)
+    code.label(after)
+    code.emit("add.i32", index, code.i32(1), index)
+    code.jump(test)
+    code.label(missing)
+    code.fail(code.i32(_UNAVAILABLE), _refusal(choices))
     return labels
 
 
+def _query(
+    code: FunctionBuilder, device: Register, rodata: Rodata, key: tuple[str, str], otherwise: int, *, is_required: bool
+) -> None:
+    """Continues at a label where a device does not have something.
+
+    A device that has no answer to the question has what is optional.
+    """
+    is_known, value = code.integer(), code.wide()
+    names = [code.rodata(rodata.text(name)) for name in key]
+    code.call("hal.device.query.i64", [device, *names], [is_known, value])
+    answer = code.compute("cmp.nz.i64", value)
+    if is_required:
+        has = code.compute("and.i32", answer, is_known)
+    else:
+        has = code.compute("or.i32", answer, code.compute("xor.i32", is_known, code.i32(1)))
+    following = code.new_label()
+    code.jump_if(has, following, otherwise)
+    code.label(following)
+
+
 def _query_key(feature: str) -> str:
-    """How devices are asked for a feature: ``shader_int64``."""
+    """The key of a query for a feature: ``shader_int64``."""
     return re.sub("(?=[A-Z])", "_", feature).lower()
 
 
 def _refusal(choices: Sequence[_Choice]) -> str:
-    """What a module says where no device takes it."""
+    """The message of a module that no device runs."""
     wanted = []
     for choice in choices:
         features = dict.fromkeys([*choice.features, *choice.needs])
@@ -220,17 +265,17 @@ def _refusal(choices: Sequence[_Choice]) -> str:
     )
 
 
-def _upload(text: FunctionText, device: str, rodata: Rodata) -> None:
+def _upload(code: FunctionBuilder, device: Register, rodata: Rodata) -> None:
     """Copies the pool of constants to the device."""
-    pool = text.rodata(rodata.add(bytes(rodata.pool)))
-    size = text.i64(len(rodata.pool))
-    allocator = text.reference_of("hal.device.allocator", [device])
-    memory = [text.i32(48), text.i32(0x80C03)]
-    buffer = text.reference_of("hal.allocator.allocate", [allocator, text.i64(-1), *memory, size])
-    arguments = [device, text.i64(-1), text.i32(1), pool, text.i64(0), size, text.i32(0)]
-    file = text.reference_of("hal.ex.file.from_memory", arguments)
-    fence = text.reference_of("hal.fence.create", [device, text.i64(0)])
-    zero = text.i64(0)
-    text.call("hal.device.queue.read", [device, text.i64(-1), text.null(), fence, file, zero, buffer, zero, size, zero])
-    text.await_fence(fence)
-    text.store_global(buffer, "constants", "hal.buffer")
+    pool = code.rodata(rodata.add(bytes(rodata.pool)))
+    size = code.i64(len(rodata.pool))
+    allocator = code.reference_of("hal.device.allocator", [device])
+    memory = [code.i32(48), code.i32(0x80C03)]
+    buffer = code.reference_of("hal.allocator.allocate", [allocator, code.i64(-1), *memory, size])
+    arguments = [device, code.i64(-1), code.i32(1), pool, code.i64(0), size, code.i32(0)]
+    file = code.reference_of("hal.ex.file.from_memory", arguments)
+    fence = code.reference_of("hal.fence.create", [device, code.i64(0)])
+    zero = code.i64(0)
+    code.call("hal.device.queue.read", [device, code.i64(-1), code.null(), fence, file, zero, buffer, zero, size, zero])
+    code.await_fence(fence)
+    code.store_global(buffer, "constants", "!hal.buffer")

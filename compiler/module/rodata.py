@@ -6,7 +6,7 @@ from ..passes.sequencing.steps import Buffer
 
 
 class Rodata:
-    """Constants of a module: texts and blobs, each once, and a pool of tensors that is uploaded as one buffer."""
+    """Constants of a module, equal ones once: texts, blobs, and a pool of tensors that is uploaded as one buffer."""
 
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
@@ -16,18 +16,18 @@ class Rodata:
         self._contents: dict[bytes, int] = {}
 
     def add(self, data: bytes) -> int:
-        """The ordinal of a blob."""
+        """Adds a blob; returns its ordinal."""
         if data not in self._ordinals:
             self._ordinals[data] = len(self.blobs)
             self.blobs.append(data)
         return self._ordinals[data]
 
     def text(self, value: str) -> int:
-        """The ordinal of a text."""
+        """Adds a text; returns its ordinal."""
         return self.add(value.encode())
 
     def add_constant(self, buffer: Buffer, data: bytes) -> None:
-        """Packs a tensor into the pool; equal ones share a place."""
+        """Adds a tensor to the pool."""
         if data not in self._contents:
             self.pool += bytes(-len(self.pool) % 256)
             self._contents[data] = len(self.pool)
@@ -35,5 +35,5 @@ class Rodata:
         self._offsets[buffer] = self._contents[data]
 
     def constant_offset(self, buffer: Buffer) -> int:
-        """Where a tensor lies in the pool."""
+        """The offset of a tensor in the pool, in bytes."""
         return self._offsets[buffer]

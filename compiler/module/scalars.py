@@ -1,13 +1,13 @@
 """Numbers between registers and memory: as calling conventions pass them, and as buffers hold them.
 
-A register has 32 or 64 bits. Integers of fewer bits are extended, unsigned ones and booleans with zeros; floats of 16
-bits and fewer are the low bits of an integer register.
+A register has 32 or 64 bits. Narrower integers are extended, unsigned ones and booleans with zeros; floats of up to 16
+bits are the low bits of an integer register.
 """
 
 from __future__ import annotations
 
 from ..ir.types import ScalarType
-from .function_text import FunctionText
+from .function_builder import FunctionBuilder, Register
 
 
 def letter_of(scalar: ScalarType) -> str:
@@ -17,56 +17,44 @@ def letter_of(scalar: ScalarType) -> str:
     return "I" if scalar.bits > 32 else "i"
 
 
-def store_scalar(text: FunctionText, register: str, scalar: ScalarType, buffer: str, offset: int) -> None:
+def store_scalar(code: FunctionBuilder, register: Register, scalar: ScalarType, buffer: Register, offset: int) -> None:
     """Stores a number in memory that the host writes, in whole words."""
     letter = letter_of(scalar)
     if letter in "fF":
-        bits, register = register, text.integer() if letter == "f" else text.wide()
-        text.line(f"{register} = vm.bitcast.{'f32.i32' if letter == 'f' else 'f64.i64'} {bits}")
+        register = code.compute("bitcast.f32.i32" if letter == "f" else "bitcast.f64.i64", register)
     words = [register]
     if letter in "IF":
-        high = text.wide()
-        text.line(f"{high} = vm.shr.i64.u {register}, {text.i32(32)}")
-        words = []
-        for half in (register, high):
-            words.append(text.integer())
-            text.line(f"{words[-1]} = vm.trunc.i64.i32 {half}")
+        high = code.compute("shr.i64.u", register, code.i32(32))
+        words = [code.compute("trunc.i64.i32", half) for half in (register, high)]
     elif scalar.bits < 32:
-        words = [text.integer()]
-        text.line(f"{words[0]} = vm.and.i32 {register}, {text.i32((1 << scalar.bits) - 1)}")
+        words = [code.compute("and.i32", register, code.i32((1 << scalar.bits) - 1))]
     for index, word in enumerate(words):
-        text.call("hal.buffer.store", [word, buffer, text.i64(offset + 4 * index), text.i32(4)])
+        code.call("hal.buffer.store", [word, buffer, code.i64(offset + 4 * index), code.i32(4)])
 
 
-def load_scalar(text: FunctionText, buffer: str, offset: int, scalar: ScalarType) -> str:
-    """A number of memory that the host reads. The VM loads words of 32 bits at most."""
+def load_scalar(code: FunctionBuilder, buffer: Register, offset: int, scalar: ScalarType) -> Register:
+    """Loads a number from memory that the host reads, in words of at most 32 bits."""
     words = []
     for start in range(0, scalar.bits, 32):
-        words.append(text.integer())
+        words.append(code.integer())
         size = -(-min(scalar.bits, 32) // 8)
-        text.call("hal.buffer.load", [buffer, text.i64(offset + start // 8), text.i32(size)], [words[-1]])
-    found = words[0]
+        code.call("hal.buffer.load", [buffer, code.i64(offset + start // 8), code.i32(size)], [words[-1]])
+    number = words[0]
     if scalar.bits < 32:
-        shift, extension = text.i32(32 - scalar.bits), "s" if scalar.kind == "int" else "u"
-        text.line(f"{found} = vm.shl.i32 {found}, {shift}")
-        text.line(f"{found} = vm.shr.i32.{extension} {found}, {shift}")
+        shift = code.i32(32 - scalar.bits)
+        number = code.compute("shl.i32", number, shift)
+        number = code.compute("shr.i32.s" if scalar.kind == "int" else "shr.i32.u", number, shift)
     if len(words) > 1:
-        low, found = text.wide(), text.wide()
-        text.line(f"{low} = vm.ext.i32.i64.u {words[0]}")
-        text.line(f"{found} = vm.ext.i32.i64.u {words[1]}")
-        text.line(f"{found} = vm.shl.i64 {found}, {text.i32(32)}")
-        text.line(f"{found} = vm.or.i64 {found}, {low}")
+        low, high = (code.compute("ext.i32.i64.u", word) for word in words)
+        number = code.compute("or.i64", code.compute("shl.i64", high, code.i32(32)), low)
     letter = letter_of(scalar)
     if letter in "fF":
-        bits, found = found, text.integer() if letter == "f" else text.wide()
-        text.line(f"{found} = vm.bitcast.{'i32.f32' if letter == 'f' else 'i64.f64'} {bits}")
-    return found
+        number = code.compute("bitcast.i32.f32" if letter == "f" else "bitcast.i64.f64", number)
+    return number
 
 
-def widened(text: FunctionText, register: str, scalar: ScalarType) -> str:
-    """An integer in 64 bits."""
+def widened(code: FunctionBuilder, register: Register, scalar: ScalarType) -> Register:
+    """Extends an integer to 64 bits."""
     if letter_of(scalar) == "I":
         return register
-    wide = text.wide()
-    text.line(f"{wide} = vm.ext.i32.i64.{'s' if scalar.kind == 'int' else 'u'} {register}")
-    return wide
+    return code.compute("ext.i32.i64.s" if scalar.kind == "int" else "ext.i32.i64.u", register)
