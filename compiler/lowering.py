@@ -1,20 +1,26 @@
-"""From each stage of a program to the next."""
+"""The passes from a program to kernels and schedules, and the module made of these."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ..vm.bytecode.module_def import ModuleDef
+from .abi.calling_convention import CallingConvention
+from .abi.entry_points import check_abis, give_abis
+from .conversion.convert import convert_functions
+from .conversion.places import place_called
+from .conversion.user_types import erase_user_types
 from .ir.attributes import IntegerAttr, SymbolRef
 from .ir.copying import copy_region
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
-from .ir.types import I32, I64
+from .ir.types import I32, I64, FunctionType
 from .kernels.scalars.target import Target
 from .kernels.strategy import Strategy
 from .module.emit import emit_module
+from .pass_manager import Pass, on_bodies
 from .passes.canonical.canonicalize import canonicalize, inlined
 from .passes.canonical.trip_counts import count_trips
 from .passes.decomposition.decompose import decompose
@@ -28,44 +34,98 @@ from .passes.dynamic.resolve import resolve
 from .passes.formulas.expand import expand_chlo
 from .passes.sequencing.ll_seq import schedule_of, sequence_of
 from .passes.sequencing.schedule import schedule
-from .passes.verification.verify import verify_boundary
+from .passes.verification.stages import verify_stage
+from .passes.verification.verify import verify, verify_boundary
 from .stages import Program
 from .targets import reference, vulkan
 from .targets.variant import Variant
 
 
-def _canonical(program: Program, target: Target) -> None:
-    """Calls are written out, and what no kernel computes is decomposed; only exported functions are left."""
-    functions = program.functions
-    exported = [each for each in functions.values() if _is_exported(each)]
-    for function in exported:
-        verify_boundary(function, program.source)
-    inline = [inlined(each, functions, program.source) for each in exported]
-    program.operations = [resolve(each, functions, program.source) for each in inline]
-    if not program.operations:
-        raise program.source.error(0, "the program has no public function with a body")
-    for function in program.operations:
-        forget_stages(function)
-        expand_chlo(function.regions[0].block)
-        canonicalize(function.regions[0].block)
-        replace_scatters(function.regions[0].block, target)
-        decompose(function.regions[0].block, target)
-        shorten_scans(function.regions[0].block, target)
-        split_loops(function.regions[0].block, target)
-        canonicalize(function.regions[0].block)
-        count_trips(function.regions[0].block)
+def passes_between(stage: str, until: str, target: Target, convention: CallingConvention | None) -> Sequence[Pass]:
+    """The passes from a program that was read to a later stage, in order.
+
+    Args:
+        stage: at which it was read, from ``hlo`` to ``targets``.
+        until: the last stage, from ``hlo`` to ``targets``.
+        target: the device that kernels are made for.
+        convention: of the functions that the module exports; None for the default, or for what a program past ``hlo``
+            has.
+    """
+    passes = _lowering(target, convention)
+    stages = [step.stage for step in passes]
+    last = stages.index(until)
+    if stage == "hlo":
+        return passes[: last + 1]
+    check = Pass("verify", _verify, (stage, convention), stage=stage)
+    return [check, *passes[stages.index(stage) + 1 : last + 1]]
+
+
+def _lowering(target: Target, convention: CallingConvention | None) -> Sequence[Pass]:
+    """All passes in order."""
+    return [
+        Pass("convert", _convert, (convention,), stage="hlo"),
+        Pass("inline", _inline),
+        Pass("resolve-sizes", _resolve_sizes),
+        Pass("forget-stages", on_bodies(forget_stages)),
+        Pass("expand-chlo", on_bodies(expand_chlo)),
+        Pass("canonicalize", on_bodies(canonicalize)),
+        Pass("replace-scatters", on_bodies(replace_scatters), (target,)),
+        Pass("decompose", on_bodies(decompose), (target,)),
+        Pass("shorten-scans", on_bodies(shorten_scans), (target,)),
+        Pass("split-loops", on_bodies(split_loops), (target,)),
+        Pass("canonicalize", on_bodies(canonicalize)),
+        Pass("count-trips", on_bodies(count_trips), stage="canonical"),
+        Pass("form-regions", on_bodies(form_regions), stage="regions"),
+        Pass("outline", _outline, stage="hl_seq"),
+        Pass("schedule", _schedule, stage="ll_seq"),
+        Pass("lower-executables", _lower_executables, (target,), stage="targets"),
+    ]
+
+
+def _verify(program: Program, stage: str, convention: CallingConvention | None) -> None:
+    verify_stage(stage, program.functions, program.executables, program.source)
+    check_abis(program.functions, convention, program.source)
+
+
+def _convert(program: Program, convention: CallingConvention | None) -> None:
+    """Makes StableHLO over tensors of other dialects and types; gives exported functions their ABI."""
+    written = {
+        name: type
+        for name, function in program.functions.items()
+        if isinstance(type := function.attributes.get("function_type"), FunctionType)
+    }
+    for function in program.functions.values():
+        erase_user_types(function, program.source)
+    place_called(program.functions)
+    program.operations = convert_functions(program.operations, program.source)
+    verify(program.functions, program.source)
+    give_abis(program.functions, written, convention, program.source)
 
 
 def _is_exported(function: Operation) -> bool:
     return bool(function.regions) and function.attributes.get("sym_visibility") != "private"
 
 
-def _regions(program: Program, target: Target) -> None:
-    for function in program.operations:
-        form_regions(function.regions[0].block)
+def _inline(program: Program) -> None:
+    """Replaces calls by the bodies of their functions, in exported functions."""
+    functions, source = program.functions, program.source
+    for function in filter(_is_exported, functions.values()):
+        verify_boundary(function, source)
+    program.operations = [
+        inlined(function, functions, source) if _is_exported(function) else function for function in functions.values()
+    ]
 
 
-def _hl_seq(program: Program, target: Target) -> None:
+def _resolve_sizes(program: Program) -> None:
+    """Expresses lengths by those of the arguments; drops functions that are not exported."""
+    functions = program.functions
+    exported = filter(_is_exported, functions.values())
+    program.operations = [resolve(function, functions, program.source) for function in exported]
+    if not program.operations:
+        raise program.source.error(0, "the program has no public function with a body")
+
+
+def _outline(program: Program) -> None:
     executables: list[Operation] = []
     sequences: list[Operation] = []
     for function in program.operations:
@@ -75,12 +135,13 @@ def _hl_seq(program: Program, target: Target) -> None:
     program.operations = [*executables, *sequences]
 
 
-def _ll_seq(program: Program, target: Target) -> None:
-    """Sequences are scheduled, and what is known of dispatches goes to the executables."""
+def _schedule(program: Program) -> None:
+    """Schedules sequences; numbers the executables that they dispatch, and notes the workloads of these."""
     functions = program.functions.values()
-    schedules = [schedule(each) for each in functions]
+    schedules = [schedule(function) for function in functions]
     sequences = [
-        sequence_of(each, plan, ordinal) for ordinal, (each, plan) in enumerate(zip(functions, schedules, strict=True))
+        sequence_of(function, plan, ordinal)
+        for ordinal, (function, plan) in enumerate(zip(functions, schedules, strict=True))
     ]
     workloads = {
         operation.attributes["entry"].name: operation.attributes["workload"]
@@ -88,19 +149,18 @@ def _ll_seq(program: Program, target: Target) -> None:
         for operation in sequence.walk()
         if "workload" in operation.attributes and isinstance(operation.attributes["entry"], SymbolRef)
     }
-    every = [*program.executables, *(executable for plan in schedules for executable in plan.executables)]
-    dispatched = [executable for executable in every if entry_of(executable)[0] in workloads]
+    executables = [*program.executables, *(executable for plan in schedules for executable in plan.executables)]
+    dispatched = [executable for executable in executables if entry_of(executable)[0] in workloads]
     for ordinal, executable in enumerate(dispatched):
         executable.attributes["ordinal"] = IntegerAttr(ordinal, I64)
         entry, function = entry_of(executable)
-        if entry in workloads:
-            function.attributes["iree.executable.workload"] = workloads[entry]
+        function.attributes["iree.executable.workload"] = workloads[entry]
         function.attributes["iree.ordinal"] = IntegerAttr(0, I32)
     program.operations = [*dispatched, *sequences]
 
 
-def _targets(program: Program, target: Target) -> None:
-    """Each executable is lowered for each kind of device."""
+def _lower_executables(program: Program, target: Target) -> None:
+    """Lowers each executable for each kind of device."""
     executables = []
     for executable in program.executables:
         longer, strategy = _longer(executable, target)
@@ -156,13 +216,3 @@ _VARIANTS: Final[Mapping[object, Callable[[Operation, SourceText], Variant]]] = 
     reference.TARGET: reference.reference_executable,
 }
 """What makes an executable of a target's operation, by how that names the target."""
-
-LOWERINGS: Final[Mapping[str, Callable[[Program, Target], None]]] = {
-    "hlo": lambda program, target: None,
-    "canonical": _canonical,
-    "regions": _regions,
-    "hl_seq": _hl_seq,
-    "ll_seq": _ll_seq,
-    "targets": _targets,
-}
-"""What takes a program from the stage before to each, in place."""

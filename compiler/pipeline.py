@@ -1,27 +1,20 @@
-"""A program of any kind, taken from its stage to another."""
+"""Programs of any kind, taken from the stage that they are at to another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Final, TypeAlias
 
+from ..base.lazy_dataclass import dataclass
 from ..status import InvalidArgumentError
 from ..vm.assembly.assembler import assemble
 from ..vm.bytecode.verifier import verify_module
 from ..vm.bytecode.writer import write_module
 from .abi.calling_convention import CallingConvention
-from .abi.entry_points import give_abis, hold_abis
-from .conversion.convert import convert_functions
-from .conversion.places import place_called
-from .conversion.user_types import erase_user_types
-from .ir.source import CompileError
-from .ir.types import FunctionType
 from .kernels.scalars.target import Target
-from .lowering import LOWERINGS, module_of
+from .lowering import module_of, passes_between
 from .origin import Origin
-from .passes.verification.stages import verify_stage
-from .passes.verification.verify import verify
+from .pass_manager import locating_errors, run_passes
 from .stages import (
     STAGES,
     GraphFile,
@@ -42,11 +35,11 @@ Reached: TypeAlias = Callable[[str, Program | GraphFile | ModuleFile], None]
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """What a program became.
+    """The result of a compilation.
 
     Attributes:
         program: at the last stage.
-        module: the module file, if the last stage is that.
+        module: the module file, if that is the last stage.
     """
 
     program: Program | GraphFile | ModuleFile
@@ -59,28 +52,38 @@ def compile_data(
     target: Target,
     origin: Origin = _NO_ORIGIN,
     until: str = "module",
-    reached: Reached = lambda stage, program: None,
+    reached: Reached | None = None,
     convention: CallingConvention | None = None,
 ) -> Compilation:
-    """Compiles what a file holds: a program at any stage, as text, or a GraphDef.
+    """Compiles the contents of a file: a program at any stage, as text, or a GraphDef.
 
     Args:
-        data: its bytes.
-        file_name: as errors name it.
+        data: the contents.
+        file_name: for errors.
         target: the device that kernels are made for.
-        origin: what the file does not say of itself.
+        origin: what the file does not say about itself.
         until: the last stage, of ``STAGES``.
-        reached: called with each stage that is text, and the program, which is only read.
-        convention: of the functions that the module exports; None for the default, or what a program past ``hlo`` has.
+        reached: called at each stage with its name and the program, which it only reads; the program is verified for
+            it.
+        convention: of the functions that the module exports; None for the default, or for what a program past ``hlo``
+            has.
 
     Raises: as for ``compile``.
     """
-    found = other_kind(data)
-    if found is not None:
-        raise InvalidArgumentError(f"{file_name}: expected a program to compile: StableHLO or a GraphDef, got {found}")
-    is_graph = origin.stage == "graphdef" or (origin.stage is None and is_graph_file(data, file_name))
-    if is_graph:
-        return compile_graph(data, file_name, target, origin.feeds, origin.fetches, until, reached, convention)
+    kind = other_kind(data)
+    if kind is not None:
+        raise InvalidArgumentError(f"{file_name}: expected a program to compile: StableHLO or a GraphDef, got {kind}")
+    if origin.stage == "graphdef" or (origin.stage is None and is_graph_file(data, file_name)):
+        # Other programs are compiled sooner without it.
+        from .frontends.graphdef.importer import import_graph
+
+        graph = GraphFile(data, file_name)
+        if reached is not None:
+            reached("graphdef", graph)
+        if until == "graphdef":
+            return Compilation(graph)
+        program = program_of(*import_graph(data, file_name, origin.feeds, origin.fetches))
+        return compile_program(program, "hlo", target, until, reached, convention)
     if origin.feeds or origin.fetches:
         raise InvalidArgumentError(f"{file_name}: feeds and fetches are for a GraphDef; this is an MLIR program")
     text = data.decode("utf-8", "surrogateescape")
@@ -93,19 +96,15 @@ def compile_text(
     target: Target,
     until: str = "module",
     from_: str | None = None,
-    reached: Reached = lambda stage, program: None,
+    reached: Reached | None = None,
     convention: CallingConvention | None = None,
 ) -> Compilation:
-    """Compiles a program at any stage.
+    """Compiles the text of a program at any stage past ``graphdef``.
 
     Args:
         text: of the program.
-        file_name: as errors name it.
-        target: the device that kernels are made for.
-        until: the last stage, of ``STAGES``.
         from_: the stage that the program is at; by default its operations tell.
-        reached: called with each stage that is a program, and the program, which is only read.
-        convention: as for ``compile_data``.
+        file_name, target, until, reached, convention: as for ``compile_data``.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.
@@ -123,73 +122,28 @@ def compile_text(
     return compile_program(program, stage_of(program) if from_ is None else from_, target, until, reached, convention)
 
 
-def compile_graph(
-    data: bytes,
-    file_name: str,
-    target: Target,
-    feeds: Sequence[str] = (),
-    fetches: Sequence[str] = (),
-    until: str = "module",
-    reached: Reached = lambda stage, program: None,
-    convention: CallingConvention | None = None,
-) -> Compilation:
-    """Compiles a TensorFlow GraphDef, text or binary; ``import_graph`` says what feeds and fetches are.
-
-    Raises:
-        CompileError: the graph is wrong, or something in it is not supported.
-        UnavailableError: the extra ``graphdef`` is not installed.
-    """
-    # Other programs are compiled sooner without it.
-    from .frontends.graphdef.importer import import_graph
-
-    graph = GraphFile(data, file_name)
-    reached("graphdef", graph)
-    if until == "graphdef":
-        return Compilation(graph)
-    program = program_of(*import_graph(data, file_name, feeds, fetches))
-    return compile_program(program, "hlo", target, until, reached, convention)
-
-
 def compile_program(
     program: Program,
     stage: str,
     target: Target,
     until: str,
-    reached: Reached,
+    reached: Reached | None,
     convention: CallingConvention | None = None,
 ) -> Compilation:
     """Compiles a program at a stage; arguments and errors are those of ``compile_text``."""
-    allowed = [each for each in STAGES[: STAGES.index(until) + 1] if each != "module"]
+    allowed = [name for name in STAGES[: STAGES.index(until) + 1] if name != "module"]
     if stage not in allowed:
         raise InvalidArgumentError(f"expected a program at the stage {' or '.join(allowed)}, got one at {stage}")
-    if stage == "hlo":
-        written = {
-            name: type
-            for name, function in program.functions.items()
-            if isinstance(type := function.attributes.get("function_type"), FunctionType)
-        }
-        for function in program.functions.values():
-            erase_user_types(function, program.source)
-        place_called(program.functions)
-        program.operations = convert_functions(program.operations, program.source)
-        verify(program.functions, program.source)
-        give_abis(program.functions, written, convention, program.source)
-    else:
-        verify_stage(stage, program.functions, program.executables, program.source)
-        hold_abis(program.functions, convention, program.source)
-    try:
-        for each in STAGES[STAGES.index(stage) : STAGES.index(until) + 1]:
-            if each == "module":
-                return _finished(write_module(module_of(program)), reached)
-            if each != stage:
-                LOWERINGS[each](program, target)
-            reached(each, program)
-    except CompileError as error:
-        raise program.source.located(error) from None
-    return Compilation(program)
+    run_passes(program, passes_between(stage, allowed[-1], target, convention), reached)
+    if until != "module":
+        return Compilation(program)
+    with locating_errors(program):
+        module = module_of(program)
+    return _finished(write_module(module), reached)
 
 
-def _finished(module: bytes, reached: Reached) -> Compilation:
-    made = ModuleFile(module)
-    reached("module", made)
-    return Compilation(made, module)
+def _finished(module: bytes, reached: Reached | None) -> Compilation:
+    file = ModuleFile(module)
+    if reached is not None:
+        reached("module", file)
+    return Compilation(file, module)

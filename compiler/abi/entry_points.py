@@ -37,7 +37,7 @@ def give_abis(
         CompileError: at the argument or the result that has no ABI by the convention, or at a function that has another
             convention already.
     """
-    hold_abis({name: each for name, each in functions.items() if ABI in each.attributes}, convention, source)
+    check_abis({name: each for name, each in functions.items() if ABI in each.attributes}, convention, source)
     for name, function in functions.items():
         tensors = function.attributes["function_type"]
         is_entry = bool(function.regions) and function.attributes.get("sym_visibility") != "private"
@@ -55,7 +55,7 @@ def give_abis(
         function.attributes[ABI] = abi.attribute()
 
 
-def hold_abis(functions: Mapping[str, Operation], convention: CallingConvention | None, source: SourceText) -> None:
+def check_abis(functions: Mapping[str, Operation], convention: CallingConvention | None, source: SourceText) -> None:
     """Holds that functions which were read with their ABI carry one that fits, and of no other convention.
 
     Raises:

@@ -343,7 +343,7 @@ class SessionRunner:
             if key not in entries
         ]
         program = program_of([case.main, *private], SourceText("", "x.mlir"))
-        return compile_program(program, "hlo", self._target, "module", lambda stage, reached: None).module
+        return compile_program(program, "hlo", self._target, "module", None).module
 
     def _array(self, value: object) -> Array:
         if isinstance(value, pumice.DeviceArray):

@@ -19,7 +19,8 @@ from source_trees import named_tree
 
 import pumice
 from pumice.compiler.kernels.scalars.target import Target
-from pumice.compiler.pipeline import compile_graph
+from pumice.compiler.origin import Origin
+from pumice.compiler.pipeline import compile_data
 
 pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
 pytestmark = [pytest.mark.vulkan, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -47,7 +48,9 @@ def opened() -> Iterator[pumice.Device]:
 def check(folder: Path, device: pumice.Device) -> None:
     """Holds one case: types and shapes exactly, floats as far as sums in another order may differ."""
     case = graphdef_cases.read(folder)
-    module = compile_graph(case.graph, "main.pb", Target(), list(case.feeds), list(case.fetches)).module
+    module = compile_data(
+        case.graph, "main.pb", Target(), Origin("graphdef", tuple(case.feeds), tuple(case.fetches))
+    ).module
     with pumice.Session(device=device) as session:
         loaded = session.load(module)
         given = session.call(f"{loaded.name}.main", *case.feeds.values(), timeout=60)

@@ -19,7 +19,8 @@ from support.varied_programs import VARIED
 from pumice.compiler.dialects.syntax.text import READ
 from pumice.compiler.frontends.graphdef.file.messages import parse_text
 from pumice.compiler.kernels.scalars.target import Target
-from pumice.compiler.pipeline import compile_graph, compile_text
+from pumice.compiler.origin import Origin
+from pumice.compiler.pipeline import compile_data, compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 
 PROGRAMS: Final = Path(__file__).resolve().parents[1] / "conformance" / "programs"
@@ -116,7 +117,7 @@ def _graphs() -> list[str]:
 
 def _compile_graph(graph: str | bytes) -> None:
     data = graph.encode("utf-8", "surrogatepass") if isinstance(graph, str) else graph
-    compile_graph(data, "fuzz.pbtxt" if isinstance(graph, str) else "fuzz.pb", Target())
+    compile_data(data, "fuzz.pbtxt" if isinstance(graph, str) else "fuzz.pb", Target(), Origin("graphdef"))
 
 
 def open_graph(folder: Path) -> Cases:

@@ -96,6 +96,7 @@ def compile_(
     named. The module runs with `pumice run`, with pumice.Session, and with IREE's runtime of releases 3.12 and 3.13.
     """
     from dataclasses import replace
+    from functools import partial
 
     from ...base.files import writing_errors
     from ...base.terminal import printable
@@ -118,10 +119,10 @@ def compile_(
     outputs = Outputs()
     written: list[str] = []
 
-    def reached(stage: str, program: Program | GraphFile | ModuleFile) -> None:
-        if dump_ir is None or outputs.failed:
+    def dump(folder: str, stage: str, program: Program | GraphFile | ModuleFile) -> None:
+        if outputs.failed:
             return
-        path = Path(dump_ir, f"{STAGES.index(stage)}-{stage}.{_SUFFIXES.get(stage, 'mlir')}")
+        path = Path(folder, f"{STAGES.index(stage)}-{stage}.{_SUFFIXES.get(stage, 'mlir')}")
         printed = program.text().encode("utf-8", "surrogateescape")
         with outputs.storing():
             with writing_errors(path.parent):
@@ -144,6 +145,7 @@ def compile_(
     if target is not None:
         with usage("--target"):
             made_for = replace(made_for, kinds=tuple(target.split(",")))
+    reached = None if dump_ir is None else partial(dump, dump_ir)
     try:
         made = compile_data(data, name, made_for, origin, compile_to or "module", reached, convention)
     except PumiceError:

@@ -46,9 +46,9 @@ _OWN: Final = {
 _SCALAR = TensorType((), I32)
 
 
-def forget_stages(function: Operation) -> None:
-    """Takes from a program's operations what the passes here say of them, in place: that a sort is a stage of one."""
-    for operation in function.walk():
+def forget_stages(block: Block) -> None:
+    """Removes the attributes by which the passes here mark operations, such as a sort that is a stage of another."""
+    for operation in (inner for outer in block.operations for inner in outer.walk()):
         own = _OWN.get(operation.name, ())
         if any(name in operation.attributes for name in own):
             operation.operands = operation.operands[: len(operation.operands) - operation.integer(GIVEN, 0)]
