@@ -134,7 +134,7 @@ __all__ = [
     "open_device",
 ]
 
-# Looked up when first asked for: the command line answers --version and --help without loading NumPy or Vulkan.
+# Imported when first used: --version and --help load neither NumPy nor Vulkan.
 _look_up, _names = lazy_exports(
     __name__,
     {

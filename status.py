@@ -16,7 +16,7 @@ _MAX_SHOWN: Final = 200
 
 
 class StatusCode(enum.IntEnum):
-    """What went wrong, in terms of what the caller can do about it."""
+    """The kind of an error, in terms of what the caller can do about it."""
 
     OK = 0
     CANCELLED = 1
@@ -40,13 +40,13 @@ class StatusCode(enum.IntEnum):
 
 
 class PumiceError(Exception):
-    """The base of every error pumice raises on purpose.
+    """The base class of pumice's errors.
 
     Attributes:
-        code: the canonical status code; subclasses fix it.
+        code: the canonical status code; each subclass has a fixed one.
         message: what was expected, what came and what to do, without the code.
-        location: where in a program it happened (module, function, source line), or ``None``.
-        vk_result: name of the ``VkResult`` behind the error (``"VK_ERROR_DEVICE_LOST"``), or ``None``.
+        location: the place in a program (module, function, source line), or ``None``.
+        vk_result: the name of the ``VkResult`` behind the error (``"VK_ERROR_DEVICE_LOST"``), or ``None``.
     """
 
     code: StatusCode = StatusCode.UNKNOWN
@@ -76,10 +76,10 @@ class PumiceError(Exception):
         return "".join(parts)
 
     def again(self) -> PumiceError:
-        """A fresh error of the same class and content.
+        """Returns a new error of the same class and content.
 
-        A sticky failure is raised once for every waiter, in several threads; each gets an exception
-        object, and so a traceback, of its own.
+        A sticky failure is raised once for every waiter, in several threads; each gets an exception object, and so a
+        traceback, of its own.
         """
         copy = type(self)(self.message, code=self.code, location=self.location, vk_result=self.vk_result)
         copy.__cause__ = self
@@ -99,13 +99,13 @@ class UnknownError(PumiceError):
 
 
 class InvalidArgumentError(PumiceError, ValueError):
-    """An argument that can never be right, whatever the state of the system."""
+    """An argument that is never valid, whatever the state of the system."""
 
     default_code = StatusCode.INVALID_ARGUMENT
 
 
 class DeadlineExceededError(PumiceError, TimeoutError):
-    """The deadline passed first. What was waited for continues and can be waited for again."""
+    """The deadline passed. The awaited operation continues and can be awaited again."""
 
     default_code = StatusCode.DEADLINE_EXCEEDED
 
@@ -115,24 +115,24 @@ class NotFoundError(PumiceError, LookupError):
 
     default_code = StatusCode.NOT_FOUND
 
-    def __str__(self) -> str:  # LookupError's subclasses may quote; keep the plain form
+    def __str__(self) -> str:  # LookupError's subclasses may quote the message
         return PumiceError.__str__(self)
 
 
 class AlreadyExistsError(PumiceError):
-    """The thing to be made is there already."""
+    """The object to create exists already."""
 
     default_code = StatusCode.ALREADY_EXISTS
 
 
 class PermissionDeniedError(PumiceError):
-    """The operating system or the memory's access bits forbid it."""
+    """The operating system or the memory's access bits forbid the access."""
 
     default_code = StatusCode.PERMISSION_DENIED
 
 
 class ResourceExhaustedError(PumiceError, MemoryError):
-    """Out of memory or of a driver's limited objects; nothing was made."""
+    """Out of memory or of a driver's limited objects; nothing was created."""
 
     default_code = StatusCode.RESOURCE_EXHAUSTED
 
@@ -144,7 +144,7 @@ class FailedPreconditionError(PumiceError, RuntimeError):
 
 
 class ClosedError(FailedPreconditionError):
-    """The caller closed the object before; nothing broke."""
+    """The caller has closed the object; nothing broke."""
 
 
 class AbortedError(PumiceError):
@@ -154,7 +154,7 @@ class AbortedError(PumiceError):
 
 
 class OutOfRangeError(PumiceError, IndexError):
-    """A range that is valid in kind but goes past the end of the object."""
+    """A valid kind of range that exceeds the bounds of the object."""
 
     default_code = StatusCode.OUT_OF_RANGE
 
@@ -166,13 +166,13 @@ class UnimplementedError(PumiceError, NotImplementedError):
 
 
 class InternalError(PumiceError):
-    """A rule of pumice's own was broken, or a validation layer found wrong use of Vulkan: please report it."""
+    """A broken invariant of pumice, or wrong use of Vulkan that a validation layer found: please report it."""
 
     default_code = StatusCode.INTERNAL
 
 
 class UnavailableError(PumiceError):
-    """Something needed is not there at present (a Vulkan loader, a driver); the message says how to get it."""
+    """Something required is missing at present (a Vulkan loader, a driver); the message says how to get it."""
 
     default_code = StatusCode.UNAVAILABLE
 
@@ -195,14 +195,16 @@ class IncompatibleError(PumiceError):
     default_code = StatusCode.INCOMPATIBLE
 
 
-# The class of each code; an error that is only known as UNKNOWN stays a PumiceError.
+# The class of each code; an error known only as UNKNOWN stays a PumiceError.
 _CLASSES: Final = {
-    one.default_code: one for one in PumiceError.__subclasses__() if one not in (UnknownError, DeviceLostError)
+    subclass.default_code: subclass
+    for subclass in PumiceError.__subclasses__()
+    if subclass not in (UnknownError, DeviceLostError)
 }
 
 
 def error_for(code: StatusCode, message: str) -> PumiceError:
-    """The error object for a status code, of the most specific class there is.
+    """Returns the error for a status code, of the most specific class.
 
     Raises:
         InvalidArgumentError: ``code`` is ``OK``, which is not an error.
@@ -213,17 +215,17 @@ def error_for(code: StatusCode, message: str) -> PumiceError:
 
 
 def shorten(text: str, limit: int = _MAX_SHOWN) -> str:
-    """The text for a message, cut to a readable length."""
+    """Cuts a text to a readable length for a message."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
 def shown(value: object, limit: int = _MAX_SHOWN) -> str:
-    """The value's ``repr`` for a message, cut to a readable length."""
+    """Returns a value's ``repr``, cut to a readable length for a message."""
     if isinstance(value, str) and len(value) > limit:
         return f"{value[:limit]!r}… ({len(value)} characters)"
     try:
         text = repr(value)
-    except ValueError:  # an int of more digits than Python converts
+    except ValueError:  # an int with more digits than Python converts
         text = f"a number of {int(value).bit_length()} bits" if isinstance(value, int) else type(value).__name__
     except RecursionError:
         text = f"a deeply nested {type(value).__name__}"
@@ -231,8 +233,8 @@ def shown(value: object, limit: int = _MAX_SHOWN) -> str:
 
 
 def close_to(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """The known names that are most like an unknown one, the closest first; for a message's *did you mean*."""
-    import difflib  # here: only errors need it
+    """Returns the known names most similar to an unknown one, the closest first, for a message's *did you mean*."""
+    import difflib  # imported here, since only errors need it
 
-    # Comparing takes time quadratic in the length. A cutoff below two thirds takes 'local' for 'calls'.
+    # Comparing takes quadratic time in the length. With a cutoff below two thirds, 'local' would match 'calls'.
     return difflib.get_close_matches(name[:64], itertools.islice(known, 1000), count, 0.65)

@@ -1,9 +1,9 @@
-"""The cache on disk: made things that are kept from one process to the next.
+"""The disk cache: artifacts that are kept from one process to the next.
 
-An entry is made by this user's pumice and by nobody else: its first bytes are a checksum over its key and its content,
-keyed with a secret that lies in the user's state folder and not in the cache (``docs/design/cache.md``). An entry that
-was damaged, moved, brought from elsewhere or planted is a miss. So is everything where there is no home, no space, or
-no right to write: what the cache cannot do costs time, never a result.
+Only this user's pumice writes entries: an entry starts with a checksum over its key and its content, keyed with a
+secret in the user's state folder, outside the cache (``docs/design/cache.md``). A damaged, moved, foreign or planted
+entry is a miss. So is every entry where there is no home, no space or no right to write: a cache that does not work
+costs time, and never changes a result.
 
 The folder is the user's cache folder, or that of ``PUMICE_CACHE_DIR``; ``PUMICE_CACHE=0`` switches it off.
 
@@ -27,40 +27,40 @@ from .switches import switch
 if TYPE_CHECKING:
     from hashlib import blake2b
 else:
-    try:  # hashlib loads OpenSSL and is slow to import
+    try:  # importing hashlib loads OpenSSL, which takes longer than every hash computed here
         from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
 
-#: The limit on the total size of all entries, in bytes.
+#: The total size of all entries, in bytes, above which the least recently used ones are deleted.
 MAX_BYTES: Final = 512 << 20
-#: The most entries, so that looking at all of them takes a tenth of a second at most.
+#: The largest number of entries, so that listing them takes at most a tenth of a second.
 MAX_ENTRIES: Final = 16_384
-#: The most bytes of one entry.
+#: The size of the largest entry, in bytes.
 MAX_ENTRY_BYTES: Final = MAX_BYTES // 4
 
 _CHECKSUM_BYTES: Final = 32
 _SECRET_BYTES: Final = 32
 _SECRET_FILE: Final = "cache-secret"
-# Another word makes every entry that was written before a miss.
+# The format's version: entries with another one are misses.
 _FORM: Final = b"pumice-cache-1"
-# Everything lies in a folder of the cache's own, so that its mode can be set in a folder that the user named.
+# A subfolder of our own, so that its mode can be set even in a folder that the user named.
 _ENTRIES: Final = "entries"
 _PRIVATE: Final = 0o700
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-# Not followed if it is a link, not waited for if it is a pipe.
+# Links are not followed, and opening a pipe does not block.
 _READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# One of so many stores looks at the size: it takes the time of a look at every file.
+# One store in this many checks the total size, since that lists every file.
 _STORES_A_TRIM: Final = 64
 # The time of the last use is written at most once a day.
 _USE_SECONDS: Final = 24 * 3600
-# Of the operating system, and for paths that it cannot be given.
+# Errors of the operating system, and of paths that it cannot represent.
 _FAILURES: Final = (OSError, ValueError)
 
 
 def cache_directory() -> Path | None:
-    """The folder of pumice's caches; ``None`` without a home, and when ``PUMICE_CACHE=0`` switches them off.
+    """Returns pumice's cache folder; ``None`` without a home, and when ``PUMICE_CACHE=0`` switches it off.
 
     Raises:
         InvalidArgumentError: ``PUMICE_CACHE`` is neither on nor off.
@@ -72,7 +72,7 @@ def cache_directory() -> Path | None:
 
 
 def digest(content: bytes | memoryview) -> bytes:
-    """A hash of 32 bytes that no two contents share, for keys."""
+    """Returns a collision-free hash of 32 bytes, for keys."""
     return blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
 
 
@@ -80,11 +80,10 @@ class CachedFile:
     """One entry of the cache."""
 
     def __init__(self, room: str, key: object) -> None:
-        """
-        Args:
-            room: what kind of thing it is, a folder's name.
-            key: all that the thing is made from, the release of what makes it too: bytes, or what has a ``repr`` that
-                is the same for the same ingredients in every process.
+        """Args:
+        room: the kind of artifact; a folder's name.
+        key: everything that the artifact is made from, and the release that makes it: bytes, or a value whose
+        ``repr`` is the same in every process.
         """
         text = key if isinstance(key, bytes) else repr(key).encode("utf-8", "surrogateescape")
         self._digest = digest(b"\0".join((_FORM, room.encode(), text)))
@@ -92,29 +91,29 @@ class CachedFile:
         self._place = os.path.join(room, name[:2], name)  # noqa: PTH118  pathlib takes longer than the look-up
 
     def load(self) -> bytes | None:
-        """The content, if there is a whole one that was stored under this key by this user."""
-        place = _place()
-        if place is None:
+        """Returns the content stored under this key by this user, or None."""
+        location = _place()
+        if location is None:
             return None
-        path = f"{place.folder}{os.sep}{self._place}"
+        path = f"{location.folder}{os.sep}{self._place}"
         try:
             entry = _read(path, MAX_ENTRY_BYTES + _CHECKSUM_BYTES)
         except _FAILURES:
             return None
         content = entry[_CHECKSUM_BYTES:]
-        return content if entry[:_CHECKSUM_BYTES] == self._checksum(place.secret, content) else None
+        return content if entry[:_CHECKSUM_BYTES] == self._checksum(location.secret, content) else None
 
     def store(self, content: bytes) -> bool:
-        """Keeps the content if there is a place for it; returns whether there was."""
-        place = _place(make=True)
-        if place is None or len(content) > MAX_ENTRY_BYTES:
+        """Stores the content, and returns whether it was stored."""
+        location = _place(make=True)
+        if location is None or len(content) > MAX_ENTRY_BYTES:
             return False
-        path = Path(place.folder, self._place)
+        path = Path(location.folder, self._place)
         try:
             path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            _write(path, self._checksum(place.secret, content) + content)
+            _write(path, self._checksum(location.secret, content) + content)
             if os.urandom(1)[0] % _STORES_A_TRIM == 0:
-                _trim(Path(place.folder))
+                _trim(Path(location.folder))
         except _FAILURES:
             return False
         return True
@@ -130,7 +129,7 @@ def folder_stamp(*folders: Path) -> bytes:
 
     Keys of generated files contain it, since the release alone does not change while the code is being worked on.
     """
-    found = []
+    stamps = []
     pending = list(map(str, folders))
     while pending:
         folder = pending.pop()
@@ -138,14 +137,14 @@ def folder_stamp(*folders: Path) -> bytes:
             for entry in entries:
                 if entry.name.endswith(".py"):
                     status = entry.stat()
-                    found.append((entry.path, status.st_size, status.st_mtime_ns))
+                    stamps.append((entry.path, status.st_size, status.st_mtime_ns))
                 elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
                     pending.append(entry.path)
-    return digest(repr(sorted(found)).encode("utf-8", "surrogateescape"))
+    return digest(repr(sorted(stamps)).encode("utf-8", "surrogateescape"))
 
 
 class RoomUsage(NamedTuple):
-    """What one room of the cache holds."""
+    """The contents of one room of the cache."""
 
     room: str
     entries: int
@@ -153,7 +152,7 @@ class RoomUsage(NamedTuple):
 
 
 def usage() -> list[RoomUsage]:
-    """What the cache holds, by room."""
+    """Returns the contents of the cache by room."""
     held: dict[str, list[int]] = {}
     folder = _entries_folder()
     for path, status in _files(folder):
@@ -161,8 +160,8 @@ def usage() -> list[RoomUsage]:
     return [RoomUsage(room, len(sizes), sum(sizes)) for room, sizes in sorted(held.items())]
 
 
-def why_nothing_is_kept() -> str | None:
-    """Why nothing that is stored now would be found again; ``None`` if it would."""
+def unavailable_reason() -> str | None:
+    """Returns why entries stored now would not be found again, or None if they would."""
     if switch("PUMICE_CACHE") is False:
         return "PUMICE_CACHE switches it off"
     directory, state = cache_directory(), _state_folder()
@@ -181,13 +180,13 @@ def why_nothing_is_kept() -> str | None:
 
 
 def clear() -> None:
-    """Deletes every entry that may be deleted."""
+    """Deletes every entry that can be deleted."""
     for path, _ in _files(_entries_folder()):
         with contextlib.suppress(*_FAILURES):
             path.unlink()
 
 
-# -- where it is ---------------------------------------------------------------------------------------
+# -- folders -------------------------------------------------------------------------------------------
 
 
 class _Place(NamedTuple):
@@ -196,28 +195,28 @@ class _Place(NamedTuple):
 
 
 def _entries_folder() -> Path | None:
-    """The folder of the entries, if there is one and it is this user's own."""
+    """Returns the folder of the entries if it exists and belongs to this user."""
     directory = cache_directory()
     folder = directory / _ENTRIES if directory is not None else None
     return folder if folder is not None and _is_own(folder) else None
 
 
 def _place(*, make: bool = False) -> _Place | None:
-    """Where entries are and what they are checked with; with ``make``, made where it is not there."""
+    """Returns the folder of the entries and the secret; with ``make``, creates them."""
     directory = cache_directory()
     state = _state_folder()
     if directory is None or state is None:
         return None
-    found = _found_place(directory, state)
-    if found is None and make:
+    location = _found_place(directory, state)
+    if location is None and make:
         _found_place.cache_clear()
         with contextlib.suppress(*_FAILURES):
             _make_own(directory / _ENTRIES)
             _make_own(state)
             if _secret(state) is None:
                 _write_secret(state)
-        found = _found_place(directory, state)
-    return found
+        location = _found_place(directory, state)
+    return location
 
 
 @functools.lru_cache(maxsize=4)
@@ -228,21 +227,21 @@ def _found_place(directory: Path, state: Path) -> _Place | None:
 
 
 def _state_folder() -> Path | None:
-    """The folder of the secret."""
+    """Returns the folder of the secret."""
     return _user_folder("XDG_STATE_HOME", ".local/state", "user_state_dir")
 
 
 def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:
-    """Pumice's folder of one kind, by the XDG Base Directory Specification; on other systems as these have it."""
+    """Returns pumice's folder of one kind by the XDG Base Directory Specification, or by the system's own rules."""
     if sys.platform in ("win32", "darwin"):
-        import platformdirs  # here: programs start sooner without
+        import platformdirs  # imported here, so that programs start sooner
 
         path = Path(getattr(platformdirs, elsewhere)("pumice", appauthor=False))
     else:
         path = Path(os.environ.get(variable, ""))
         if not path.is_absolute():
             home = os.path.expanduser("~")  # noqa: PTH111  pathlib raises without a home
-            # With sudo it may be another user's, who could not use what is made there.
+            # Under sudo the home may be another user's, who could not use files that root creates there.
             if not _is_own(Path(home), forbidden=0):
                 return None
             path = Path(home, default)
@@ -251,7 +250,7 @@ def _user_folder(variable: str, default: str, elsewhere: str) -> Path | None:
 
 
 def _is_own(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
-    """Whether a folder is this user's, and nobody else may write in it."""
+    """Whether a folder belongs to this user and nobody else can write in it."""
     try:
         status = folder.stat()
     except _FAILURES:
@@ -260,7 +259,7 @@ def _is_own(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
 
 
 def _belongs(status: os.stat_result, forbidden: int) -> bool:
-    """Whether it is this user's, without rights that others must not have; Windows has its own kind of rights."""
+    """Whether a file belongs to this user and grants no forbidden rights; Windows has its own access control."""
     return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & forbidden)
 
 
@@ -271,7 +270,7 @@ def _make_own(folder: Path) -> None:
 
 
 def _secret(state: Path) -> bytes | None:
-    """The user's secret, if nobody else can have read it or written it."""
+    """Returns the user's secret, unless another user may have read or written it."""
     try:
         secret = _read(str(state / _SECRET_FILE), _SECRET_BYTES, forbidden=stat.S_IRWXG | stat.S_IRWXO)
     except _FAILURES:
@@ -280,7 +279,7 @@ def _secret(state: Path) -> bytes | None:
 
 
 def _write_secret(state: Path) -> None:
-    """Makes the user's secret; of two processes at once the first one's holds."""
+    """Creates the user's secret; if two processes do so at once, the first one's stays."""
     path = state / _SECRET_FILE
     part = _part(path)
     try:
@@ -298,7 +297,7 @@ def _write_secret(state: Path) -> None:
 
 
 def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
-    """The content of a regular file of this user; raises OSError for anything else."""
+    """Reads a regular file of this user; raises OSError for any other kind of file."""
     descriptor = os.open(path, _READ)
     try:
         status = os.fstat(descriptor)
@@ -314,14 +313,14 @@ def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
 
 
 def _note_use(path: str, status: os.stat_result) -> None:
-    """Tells `_trim` that an entry is in use."""
+    """Updates the access time that `_trim` orders entries by."""
     if time.time() - status.st_mtime > _USE_SECONDS:
         with contextlib.suppress(*_FAILURES):
             os.utime(path)
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Writes a file that takes its name when it is whole; a link that has the name is replaced, not followed."""
+    """Writes a file under a temporary name and renames it; a symbolic link at the path is replaced, not followed."""
     part = _part(path)
     try:
         _write_new(part, data)
@@ -352,9 +351,7 @@ def _files(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _trim(folder: Path) -> None:
-    """Deletes the entries that were not used for longest, until the others fit; files of stopped writers are among
-    them.
-    """
+    """Deletes the least recently used entries until the rest fits; files left by killed writers count as entries."""
     files = sorted(_files(folder), key=lambda file: file[1].st_mtime)
     size, count = sum(status.st_size for _, status in files), len(files)
     for path, status in files:

@@ -170,17 +170,17 @@ def _version() -> str:
 
 def _unusable(name: str, python: str, hello: Message) -> PumiceError:
     """The error for an interpreter that cannot import this version's child."""
-    found, module = hello["pumice"], str(hello["module"])
-    if found is None and module == "pumice":
+    version, module = hello["pumice"], str(hello["module"])
+    if version is None and module == "pumice":
         return NotFoundError(
             f"{name}: {python} has no pumice; install it there: {python} -m pip install 'pumice[study]'"
         )
     if module.startswith("pumice"):
         return IncompatibleError(
-            f"{name}: pumice {found} of {python} is too old to measure for another process; install pumice "
+            f"{name}: pumice {version} of {python} is too old to measure for another process; install pumice "
             f"{_version()} there, or newer"
         )
     return FailedPreconditionError(
-        f"{name}: pumice {found} of {python} lacks what studies need ({hello['missing']}): "
+        f"{name}: pumice {version} of {python} lacks what studies need ({hello['missing']}): "
         f"{python} -m pip install 'pumice[study]'"
     )

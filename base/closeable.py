@@ -1,4 +1,4 @@
-"""Objects that are closed at the end of a ``with`` block."""
+"""Objects that release what they own at the end of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Closing:
     __slots__ = ()
 
     def close(self) -> None:
-        """Gives back what it owns; idempotent."""
+        """Releases what the object owns; idempotent."""
         raise NotImplementedError(f"{type(self).__name__} has no close()")
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Files on disk: they are written whole or not at all, and what fails is said."""
+"""Files on disk: written completely or not at all, with pumice's errors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ..status import (
 
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
-    """Opens a new file that takes the name when the block ends; if it raises, what had the name before stays.
+    """Opens a temporary file that replaces ``path`` when the block ends; if the block raises, the old file stays.
 
-    A symbolic link is followed. With ``sync`` the content is on the disk by then.
+    Follows a symbolic link. With ``sync`` the content is on disk before the file is renamed.
     """
     target = Path(os.path.realpath(path))
     before = _mode(target)
@@ -49,14 +49,14 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file that takes its name when all of it is on the disk; pipes and devices are written directly.
+    """Writes a file that gets its name once its content is on disk; pipes and devices are written directly.
 
     Raises:
-        NotFoundError: there is no such folder.
-        PermissionDeniedError: it may not be written, or is a folder.
-        ResourceExhaustedError: the disk is full; what was there before is still there.
-        InvalidArgumentError: the path holds a NUL character.
-        UnavailableError: the operating system failed in another way.
+        NotFoundError: the folder does not exist.
+        PermissionDeniedError: the file is not writable, or is a folder.
+        ResourceExhaustedError: the disk is full; the old file is unchanged.
+        InvalidArgumentError: the path contains a NUL character.
+        UnavailableError: any other error of the operating system.
     """
     target = Path(path)
     with writing_errors(target), _opened(target) as file:
@@ -64,7 +64,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[BinaryIO], object
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:
-    """Writes files that take their names when the content of all is on the disk, as `write_whole` does one."""
+    """Writes several files as `write_whole` does; they get their names once the content of all is on disk."""
     with contextlib.ExitStack() as stack:
         for path, content in files.items():
             stack.enter_context(writing_errors(path))
@@ -74,7 +74,7 @@ def write_all(files: Mapping[Path, bytes]) -> None:
 
 
 def _opened(target: Path) -> contextlib.AbstractContextManager[BinaryIO]:
-    """A file that takes the name when it is written; the pipe or the device that has the name."""
+    """Opens a temporary file for a regular file, and the pipe or device itself otherwise."""
     mode = _mode(target)
     direct = mode is not None and not stat.S_ISREG(mode)
     return target.open("wb") if direct else replacing(target, sync=True)
@@ -82,11 +82,11 @@ def _opened(target: Path) -> contextlib.AbstractContextManager[BinaryIO]:
 
 @contextlib.contextmanager
 def writing_errors(path: Path) -> Iterator[None]:
-    """Within it, errors of the operating system become those of `write_whole`."""
+    """Turns errors of the operating system within the block into those of `write_whole`."""
     shown = shorten(str(path))
     try:
         yield
-    except PumiceError:  # some of them are OSErrors too
+    except PumiceError:  # some are OSErrors too
         raise
     except FileNotFoundError as error:
         folder = "" if path.parent.is_dir() else f": there is no folder {shorten(str(path.parent))}"
@@ -108,11 +108,11 @@ def writing_errors(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def reading_errors(path: Path) -> Iterator[None]:
-    """Within it, errors of reading a file become NotFoundError, PermissionDeniedError or UnavailableError."""
+    """Turns errors of reading within the block into NotFoundError, PermissionDeniedError or UnavailableError."""
     shown = shorten(str(path))
     try:
         yield
-    except PumiceError:  # some of them are OSErrors or ValueErrors too
+    except PumiceError:  # some are OSErrors or ValueErrors too
         raise
     except FileNotFoundError:
         raise NotFoundError(f"no such file: {shown}") from None

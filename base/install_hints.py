@@ -1,7 +1,7 @@
-"""What to install where a part of Vulkan is missing, or what tests need beside it: packages by platform.
+"""Packages to install where a part of Vulkan or a tool of the tests is missing, by platform.
 
-The error of a missing Vulkan library, the set-up program (``tools/setup/vulkan.py``) and the messages about shader
-tools take their text from here. Nothing here loads or probes anything.
+The error of a missing Vulkan library, the set-up program (``tools/setup/vulkan.py``) and messages about shader tools
+take their text from here. This module loads and probes nothing.
 
 Sources of the names: the package indexes of Debian 12, Fedora, Arch Linux, Homebrew and winget.
 """
@@ -35,7 +35,7 @@ Component: TypeAlias = Literal[
 COMPONENTS: Final[tuple[Component, ...]] = get_args(Component)
 
 DRIVER_VARIABLES: Final = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-"""With one of these set, the Vulkan loader finds the drivers that it names, and no others."""
+"""Variables that restrict the Vulkan loader to the drivers that they name."""
 
 _TITLES: Final[Mapping[Component, str]] = {
     "loader": "the Vulkan loader",
@@ -71,9 +71,8 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "windows": "winget install",
 }
 
-# Drivers are Mesa's, for AMD and Intel GPUs and with lavapipe, which runs on the CPU. On macOS the driver is MoltenVK;
-# on Windows it comes with the GPU, and no package manager has it. Valgrind and Xvfb run on neither. Several packages
-# of one component are separated by spaces.
+# Drivers are Mesa's, for AMD and Intel GPUs and with lavapipe for the CPU. On macOS the driver is MoltenVK; on Windows
+# it comes with the GPU. Valgrind and Xvfb exist on neither. Spaces separate several packages of one component.
 _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
     "loader": {
         "debian": "libvulkan1",
@@ -129,7 +128,7 @@ _PACKAGES: Final[Mapping[Component, Mapping[str, str]]] = {
     "xvfb": {"debian": "xvfb", "fedora": "xorg-x11-server-Xvfb", "arch": "xorg-server-xvfb"},
 }
 
-# What no system's packages have, or not all of them.
+# Components that some or all platforms have no package for.
 _EVERYWHERE: Final[Mapping[Component, str]] = {
     "hlsl": "`pip install 'pumice[slang]'`, or DirectXShaderCompiler, which the Vulkan SDK has",
     "slang": "`pip install 'pumice[slang]'`, or the Vulkan SDK, which has slangc",
@@ -152,9 +151,9 @@ _DRIVER_NOTES: Final[Mapping[str, str]] = {
 
 
 def detect_platform() -> str:
-    """The platform this process runs on: one of ``PLATFORMS``.
+    """Returns the platform of this process: one of ``PLATFORMS``.
 
-    ``"linux"`` is a distribution that does not derive from Debian, Fedora or Arch, by ``ID`` and ``ID_LIKE`` of
+    ``"linux"`` is a distribution that derives from neither Debian, Fedora nor Arch, by ``ID`` and ``ID_LIKE`` of
     os-release(5).
     """
     if sys.platform == "darwin":
@@ -172,28 +171,28 @@ def detect_platform() -> str:
     return "linux"
 
 
-def packages(what: Component, platform: str | None = None) -> tuple[str, ...]:
-    """The packages that contain a component; empty where no package manager has it, as on an unknown ``"linux"``.
+def packages(component: Component, platform: str | None = None) -> tuple[str, ...]:
+    """Returns the packages that contain a component; an empty tuple where no package manager has it.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
     """
-    if what not in COMPONENTS:
-        raise InvalidArgumentError(f"expected a component of {', '.join(COMPONENTS)}; got {what!r}")
+    if component not in COMPONENTS:
+        raise InvalidArgumentError(f"expected a component of {', '.join(COMPONENTS)}; got {component!r}")
     name = _known(platform)
-    return tuple(_PACKAGES.get(what, {}).get(name, "").split())
+    return tuple(_PACKAGES.get(component, {}).get(name, "").split())
 
 
 def install_command(components: Iterable[Component], platform: str | None = None) -> str | None:
-    """The command that installs the components; ``None`` where there is none.
+    """Returns the command that installs the components, or None where there is none.
 
-    It is prefixed with ``sudo`` where the package manager needs root and this process is not.
+    It starts with ``sudo`` where the package manager needs root and this process does not run as root.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
     """
     name = _known(platform)
-    wanted = list(dict.fromkeys(package for what in components for package in packages(what, name)))
+    wanted = list(dict.fromkeys(package for component in components for package in packages(component, name)))
     if not wanted:
         return None
     needs_root = name in ("debian", "fedora", "arch")
@@ -201,26 +200,28 @@ def install_command(components: Iterable[Component], platform: str | None = None
     return f"{sudo}{_COMMANDS[name]} {' '.join(wanted)}"
 
 
-def install_hint(what: Component, platform: str | None = None) -> str:
-    """How to install a missing component, in whole sentences.
+def install_hint(component: Component, platform: str | None = None) -> str:
+    """Returns sentences that say how to install a missing component.
 
-    For ``"linux"`` (an unknown distribution) the text names all known distributions.
+    For ``"linux"`` (an unknown distribution) they name all known distributions.
 
     Raises:
         InvalidArgumentError: an unknown component or platform.
     """
     name = _known(platform)
     titles = ("debian", "fedora", "arch") if name == "linux" else (name,)
-    commands = [(install_command([what], each), _PLATFORM_TITLES[each]) for each in titles]
-    ways = ", ".join(f"`{command}` ({title})" for command, title in commands if command) or _EVERYWHERE.get(what)
-    text = f"Install {_TITLES[what]}: {ways}." if ways else f"Install {_TITLES[what]}."
-    if what == "loader" and name == "windows":
+    commands = [
+        (install_command([component], platform_name), _PLATFORM_TITLES[platform_name]) for platform_name in titles
+    ]
+    ways = ", ".join(f"`{command}` ({title})" for command, title in commands if command) or _EVERYWHERE.get(component)
+    text = f"Install {_TITLES[component]}: {ways}." if ways else f"Install {_TITLES[component]}."
+    if component == "loader" and name == "windows":
         return text + " Current display drivers contain it too."
-    return text + (_DRIVER_NOTES[name] if what == "driver" else "")
+    return text + (_DRIVER_NOTES[name] if component == "driver" else "")
 
 
 def driver_hint() -> str:
-    """How to get a driver where none is found: show those that variables hide, or install one."""
+    """Returns how to get a driver: by clearing the variables that hide installed ones, or by installing one."""
     hiding = [name for name in DRIVER_VARIABLES if os.environ.get(name)]
     hidden = [f"{name}={os.environ[name]} hides all other drivers: unset it, or install one. " for name in hiding]
     return "".join(hidden) + install_hint("driver")

@@ -1,4 +1,4 @@
-"""Exports that are looked up when first asked for, so that a program loads only what it uses."""
+"""Exports that are imported when first used, so that a program loads only what it needs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 def lazy_exports(
     package: str, homes: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """A package's ``__getattr__`` and ``__dir__`` (PEP 562): ``homes`` lists the names of relative modules.
+    """Returns a package's ``__getattr__`` and ``__dir__`` (PEP 562).
 
-    A home that is called like its name is the export itself: ``".jit": ("jit",)``.
+    Args:
+        package: the package's ``__name__``.
+        homes: for each relative module the names that it defines. A module with the name of its export is the export
+        itself: ``".jit": ("jit",)``.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
     namespace = vars(sys.modules[package])

@@ -1,12 +1,11 @@
-"""``dataclass`` of the standard library, except that its methods are written when they are first called.
+"""A drop-in ``dataclass`` whose methods are compiled when they are first called.
 
-The standard one writes six methods of every class as source text and compiles them when the class is defined, which
-takes half a millisecond a class: a third of the time in which this package is imported. Most classes of most runs are
-never made, compared or printed (``docs/design/start.md``). Classes behave as they would, and ``dataclasses.fields``,
-``replace`` and ``asdict`` take them; ``frozen``, ``slots``, ``kw_only``, ``eq``, ``repr`` and ``init`` are known.
+The standard library compiles six methods of every class when the class is defined. That takes half a millisecond a
+class: a third of the time to import this package, although most classes of most runs are never instantiated, compared
+or printed (``docs/design/start.md``). Classes behave as standard dataclasses do, and ``dataclasses.fields``,
+``replace`` and ``asdict`` accept them; ``frozen``, ``slots``, ``kw_only``, ``eq``, ``repr`` and ``init`` are supported.
 
-The standard library could write a method when it is called, but it takes whole classes only, and three times as long:
-most of the gain would be lost.
+Calling the standard decorator later is no alternative: it handles whole classes only and takes three times as long.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ else:
     def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False, kw_only=False):
         """``dataclasses.dataclass``."""
 
-        def wrap(given):
-            own = vars(given)
-            if given.__doc__ is None:
-                given.__doc__ = given.__name__  # or the standard library asks for the signature
+        def wrap(constructor):
+            own = vars(constructor)
+            if constructor.__doc__ is None:
+                constructor.__doc__ = constructor.__name__  # otherwise the standard library asks for the signature
             hashable = "__hash__" in own and not (own["__hash__"] is None and "__eq__" in own)
-            made = dataclasses.dataclass(given, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
+            made = dataclasses.dataclass(constructor, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
             wanted = {"__init__": init, "__repr__": repr, "__eq__": eq, "__hash__": eq and frozen and not hashable}
             for name, is_wanted in wanted.items():
-                # What `eq` hides is a hash of the base class; what the class defines stays.
+                # `eq` hides only an inherited hash; one that the class defines stays.
                 if is_wanted and (name not in own or name == "__hash__"):
                     setattr(made, name, _deferred(made, name, frozen))
             if eq and not frozen and not hashable:
@@ -45,7 +44,7 @@ else:
         return wrap if cls is None else wrap(cls)
 
     def _deferred(cls, name, frozen):
-        """A method that writes the real one in its own place when it is called."""
+        """Returns a method that replaces itself by the compiled one at its first call."""
         write = _WRITERS[name]
 
         def method(self, *args, **kwargs):
@@ -84,7 +83,7 @@ else:
             object.__setattr__(self, field.name, value)
 
     def _written(name, parameters, lines, values):
-        """A function with this body; ``values`` are the names that it uses."""
+        """Compiles a function with this body; ``values`` are the names that it uses."""
         body = "\n  ".join(lines) or "pass"
         source = f"def make({', '.join(values)}):\n def {name}({', '.join(parameters)}):\n  {body}\n return {name}"
         space = {}

@@ -80,7 +80,7 @@ def error_as_message(error: Exception) -> Message:
     """An error as JSON values; ``error_from_message`` is the way back."""
     if not isinstance(error, PumiceError):
         error = InternalError(f"{type(error).__name__}: {error}")
-    kind = next(each for each in type(error).__mro__ if each.__module__ == status.__name__)
+    kind = next(base for base in type(error).__mro__ if base.__module__ == status.__name__)
     values = {name: getattr(error, name) for name in ("message", "location", "vk_result")}
     return {"kind": kind.__name__, "code": int(error.code), **values}
 

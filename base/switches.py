@@ -1,4 +1,4 @@
-"""Environment variables that turn something on or off, and what is said of those with a wrong value or name."""
+"""Environment variables that are on or off, and the errors and warnings for wrong values and misspelt names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from ..status import InvalidArgumentError, shorten, shown
 
-#: Every environment variable that pumice reads: what README's table of settings explains.
+#: Every environment variable that pumice reads; README's table of settings explains them.
 SETTINGS: Final = frozenset(
     {
         "PUMICE_CACHE",
@@ -32,17 +32,17 @@ SETTINGS: Final = frozenset(
 )
 
 _PREFIX: Final = "PUMICE_"
-# How alike the rest of two names is: VALIDATE means VALIDATION, while TEST_CACHE is somebody's own.
+# The similarity above which a name counts as misspelt: VALIDATE is meant as VALIDATION, TEST_CACHE is somebody's own.
 _ALIKE: Final = 0.7
 _ON: Final = ("1", "true", "on", "yes")
 _OFF: Final = ("0", "false", "off", "no")
 
 
 def switch(variable: str) -> bool | None:
-    """What an environment variable says; ``None`` where it is unset or empty.
+    """Returns whether an environment variable is on; ``None`` where it is unset or empty.
 
     Raises:
-        InvalidArgumentError: it says neither on nor off.
+        InvalidArgumentError: its value is neither on nor off.
     """
     value = os.environ.get(variable, "")
     word = value.strip().lower()
@@ -56,18 +56,18 @@ def switch(variable: str) -> bool | None:
 
 
 def wrong_value(variable: str, expected: str) -> InvalidArgumentError:
-    """The error of an environment variable that says something else than what was expected."""
+    """Returns the error for an environment variable with another value than expected."""
     value = shown(os.environ.get(variable, ""))
     return InvalidArgumentError(f"the environment variable {variable} is {value}; expected {expected}")
 
 
 @functools.cache
 def warn_of_misspelt() -> None:
-    """Warns, once, of variables that are not read and whose names are almost those of settings."""
+    """Warns once of variables that pumice does not read and whose names resemble those of settings."""
     unread = [name for name in os.environ if name.upper().startswith(_PREFIX) and name not in SETTINGS]
     if not unread:
         return
-    import difflib  # which takes longer than the look
+    import difflib  # imported here, since importing takes longer than the check
     import logging
 
     rests = [name.removeprefix(_PREFIX) for name in sorted(SETTINGS)]

@@ -1,4 +1,4 @@
-"""What terminals show: text without control characters, tables and lists of facts. Rich is imported when it is used."""
+"""Terminal output: text without control characters, tables and lists of facts. Rich is imported on first use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# A number with what belongs to it, such as a sign, an exponent or a unit of time.
+# A number with its sign, exponent and unit of time.
 _FIGURE = re.compile(r"(?<![A-Za-z_])[+-]?\d[\d.,]*(e[+-]?\d+)?( ?(ns|µs|ms|s|%)(?!\w))?")
 
 
 def printable(text: str, *, keep: str = "") -> str:
-    """The text with control characters and lone surrogates escaped: names in files must not steer the terminal."""
+    """Escapes control characters and lone surrogates: a file's name must not control the terminal."""
     if text.isprintable():
         return text
     return "".join(
@@ -27,7 +27,7 @@ def printable(text: str, *, keep: str = "") -> str:
 
 
 def new_table(columns: Iterable[str], *, right: Container[str] = (), title: str | None = None) -> Table:
-    """An empty table with these headings, those in ``right`` aligned to the right."""
+    """Returns an empty table with these headings; the columns in ``right`` are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -38,7 +38,7 @@ def new_table(columns: Iterable[str], *, right: Container[str] = (), title: str 
 
 
 def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
-    """Names with their values, one below the other."""
+    """Returns a grid of names and values, one pair a row."""
     from rich.table import Table
     from rich.text import Text
 
@@ -51,8 +51,10 @@ def facts_grid(facts: Iterable[tuple[str, str]]) -> Table:
 
 
 def said_once(said: Iterable[tuple[str, str]]) -> list[str]:
-    """A line for each text, with who it is of: ``mul n=8: no samples``. Texts that are the same but for figures are one
-    line, that of the first: ``12 points: no samples``, ``12 points, the first of which is mul n=8: 3 samples``.
+    """Returns a line for each text and its subject: ``mul n=8: no samples``.
+
+    Texts that differ only in figures become one line, with the first of them: ``12 points: no samples``, ``12 points,
+    the first of which is mul n=8: 3 samples``.
     """
     groups: dict[str, dict[str, str]] = {}
     for name, text in said:
@@ -61,20 +63,20 @@ def said_once(said: Iterable[tuple[str, str]]) -> list[str]:
     for texts in groups.values():
         name, text = next(iter(texts.items()))
         if len(texts) > 1:
-            such = "" if len(set(texts.values())) == 1 else f", the first of which is {name}"
-            name = f"{len(texts)} points{such}"
+            first = "" if len(set(texts.values())) == 1 else f", the first of which is {name}"
+            name = f"{len(texts)} points{first}"
         lines.append(printable(f"{name}: {text}"))
     return lines
 
 
 def console_environment() -> dict[str, str]:
-    """The environment for a console of Rich, which fails on ``²`` or 5000 digits in ``COLUMNS`` or ``LINES``."""
+    """Returns an environment that Rich's console accepts: it fails on ``²`` or 5000 digits in ``COLUMNS`` or ``LINES``."""
     sizes = ("COLUMNS", "LINES")
     return {name: value for name, value in os.environ.items() if name not in sizes or re.fullmatch(r"\d{1,5}", value)}
 
 
 def plain_text(content: RenderableType, width: int) -> list[str]:
-    """The lines of what Rich renders, without colours."""
+    """Renders Rich content as lines without colours."""
     from rich.console import Console
 
     console = Console(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pumice.base import cache
-from pumice.base.cache import CachedFile, cache_directory, usage, why_nothing_is_kept
+from pumice.base.cache import CachedFile, cache_directory, unavailable_reason, usage
 from pumice.status import InvalidArgumentError
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="owners, links and modes as POSIX has them")
@@ -206,15 +206,15 @@ def test_a_damaged_secret_is_made_anew(place: Path, damage: bytes) -> None:
 
 
 def test_where_entries_are_kept_there_is_no_reason_against(place: Path) -> None:
-    assert why_nothing_is_kept() is None
+    assert unavailable_reason() is None
     stored(place)
-    assert why_nothing_is_kept() is None
+    assert unavailable_reason() is None
 
 
 @pytest.mark.parametrize("value", ["maybe", "2", "O"])
 def test_a_wrong_switch_is_an_error(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PUMICE_CACHE", value)
-    for action in (cache_directory, usage, CachedFile("room", "key").load, why_nothing_is_kept):
+    for action in (cache_directory, usage, CachedFile("room", "key").load, unavailable_reason):
         with pytest.raises(InvalidArgumentError, match=f"PUMICE_CACHE is '{value}'; expected one of 1, true"):
             action()
 
@@ -275,7 +275,7 @@ def test_where_nothing_can_be_kept_nothing_fails(
     assert not CachedFile("room", "key").store(b"content")
     assert CachedFile("room", "key").load() is None
     assert usage() == []
-    assert why_nothing_is_kept()
+    assert unavailable_reason()
     cache.clear()
     assert not [path for path in files(place) if path.name.endswith(".part")]
 

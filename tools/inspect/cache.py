@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ...base.cache import MAX_BYTES, cache_directory, clear, usage, why_nothing_is_kept
+from ...base.cache import MAX_BYTES, cache_directory, clear, unavailable_reason, usage
 from ...base.terminal import printable
 from ..streams import note
 
@@ -17,7 +17,7 @@ def cache(clears: bool) -> None:
     """
     from ..tables import heading, print_table
 
-    folder, nothing = cache_directory(), why_nothing_is_kept()
+    folder, nothing = cache_directory(), unavailable_reason()
     if nothing is not None:
         note(f"nothing is kept: {printable(nothing)}")
     if folder is None:
