@@ -70,7 +70,7 @@ def said_once(said: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def console_environment() -> dict[str, str]:
-    """Returns an environment that Rich's console accepts: it fails on ``²`` or 5000 digits in ``COLUMNS`` or ``LINES``."""
+    """Returns an environment without sizes (``COLUMNS``, ``LINES``) on which Rich's console fails, such as ``²``."""
     sizes = ("COLUMNS", "LINES")
     return {name: value for name, value in os.environ.items() if name not in sizes or re.fullmatch(r"\d{1,5}", value)}
 
