@@ -38,15 +38,15 @@ class ProgramAllocator:
     """The memory of one VM context on one device.
 
     Attributes:
-        timeline, number, payload: the last submission of the context that signalled its semaphore: this, its number on
-            the queue and its payload. Set by whoever submits.
+        timeline: the context's semaphore.
+        last_signal: number on the queue, and payload of ``timeline``, of the last submission that signalled it; set by
+            whoever submits.
         is_closed: whether it keeps nothing.
     """
 
     device: LogicalDevice
     timeline: Semaphore
-    number: int
-    payload: int
+    last_signal: tuple[int, int]
     is_closed: bool
 
     @abstractmethod

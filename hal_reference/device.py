@@ -39,8 +39,7 @@ class ProgramAllocator(AnyAllocator):
     def __init__(self, device: Device, timeline: AnySemaphore) -> None:
         self.device: Device = device
         self.timeline = timeline
-        self.number = 0
-        self.payload = 0
+        self.last_signal = 0, 0
         self.is_closed = False
 
     def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:

@@ -378,7 +378,7 @@ class Device(LogicalDevice, AnyDevice):
         Submissions still held back are dropped and their semaphores fail with CANCELLED. Host views of mapped memory
         (``Buffer.map``, DLPack) stay valid: the memory goes with the last of them.
         """
-        with self._lock:
+        with self.lock:
             if self.is_closed:
                 return
             self.is_closed = True

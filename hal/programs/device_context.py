@@ -132,9 +132,7 @@ class DeviceContext:
             payload = timeline.scheduled + 1
             points = ((timeline, payload),)
             number = self.queue.submit(command_buffers, waits=waits, signals=points, bindings=table)
-            allocator = self.allocator
-            allocator.number = number
-            allocator.payload = payload
+            self.allocator.last_signal = number, payload
         if target is not None and not target.bind(points):
             signal_after(Fence(points), target)  # its timepoints were asked for meanwhile
 
@@ -206,7 +204,7 @@ class DeviceContext:
         """Replaces a timeline that failed by a race with its user's semaphores; raises if the device is lost."""
         self.device.check_usable()
         self.timeline = self.allocator.timeline = self.device.program_semaphore("context timeline")
-        self.allocator.number = 0
+        self.allocator.last_signal = 0, 0
         return self.timeline
 
     def beside(self, buffer: Buffer) -> DeviceContext:

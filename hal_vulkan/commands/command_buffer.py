@@ -109,7 +109,6 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         for push descriptors ``infos``) name. Takes over the pins of ``sets``, also if it raises; then nothing is
         recorded.
         """
-        self.generation += 1
         try:
             recording = self._reopen()
         except BaseException:
@@ -148,15 +147,19 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
 
     def _reopen(self) -> Recording:
         """A begun recording for ``record_dispatch``: the last one if no queue runs it any more."""
-        recording, device = self._recording, self.device
-        if (
-            recording is None
-            or recording.queue is None
-            or recording.number > recording.queue.completed
-            or device.held
-            or self.state is not _EXECUTABLE
-            or device.lost is not None
-        ):
+        device = self.device
+        with device.lock:  # who submits it checks the generation and notes the number under it
+            self.generation += 1
+            recording = self._recording
+            is_idle = (
+                recording is not None
+                and recording.queue is not None
+                and recording.number <= recording.queue.completed
+                and not device.held
+                and self.state is _EXECUTABLE
+                and device.lost is None
+            )
+        if recording is None or not is_idle:
             self.begin()
             self.context.recording.pop(id(self), None)
             recording = self._recording
@@ -184,10 +187,26 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             if self._checked_epoch != self.device.close_epoch:
                 self._check_open(recording.resources)
         if self.one_shot:
-            self.state = _SUBMITTED
+            self._note_submitted()
         elif not self.binding_capacity:
             self.ready_epoch = self._checked_epoch
         return recording
+
+    def find_recording(self, bindings: Sequence[Resource] | None) -> Recording | None:
+        """``prepare`` if nothing has to be recorded, else ``None``. For ``Queue``, under the device's lock."""
+        if not self.binding_capacity:
+            return self.prepare(bindings)
+        if self.one_shot or self.state is not _EXECUTABLE:
+            return None
+        assert self._recordings is not None
+        return self._recordings.use(self._key_of(bindings or ()))
+
+    def _note_submitted(self) -> None:
+        """Marks a one-shot buffer as submitted, for the first of two threads; the other gets an error."""
+        with self.device.lock:
+            if self.state is not _EXECUTABLE:
+                self.check_executable()
+            self.state = _SUBMITTED
 
     def unprepare(self, recording: Recording) -> None:
         """Undoes the ``prepare`` that gave ``recording``, after a submission that failed."""
@@ -198,6 +217,13 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self.state = _EXECUTABLE
 
     def _recording_for(self, table: Sequence[Resource]) -> Recording:
+        key = self._key_of(table)
+        recordings = self._recordings
+        assert recordings is not None
+        return recordings.use(key) or recordings.keep(key, self._replay(table))
+
+    def _key_of(self, table: Sequence[Resource]) -> bytes:
+        """The descriptors of a binding table, which it checks."""
         if len(table) < self.binding_capacity:
             raise InvalidArgumentError(
                 f"{self.name} has {self.binding_capacity} binding slot(s); the table given has {len(table)}"
@@ -208,10 +234,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self._own_resource(resource, "the binding table")
             if resource.is_closed:
                 raise ClosedError(f"{self.name}: {noun_of(resource)} of the binding table was closed")
-        key = b"".join([resource.descriptor for resource in table])
-        recordings = self._recordings
-        assert recordings is not None
-        return recordings.use(key) or recordings.keep(key, self._replay(table))
+        return b"".join([resource.descriptor for resource in table])
 
     def _replay(self, table: Sequence[Resource], *, timing: bool = False, muted: bool = False) -> Recording:
         """Records the noted commands for a binding table, with timestamps or (``muted``) notes of its dispatches."""
@@ -236,6 +259,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def _check_open(self, resources: Sequence[Named]) -> None:
+        epoch = self.device.close_epoch  # read first: what is closed during the checks is found by the next ones
         for resource in resources:
             if resource.is_closed:
                 if isinstance(resource, ComputePipeline):
@@ -243,7 +267,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 else:
                     what = "an image" if isinstance(resource, Image) else noun_of(resource)
                 raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
-        self._checked_epoch = self.device.close_epoch
+        self._checked_epoch = epoch
 
     def _latest(self) -> Recording | None:
         return self._recording or (next(reversed(self._recordings.values()), None) if self._recordings else None)

@@ -282,7 +282,7 @@ class Image(Closing):
         if self.is_closed:
             return
         self._closed = True
-        self.device.close_epoch += 1
+        self.device.note_closed()
         self.device.defer(self._destroy)
 
     def _destroy(self) -> None:

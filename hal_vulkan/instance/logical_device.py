@@ -35,7 +35,6 @@ class DeviceQueue(Protocol):
 
     timeline: CData
     completed: int
-    preparing: int
 
     @property
     def submitted(self) -> int: ...
@@ -96,7 +95,9 @@ class LogicalDevice(AnyDevice):
         pipeline_statistics: what the driver says of each pipeline, in the order of their creation; empty unless the
             plan has them.
         close_epoch: goes up whenever something is closed, or the device lost: whatever names buffers checks them again
-            if it has changed.
+            if it has changed. ``note_closed`` raises it.
+        lock: held while payloads are claimed, signalled from the host or submitted. Nothing that takes another lock, or
+            calls back, is called under it.
     """
 
     queues: Sequence[DeviceQueue]
@@ -146,11 +147,10 @@ class LogicalDevice(AnyDevice):
         )
         self.bind_alignment = self.bind_limits[0] + 1
         self.groups_max = limits.max_compute_work_group_count
-        self.schedule_lock = threading.RLock()
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._owned: dict[tuple[str, int], CData] = {}
-        self._held: OrderedDict[int, None] = OrderedDict()
-        self._last_held = 0
+        self._pending: OrderedDict[int, None] = OrderedDict()
+        self._last_pending = 0
         self._parked: deque[tuple[int, Callable[[], None]]] = deque()
         self.driver.retain()
         try:
@@ -209,7 +209,7 @@ class LogicalDevice(AnyDevice):
 
     def lose(self, cause: PumiceError) -> PumiceError:
         """Marks the device as lost, tells every waiter, and returns the sticky error."""
-        with self._lock:
+        with self.lock:
             if self.lost is not None:
                 return self.lost
             flying = [name for queue in self.queues for name in queue.in_flight]
@@ -220,7 +220,7 @@ class LogicalDevice(AnyDevice):
                 "buffers is the usual cause",
                 vk_result=cause.vk_result,
             )
-        self.close_epoch += 1
+            self.close_epoch += 1
         if self.on_lost is not None:
             self.on_lost(lost)
         return lost
@@ -279,46 +279,50 @@ class LogicalDevice(AnyDevice):
         destroyed("device")
         self.driver.release()
 
+    def note_closed(self) -> None:
+        """Has whatever names resources check them again: one of them was closed."""
+        with self.lock:
+            self.close_epoch += 1
+
     def defer(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` once everything submitted or held back now has retired."""
+        """Runs ``action`` once everything that is submitted or pending now has retired."""
         if self.abandoned:
             return
-        with self.schedule_lock:
-            if self._held:
-                self._parked.append((self._last_held, action))
+        with self.lock:
+            if self._pending:
+                self._parked.append((self._last_pending, action))
                 return
         self._defer_submitted(action, self.queues)
 
     def _defer_submitted(self, action: Callable[[], None], queues: Sequence[DeviceQueue]) -> None:
         """Runs ``action`` once each of the queues in turn has retired what was submitted to it by then."""
         for index, queue in enumerate(queues):
-            if queue.preparing or not queue.is_idle:
+            if not queue.is_idle:
                 queue.defer(functools.partial(self._defer_submitted, action, queues[index + 1 :]))
                 return
         action()
 
     @property
     def held(self) -> int:
-        """Submissions held back on the host."""
-        return len(self._held)
+        """Pending submissions: those that are being prepared, and those held back on the host."""
+        return len(self._pending)
 
-    def register_held(self) -> int:
-        """Keeps what is closed from now on for a submission that is held back. For ``HeldSubmission``."""
-        with self.schedule_lock:
-            self._last_held += 1
-            self._held[self._last_held] = None
-            return self._last_held
+    def begin_pending(self) -> int:
+        """Keeps what is closed from now on for a submission. Returns its serial; the caller holds the lock."""
+        self._last_pending += 1
+        self._pending[self._last_pending] = None
+        return self._last_pending
 
-    def released_held(self, serial: int) -> None:
-        """A held submission was submitted or dropped. For ``HeldSubmission``."""
-        ready: list[Callable[[], None]] = []
-        with self.schedule_lock:
-            self._held.pop(serial, None)  # an interrupted release is repeated
-            # The oldest one still held does not use what was closed before it was registered.
-            oldest = next(iter(self._held), None)
-            while self._parked and (oldest is None or self._parked[0][0] < oldest):
-                ready.append(self._parked.popleft()[1])
-        for action in ready:
+    def end_pending(self, serial: int) -> None:
+        """The submission was noted or dropped; may be repeated after an interrupt."""
+        while True:
+            with self.lock:
+                self._pending.pop(serial, None)
+                # The oldest pending submission does not use what was closed before it began.
+                oldest = next(iter(self._pending), None)
+                if not self._parked or (oldest is not None and self._parked[0][0] >= oldest):
+                    return
+                action = self._parked.popleft()[1]
             self._defer_submitted(action, self.queues)
 
     def collect_reports(self) -> None:
@@ -336,8 +340,7 @@ class LogicalDevice(AnyDevice):
         self.abandoned = True
         self.lost = error
         self.close_epoch += 1
-        self._lock = threading.RLock()
-        self.schedule_lock = threading.RLock()
+        self.lock = threading.RLock()
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else "lost " if self.lost is not None else ""

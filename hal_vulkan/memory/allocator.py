@@ -236,7 +236,7 @@ class Allocator:
     def retire(self, allocation: Allocation) -> None:
         """``free`` once no queue uses the range any more."""
         device = self.device
-        device.close_epoch += 1
+        device.note_closed()
         if not device.is_closed:
             device.defer(lambda: self.free(allocation))
 

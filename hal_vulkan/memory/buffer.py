@@ -210,7 +210,7 @@ class Buffer(AnyBuffer):
         """Closes it without freeing its memory."""
         self._closed = True
         self.moved_by = by
-        self.device.close_epoch += 1
+        self.device.note_closed()
 
     def flush(self, offset: int = 0, size: int | None = None) -> None:
         """Makes host writes visible to the device; does nothing on coherent memory."""
@@ -255,7 +255,7 @@ class Buffer(AnyBuffer):
         if self.parent is None:
             self._allocation.allocator.retire(self._allocation)
         else:
-            self.device.close_epoch += 1
+            self.device.note_closed()
 
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else ""

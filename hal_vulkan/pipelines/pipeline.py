@@ -357,7 +357,7 @@ class ComputePipeline(Closing):
             return
         self.is_closed = True
         device, handle = self.device, self.handle
-        device.close_epoch += 1
+        device.note_closed()
         device.defer(lambda: device.destroy("pipeline", handle))
         report = self.report
         if report is not None:

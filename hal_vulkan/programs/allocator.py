@@ -96,7 +96,7 @@ class ProgramBuffer(Buffer):
         """Gives the memory back, to be used again when queues no longer use it; idempotent."""
         if not self._closed:
             self._closed = True
-            self.device.close_epoch += 1
+            self.device.note_closed()
             self.allocator.returned.append(self)
             self.allocator.collect()
 
@@ -123,8 +123,7 @@ class ProgramAllocator(AnyAllocator):
         device = self.device = memory.device
         self._memory = memory
         self.timeline = timeline
-        self.number = 0
-        self.payload = 0
+        self.last_signal = 0, 0
         self.returned: deque[ProgramBuffer] = deque()
         self.is_closed = False
         self._queue = queue
@@ -190,9 +189,14 @@ class ProgramAllocator(AnyAllocator):
     def collect(self) -> None:
         """Sorts in closed buffers: keeps or frees their memory. The caller holds no lock."""
         device, queue = self.device, self._queue
-        # Read before anything is popped: work that uses the buffers was submitted before they were dropped.
-        number = max(queue.preparing, queue._submitted)
-        payload = self.payload if number == self.number else _NEVER
+        returned, pools = self.returned, self._pools
+        buffers: list[ProgramBuffer] = []
+        while returned:
+            try:
+                buffers.append(returned.popleft())
+            except IndexError:  # another thread took the last
+                break
+        # Read after they were taken: work that uses them was submitted, or held back, before they were dropped.
         if (
             self.is_closed
             or device.held
@@ -200,16 +204,16 @@ class ProgramAllocator(AnyAllocator):
             or device.is_closed
             or (len(device.queues) > 1 and not all(q is queue or q.is_idle for q in device.queues))
         ):
-            self._free_returned()
+            for buffer in buffers:
+                self._release(buffer)
             return
-        returned, pools = self.returned, self._pools
+        number = queue.submitted
+        signalled, payload = self.last_signal
+        if number != signalled:
+            payload = _NEVER
         unwanted: list[ProgramBuffer] = []
         with self._lock:
-            while returned:
-                try:
-                    buffer = returned.popleft()
-                except IndexError:  # another thread took the last
-                    break
+            for buffer in buffers:
                 kind = buffer.kind
                 # Host views (NumPy arrays over the memory) may outlive the buffer.
                 if kind is None or buffer._allocation.exports or buffer.size > self.budget:

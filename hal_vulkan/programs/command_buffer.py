@@ -211,7 +211,20 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         if self._checked_epoch != self.device.close_epoch:
             self._check_open(dispatches.named)
         recording = dispatches.recording(self.context, self.name, self.family)
-        self.state = CommandBufferState.SUBMITTED
+        self._note_submitted()
+        return recording
+
+    def find_recording(self, bindings: Sequence[Any] | None) -> Recording | None:
+        dispatches = self._dispatches
+        if dispatches is None:
+            return super().find_recording(bindings)
+        if bindings or self.state is not CommandBufferState.EXECUTABLE:
+            return None
+        if self._checked_epoch != self.device.close_epoch:
+            self._check_open(dispatches.named)
+        recording = dispatches.find_recording(self.context, self.family)
+        if recording is not None:
+            self._note_submitted()
         return recording
 
     def unprepare(self, recording: Recording) -> None:
@@ -221,6 +234,14 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             self.state = CommandBufferState.EXECUTABLE
 
     def _recording_for(self, table: Sequence[Any], timed: TimedRecordings | None = None) -> Recording:
+        key = self._key_of(table)
+        if timed is not None:
+            return timed.take(key) or self._record(table, timing=True)
+        recordings = self._recordings
+        assert recordings is not None
+        return recordings.get(key) or recordings.keep(key, self._record_again(key, table))
+
+    def _key_of(self, table: Sequence[Any]) -> bytes:
         device = self.device
         if self._checked_epoch != device.close_epoch:
             self._check_open(self._static)
@@ -235,12 +256,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
                     parts.append(_range_key(buffer, offset, size))
         except AttributeError:
             parts = [self._checked_key(entry) for entry in table]
-        key = b"".join(parts)
-        if timed is not None:
-            return timed.take(key) or self._record(table, timing=True)
-        recordings = self._recordings
-        assert recordings is not None
-        return recordings.get(key) or recordings.keep(key, self._record_again(key, table))
+        return b"".join(parts)
 
     def _checked_key(self, entry: object) -> bytes:
         if not isinstance(entry, tuple) or len(entry) != 3:
@@ -320,7 +336,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             self.check_executable()
         recording = self._recording_for(bindings or (), timed)
         if self.one_shot:
-            self.state = CommandBufferState.SUBMITTED
+            self._note_submitted()
         return recording
 
     def unprepare_timed(self, recording: Recording) -> bool:

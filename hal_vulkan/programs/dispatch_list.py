@@ -94,14 +94,17 @@ class DispatchList:
 
     def recording(self, context: CommandContext, name: str, family: int) -> Recording:
         """The native commands: those of equal commands before, if they are kept still."""
-        kept, key = context.kept, (family, *self._commands)
-        found = kept.use(key)
+        found = self.find_recording(context, family)
         if found is None:
             # Several submissions may have it at a time: it is not recorded as one-shot.
             found = self._replay().recorded(ActionRecorder(context, name=name, family=family), b"")
             assert found is not None  # there is no table that it might not fit
-            found = kept.keep(key, found)
+            found = context.kept.keep((family, *self._commands), found)
         return found
+
+    def find_recording(self, context: CommandContext, family: int) -> Recording | None:
+        """The native commands of equal commands before, if they are kept still."""
+        return context.kept.use((family, *self._commands))
 
     def record_in(self, recorder: ActionRecorder) -> None:
         """Records the commands in an open recorder, which goes on behind them."""

@@ -29,8 +29,8 @@ from ..commands.context import CommandContext
 from ..commands.recording import Recording
 from ..commands.timestamps import TimestampRecorder
 from ..instance.logical_device import LogicalDevice
+from ..submit.batch import Points
 from ..submit.queue import Queue
-from ..submit.retirement import Points
 from ..sync.timeline import wait_timeline
 from .command_buffer import ProgramCommandBuffer
 from .timed_recordings import TimedRecordings
@@ -87,6 +87,7 @@ class _Stand:
 
     one_shot = True  # so the queue says when it has retired
     ready_epoch = -1
+    generation = 0
 
     def __init__(self, owner: TimedQueue, submission: TimedSubmission, name: str) -> None:
         self.owner = owner
@@ -94,6 +95,9 @@ class _Stand:
         self.device = owner.device
         self.family = owner.family
         self.name = name
+
+    def find_recording(self, bindings: Sequence[Any] | None) -> None:
+        """Returns ``None``: it has to be prepared."""
 
 
 class _TimedCommands(_Stand):

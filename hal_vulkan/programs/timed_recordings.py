@@ -37,9 +37,10 @@ class TimedRecordings:
 
     def take(self, key: bytes) -> Recording | None:
         """An idle recording for these ranges."""
-        self.key = key
-        ring = self._rings.get(key)
-        return ring.pop() if ring else None
+        with self._lock:
+            self.key = key
+            ring = self._rings.get(key)
+            return ring.pop() if ring else None
 
     def give_back(self, key: bytes, recording: Recording) -> None:
         """Takes back a recording that no submission uses."""

@@ -17,11 +17,10 @@ from typing import Final
 from ...status import DeadlineExceededError, InvalidArgumentError
 from ..commands.command_buffer import CommandBuffer
 from ..sync.timeline import WaitInfo, poll
-from ..vulkan.functions import NULL, ffi
+from ..vulkan.functions import ffi
 from ..vulkan.results import VK_TIMEOUT
+from .batch import Batch, SubmitStructures
 from .queue import Queue
-from .retirement import Used
-from .submit_structures import SubmitStructures
 
 _SLICE_NS: Final = 100_000_000
 
@@ -43,7 +42,7 @@ class PreparedSubmission:
         InvalidArgumentError: command buffers that do not fit.
         """
         for commands in command_buffers:
-            queue._check_commands(commands)
+            queue.check_commands(commands)
             if commands.one_shot or commands.binding_capacity:
                 raise InvalidArgumentError(
                     f"{commands.name} is one-shot or has binding slots; prepare reusable ones without slots"
@@ -51,11 +50,9 @@ class PreparedSubmission:
         self.queue = queue
         self._device = queue.device
         self._clock = clock
-        self._command_buffers = tuple(command_buffers)
-        count = len(command_buffers)
-        self._native = SubmitStructures(max(1, count), counter_pass)
-        self._native.set_shape((count, 0, 1))
-        self._native.signal_handles[0] = queue.timeline
+        self._batch = Batch(command_buffers)
+        self._batch.native = SubmitStructures(max(1, len(command_buffers)), counter_pass=counter_pass)
+        self._batch.clock = clock
         self._wait = WaitInfo(queue.timeline)
         self._counter = ffi.new("uint64_t *")
 
@@ -74,34 +71,16 @@ class PreparedSubmission:
         With ``wait_ns`` it then waits for at most so long, with as little in between as possible, and also returns the
         host's time after vkWaitSemaphores and what that returned; else 0 and 0.
         """
-        queue, device, native, clock = self.queue, self._device, self._native, self._clock
-        wait, device_handle, wait_info = device.fn.vkWaitSemaphores, device.handle, self._wait.info
-        with queue._lock:
+        device, clock, batch, wait_info = self._device, self._clock, self._batch, self._wait.info
+        wait, device_handle = device.fn.vkWaitSemaphores, device.handle
+        with device.lock:  # what is closed from here on is kept, as it is for whoever has submitted
             if device.lost is not None or device.is_closed:
                 device.check_usable()
-            used: Used = ()
-            queue.preparing = number = queue._submitted + 1  # first, see SubmissionQueue._submit_one
-            native.signal_values[0] = self._wait.values[0] = number
-            submit, handle, info = device.fn.vkQueueSubmit, queue.handle, native.info
-            try:
-                used = tuple([(commands, commands.prepare(None)) for commands in self._command_buffers])
-                for index, (_, recording) in enumerate(used):
-                    native.command_handles[index] = recording.native.handle
-                    recording.queue = queue
-                    recording.number = number
-                queue._inflight.append((number, used, (), False))
-                before = clock()
-                queue._submitted = queue.stream.scheduled = number  # see SubmissionQueue._submit_one
-                result = submit(handle, 1, info, NULL)
-                after = clock()
-            except BaseException:
-                if queue._submitted < number:
-                    queue._take_back(number, used, (), ())
-                raise
-            finally:
-                queue.preparing = 0
-            if result or device.validation:
-                queue._check_submitted(result, used, (), ())
+            batch.number = 0
+            batch.used = [(commands, commands.prepare(None)) for commands in batch.command_buffers]
+            self.queue.commit(batch)
+            number = self._wait.values[0] = batch.number
+        before, after = batch.times
         if not wait_ns:
             return number, before, after, 0, 0
         result = wait(device_handle, wait_info, wait_ns)

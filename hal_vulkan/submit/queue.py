@@ -21,7 +21,7 @@ from ...hal.memory import BufferUsage, MemoryTypeFlags
 from ...status import InvalidArgumentError, OutOfRangeError, PumiceError
 from ..commands.command_buffer import CommandBuffer
 from ..memory.buffer import Buffer
-from .retirement import Points
+from .batch import Batch, Points
 from .submission import SubmissionQueue
 
 
@@ -149,10 +149,7 @@ class Queue(SubmissionQueue):
         try:
             record(commands.begin())
             commands.end()
-            if any(value > semaphore.scheduled or semaphore.failure is not None for semaphore, value in waits):
-                self._hold((commands,), waits, signals, None, transient=True)
-            else:
-                self._submit_now((commands,), waits, signals, None)
+            self._submit(Batch((commands,), waits, signals, transient=True), None)
         except BaseException:
             commands.close()
             raise

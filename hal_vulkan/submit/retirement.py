@@ -9,19 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable
 
-from ..commands.command_buffer import CommandBuffer
-from ..commands.recording import Recording
 from ..sync.context import SemaphoreContext
 from ..sync.queue_timeline import QueueTimeline
-from ..sync.semaphore import TimelineSemaphore
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import CData, ffi
-
-Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
-Used: TypeAlias = Sequence[tuple[CommandBuffer, Recording]]
+from .batch import Points, Used
 
 _log = logging.getLogger("pumice.queue")
 
@@ -34,7 +28,6 @@ class RetiringQueue:
         stream: a semaphore of its own, whose payload is the number of the last submission that is done.
         timeline: its handle.
         completed: the count, as it was last read.
-        preparing: the number of a submission that is being made, which may use what is open now; or 0.
     """
 
     def __init__(self, semaphores: SemaphoreContext, family: int, index: int, name: str) -> None:
@@ -53,7 +46,6 @@ class RetiringQueue:
         self._submitted = 0
         self.completed = 0
         self._ended = False
-        self.preparing = 0
         # Number, commands, signals, and whether the commands may have to be told that they have retired.
         self._inflight: deque[tuple[int, Used, Points, bool]] = deque()
         self._waits: dict[int, Points] = {}
@@ -115,10 +107,10 @@ class RetiringQueue:
         """
         found = []
         may_come = True
-        for number, _, signals, _ in list(self._inflight):
+        for number, _, signals, _ in self._inflight.copy():
             waits = self._waits.get(number, ())
-            may_come = may_come and all(one.reached >= value or one.read_payload() >= value for one, value in waits)
-            found += [(value, may_come) for one, value in signals if one is semaphore]
+            may_come = may_come and all(semaphore.peek() >= value for semaphore, value in waits)
+            found += [(value, may_come) for signalled, value in signals if signalled is semaphore]
         return found
 
     def next_completion(self) -> int | None:
@@ -140,12 +132,11 @@ class RetiringQueue:
     @property
     def in_flight(self) -> tuple[str, ...]:
         """Names of the command buffers submitted and not yet retired."""
-        return tuple(commands.name for _, used, _, _ in list(self._inflight) for commands, _ in used)
+        return tuple(commands.name for _, used, _, _ in self._inflight.copy() for commands, _ in used)
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
-        preparing = self.preparing  # read first: a submission that is being made may use what is given back
-        self._deferred.append((max(preparing, self._submitted), action))
+        self._deferred.append((self._submitted, action))
 
     def after_next(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when a submission later than all of now has retired; see ``SemaphoreContext.destroy``."""
@@ -154,9 +145,10 @@ class RetiringQueue:
     def pass_idle(self) -> None:
         """Runs the actions that wait for a later submission, once the driver has brought the queue to rest."""
         if self._after_next:
-            with self._lock:
-                self.device.check(self.device.fn.vkQueueWaitIdle(self.handle), f"bringing {self.name} to rest")
+            with self.device.lock:
+                result = self.device.fn.vkQueueWaitIdle(self.handle)
                 reached = self._submitted + 1
+            self.device.check(result, f"bringing {self.name} to rest")
             with self._retire_lock:
                 _run_due(self._after_next, reached)
 
@@ -168,7 +160,7 @@ class RetiringQueue:
 
     def close_to_submissions(self) -> None:
         """Returns when no thread is inside a submission; later ones see the device closed. For the device."""
-        with self._lock:
+        with self._lock, self.device.lock:
             pass
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""What the timeline semaphores of one device share: the notifier, the signal lock, and the waiting threads."""
+"""What the timeline semaphores of one device share: the notifier, and the waiting threads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class SemaphoreContext:
     """The shared state of a device's timeline semaphores.
 
     Attributes:
-        signal_lock: held while a payload is checked and signalled.
         wait_infos: structures of finished waits, for the next ones.
         waiting: the waits under way, each with its semaphore.
         mode: how waits are performed, unless the call says otherwise.
@@ -45,7 +44,6 @@ class SemaphoreContext:
         self.mode: WaitMode = mode
         self.look_budget = LookBudget()
         self.notifier = Notifier(device)
-        self.signal_lock = threading.RLock()
         self.wait_infos: list[WaitInfo] = []
         self.waiting: dict[WaitInfo, _Semaphore] = {}
         self._lock = threading.RLock()
@@ -102,7 +100,6 @@ class SemaphoreContext:
 
     def abandon(self, error: PumiceError) -> None:
         """In a forked child: every wait raises. For ``Device.abandon``."""
-        self.signal_lock = threading.RLock()
         self._lock = threading.RLock()
         self.notifier.abandon()
         for semaphore in list(self._semaphores):

@@ -59,11 +59,8 @@ class TimelineSemaphore(AnySemaphore):
 
     Attributes:
         reached: a payload that it is known to have reached.
-        scheduled: the highest payload that is signalled or that submitted work will signal. A submission that waits for
-            more is held back on the host (queue.py).
-        claimed: the highest payload that somebody is about to signal: above ``scheduled`` while a submission is being
-            made. Of two who want the same payload one is refused.
-        is_signalling: whether the host checks and signals a payload. Submissions make no claim meanwhile.
+        scheduled: the highest payload that is signalled or that submitted work will signal; it changes under the
+            device's lock. A submission that waits for more is held back on the host (queue.py).
         held: submissions held back for it, in order; a failure drops them.
         held_by_value: the same as a heap by payload; a signal releases them.
         awaited_by: queues with a submission that waited for it.
@@ -82,8 +79,6 @@ class TimelineSemaphore(AnySemaphore):
         self.failure: PumiceError | None = None
         self.reached = initial_value
         self.scheduled = initial_value
-        self.claimed = initial_value
-        self.is_signalling = False
         self.held: dict[HeldWork, None] = {}
         self.held_by_value: list[tuple[int, int, HeldWork]] = []
         self.awaited_by: tuple[DeviceQueue, ...] = ()
@@ -102,16 +97,22 @@ class TimelineSemaphore(AnySemaphore):
 
     def read_payload(self) -> int:
         """The payload now, as the driver says, whether the semaphore has failed or not. Not for users."""
-        value = self._counter  # threads that read it at the same time all write what it is, which only goes up
-        result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, value)
+        counter = self._counter  # threads that read it at the same time all write what it is, which only goes up
+        result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
         if result:
             self.device.check(result, f"querying {self.name}")
-        reached: int = value[0]
+        reached: int = counter[0]
         if reached > self.reached and self.failure is None:
             if self._unjudged:
                 self._judge(reached)
             self.reached = reached
         return reached
+
+    def peek(self) -> int:
+        """A payload that it has reached by now. Neither raises nor notes anything: for holders of the device's lock."""
+        counter = ffi.new("uint64_t *")
+        result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
+        return self.reached if result else max(self.reached, counter[0])
 
     def judge_at(self, value: int, verdicts: Iterable[ReportVerdict]) -> None:
         """Fails it with the failure of a verdict, once it reaches a payload. For queues, before they submit."""
@@ -122,12 +123,16 @@ class TimelineSemaphore(AnySemaphore):
         """Fails it if work up to a payload has a report."""
         self.device.reports.collect()
         unjudged = self._unjudged
-        with self.context.signal_lock:
+        failure: PumiceError | None = None
+        with self.device.lock:
             while unjudged and unjudged[0][0] <= reached:
                 failure = unjudged[0][1].failure
-                if failure is not None:
-                    self.fail(failure)
+                if failure is not None and self.failure is None and not self.is_closed:
+                    self.failure = failure
                 unjudged.popleft()  # last: until then nobody takes the payload for reached
+            failure = self.failure
+        if failure is not None:
+            self._after_failure(failure)
 
     def has_reached(self, value: int) -> bool:
         """Whether the payload is at ``value`` or beyond; raises the failure."""
@@ -162,27 +167,25 @@ class TimelineSemaphore(AnySemaphore):
         """
         noted = False
         try:
+            self._check_usable()
+            self.read_payload()
             # Vulkan has no "signal if it goes up": two threads that signal must check and signal one after the other.
-            with self.context.signal_lock:
-                self.is_signalling = True
-                try:
-                    self._check_usable()
-                    now = self.read_payload()
-                    self._check_signal(now, value)
-                    info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
-                    before = self.scheduled, self.claimed
-                    # To the end of the native call all is noted, or nothing: see SubmissionQueue._submit_one on Ctrl-C.
-                    if value > self.claimed:
-                        self.scheduled = self.claimed = value
-                    self.reached = value
-                    noted = True
-                    result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
-                    if result:
-                        self.scheduled, self.claimed = before
-                        self.reached = now
-                        self.device.check(result, f"signalling {self.name}")
-                finally:
-                    self.is_signalling = False
+            with self.device.lock:
+                self._check_usable()
+                now = self.peek()
+                self._check_signal(now, value)
+                info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
+                before, reached = self.scheduled, self.reached
+                # To the end of the native call all is noted, or nothing: see SubmissionQueue.resubmit on Ctrl-C.
+                if value > before:
+                    self.scheduled = value
+                self.reached = value
+                noted = True
+                result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
+                if result:
+                    self.scheduled, self.reached = before, reached
+            if result:
+                self.device.check(result, f"signalling {self.name}")
             self._after_signal()
         except BaseException:
             if noted:  # after Ctrl-C, too: nobody else does it
@@ -195,10 +198,10 @@ class TimelineSemaphore(AnySemaphore):
                 f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be "
                 "signalled"
             )
-        if now < self.claimed:
-            pending = [each for queue in self.device.queues for each in queue.pending_signals(self) if each[0] > now]
-            # What is claimed and not yet noted is being submitted by another thread.
-            lowest = min((payload for payload, _ in pending), default=self.claimed)
+        if now < self.scheduled:
+            signals = [signal for queue in self.device.queues for signal in queue.pending_signals(self)]
+            pending = [(payload, may_come) for payload, may_come in signals if payload > now]
+            lowest = min((payload for payload, _ in pending), default=self.scheduled)
             if lowest <= value:
                 raise FailedPreconditionError(
                     f"{self.name}: submitted work will signal {lowest}; the host can only signal payloads below it"
@@ -208,7 +211,7 @@ class TimelineSemaphore(AnySemaphore):
                     f"{self.name}: submitted work that waits for nothing may signal {lowest} before the host signals "
                     f"{value}, and payloads only go up: signal first, or let that work wait"
                 )
-        self.check_difference(value)
+        self._check_difference(value, now)
 
     def _after_signal(self) -> None:
         """Releases held submissions and notifies. May be repeated after an interrupt."""
@@ -218,25 +221,26 @@ class TimelineSemaphore(AnySemaphore):
 
     def check_difference(self, value: int) -> None:
         """Raises if a payload is further ahead than maxTimelineSemaphoreValueDifference allows."""
+        self._check_difference(value, self.read_payload())
+
+    def _check_difference(self, value: int, now: int) -> None:
         most = self.device.profile.limits.max_timeline_semaphore_value_difference
-        if value - self.reached > most:
-            now = self.read_payload()
-            if value - now > most:
-                raise InvalidArgumentError(
-                    f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count "
-                    "in smaller steps"
-                )
+        if value - now > most:
+            raise InvalidArgumentError(
+                f"{self.name}: {value} is {value - now} ahead of the payload now; this device allows {most}. Count "
+                "in smaller steps"
+            )
 
     def after_schedule(self) -> None:
         """Releases submissions held for a payload that is now scheduled. May be repeated after an interrupt."""
         heap = self.held_by_value
         while heap:
-            with self.device.schedule_lock:
+            with self.device.lock:
                 due = heap[0] if heap and heap[0][0] <= self.scheduled else None
             if due is None:
                 return
             due[2].try_release()
-            with self.device.schedule_lock:  # only now: an interrupt leaves it on the heap
+            with self.device.lock:  # only now: an interrupt leaves it on the heap
                 if heap and heap[0] is due:
                     heapq.heappop(heap)
 
@@ -247,7 +251,7 @@ class TimelineSemaphore(AnySemaphore):
         """
         noted = False
         try:
-            with self.context.signal_lock:
+            with self.device.lock:
                 if self.failure is not None or self.is_closed:
                     return
                 self.failure = error
@@ -279,18 +283,20 @@ class TimelineSemaphore(AnySemaphore):
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
         try:
-            with self.context.signal_lock:
-                now = self.read_payload()
-                pending = now < self.claimed
+            result = 0
+            with self.device.lock:
+                now = self.peek()
+                pending = now < self.scheduled
                 if not pending:
                     difference = self.device.profile.limits.max_timeline_semaphore_value_difference
                     target = min(MAX_PAYLOAD, now + min(difference, 1 << 62))
                     if target > now:
                         info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=target)
                         result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
-                        self.device.check(result, f"signalling {self.name}")
+            if result:
+                self.device.check(result, f"signalling {self.name}")
             if pending:
-                self.context.notifier.arm(self, self.claimed, lambda _: self._release_blocked(), despite_failure=True)
+                self.context.notifier.arm(self, self.scheduled, lambda _: self._release_blocked(), despite_failure=True)
         except PumiceError:
             pass  # the device was lost or closed meanwhile, which ends the waits
 
@@ -433,7 +439,7 @@ class TimelineSemaphore(AnySemaphore):
                 "it first"
             )
         handle, context = self.handle, self.context
-        with context.signal_lock:
+        with self.device.lock:
             if self.failure is None:
                 self.failure = CancelledError(f"{self.name} was closed")
         if self.notifications:

@@ -100,7 +100,7 @@ def test_the_message_says_what_was_in_flight(victim: Device) -> None:
     message = caught.value.message
     assert device.profile.name in message and caught.value.vk_result == "VK_ERROR_DEVICE_LOST"
     assert caught.value.code is StatusCode.UNAVAILABLE
-    assert "In flight: step 0, step 1, " in message and "step 7 and 3 more" in message
+    assert "In flight: step 0, step 1, " in message and "step 7 and 2 more" in message
     assert "submitting step 10" in message
     assert "lost" in repr(device)
 

@@ -146,7 +146,7 @@ def test_an_error_of_any_kind_fails_the_signals(
 
     with monkeypatch.context() as patch:
         patch.setattr(TimelineSemaphore, "check_difference", fail)
-        gate.scheduled = gate.claimed = 1  # as if work had been submitted that signals it
+        gate.scheduled = 1  # as if work had been submitted that signals it
         gate.after_schedule()
     for semaphore in (out, beside):
         with pytest.raises(expected):

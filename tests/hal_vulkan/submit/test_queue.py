@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +23,7 @@ from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.buffer import Buffer
+from pumice.hal_vulkan.submit.batch import Batch
 from pumice.hal_vulkan.submit.prepared_submission import PreparedSubmission
 from pumice.hal_vulkan.sync.semaphore import TimelineSemaphore
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
@@ -597,31 +597,37 @@ def test_the_host_and_a_queue_that_signal_at_once(device: Device, monkeypatch: p
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("by", ["queue", "host"])
 def test_a_payload_wanted_by_two_at_once(device: Device, monkeypatch: pytest.MonkeyPatch, by: str, count: int) -> None:
-    """Another queue, or the host, that wants the payload of a submission that has been checked and not yet made."""
+    """Another queue, or the host, that wants the payload of a submission that is being made."""
     semaphore, done = device.create_semaphore(), device.create_semaphore()
     queue = device.compute_queue
-    second = copy.copy(queue)
-    second._lock = threading.Lock()
     commands = device.create_command_buffer().begin()
     commands.end()
     real = CommandBuffer.prepare
     refused: list[PumiceError] = []
 
-    def prepare(self: CommandBuffer, bindings: object) -> object:
+    def signal(call: Callable[[], object]) -> None:
         try:
-            if by == "host":
-                semaphore.signal(1)
-            else:
-                second.barrier(signals=((semaphore, 1),))
+            call()
         except FailedPreconditionError as error:
             refused.append(error)
+
+    def want() -> None:
+        signal(lambda: semaphore.signal(1) if by == "host" else queue.barrier(signals=((semaphore, 1),)))
+
+    other = threading.Thread(target=want)
+
+    def prepare(self: CommandBuffer, bindings: object) -> object:
+        if not other.ident:
+            other.start()
+            other.join(0.05)
         return real(self, None)
 
     with monkeypatch.context() as patch:
         patch.setattr(CommandBuffer, "prepare", prepare)
-        queue.submit((commands,), signals=((semaphore, 1), (done, 1))[:count])
+        signal(lambda: queue.submit((commands,), signals=((semaphore, 1), (done, 1))[:count]))
+        other.join(5)
     assert len(refused) == 1
-    queue.submit((commands,), signals=((semaphore, 2), (done, count)))
+    queue.submit((commands,), signals=((semaphore, 2), (done, 2)))
     semaphore.wait(2, 5)
     device.wait_idle(5)
 
@@ -635,7 +641,7 @@ def test_each_payload_is_signalled_once_whatever_races(device: Device) -> None:
         def work(index: int, semaphore: TimelineSemaphore = semaphore, accepted: list[int] = accepted) -> None:
             source = random.Random(index)
             for _ in range(300):
-                value = semaphore.claimed + source.choice((0, 1, 1, 2))
+                value = semaphore.scheduled + source.choice((0, 1, 1, 2))
                 try:
                     if index % 2:
                         value += 100_000  # above what other threads may submit meanwhile
@@ -659,7 +665,7 @@ def test_each_payload_is_signalled_once_whatever_races(device: Device) -> None:
         assert not any(thread.is_alive() for thread in threads)
         device.wait_idle(10)
         assert len(set(accepted)) == len(accepted) > 100
-        assert semaphore.query() == semaphore.scheduled == semaphore.claimed == max(accepted)
+        assert semaphore.query() == semaphore.scheduled == max(accepted)
         semaphore.close()
 
 
@@ -698,31 +704,39 @@ def destructions(device: Device, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return order
 
 
-class _Closing(tuple[tuple[TimelineSemaphore, int], ...]):
-    """Points of which the first semaphore is closed, as by another thread, when its handle has been read."""
-
-    def __iter__(self) -> Iterator[tuple[TimelineSemaphore, int]]:
-        first, *others = tuple.__iter__(self)
-        yield first
-        first[0].close()
-        yield from others
-
-
 @pytest.mark.parametrize("kind", ["waits", "signals"])
-def test_a_semaphore_closed_while_its_handle_is_copied(
-    device: Device, monkeypatch: pytest.MonkeyPatch, kind: str
+@pytest.mark.parametrize("when", ["prepared", "submitted"])
+def test_a_semaphore_closed_by_another_thread(
+    device: Device, monkeypatch: pytest.MonkeyPatch, kind: str, when: str
 ) -> None:
     closed, other = device.create_semaphore(5), device.create_semaphore(5)
+    value = 5 if kind == "waits" else 6
+    points = {kind: ((closed, value), (other, value))}
     device.wait_idle(5)
     order = destructions(device, monkeypatch)
     queue = device.compute_queue
-    if kind == "waits":
-        queue._submit_now((), _Closing(((closed, 5), (other, 5))), (), None)
+    closer = threading.Thread(target=closed.close)
+
+    def close_before(owner: object, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*arguments: object) -> object:
+            closer.start()
+            closer.join(0.05)
+            return real(*arguments)
+
+        monkeypatch.setattr(owner, name, call)
+
+    if when == "submitted":
+        close_before(device.fn, "vkQueueSubmit")
+        queue.barrier(**points)
+        closer.join(5)
         device.wait_idle(5)
         assert order[0] == "vkQueueSubmit"
-    else:  # it must not be signalled any more
+    else:  # it must not be used any more
+        close_before(Batch, "prepare")
         with pytest.raises(ClosedError):
-            queue._submit_now((), (), _Closing(((closed, 6), (other, 6))), None)
+            queue.barrier(**points)
         assert "vkQueueSubmit" not in order and other.query() == 5
     assert closed.is_closed and queue.is_idle
 
@@ -737,10 +751,14 @@ def test_commands_closed_while_they_are_prepared(device: Device, monkeypatch: py
 
     def prepare(self: CommandBuffer, bindings: object) -> object:
         recording = real(self, None)
-        self.close()
+        closer = threading.Thread(target=self.close)
+        closers.append(closer)
+        closer.start()
+        closer.join(0.05)
         return recording
 
     for submit in (prepared.submit, lambda: queue.submit((commands,), signals=((semaphore, 1),))):
+        closers: list[threading.Thread] = []
         if commands.state.value == "closed":
             commands = device.create_command_buffer().begin()
             commands.end()
@@ -749,6 +767,7 @@ def test_commands_closed_while_they_are_prepared(device: Device, monkeypatch: py
             patch.setattr(CommandBuffer, "prepare", prepare)
             order = destructions(device, patch)
             submit()
+            closers[0].join(5)
             assert order[0] == "vkQueueSubmit", order
             device.wait_idle(5)
 

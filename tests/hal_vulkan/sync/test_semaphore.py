@@ -114,7 +114,7 @@ def test_the_host_cannot_signal_past_submitted_work(device: Device) -> None:
 def test_the_host_signals_below_work_that_waits(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pending work waits for that very payload, so it cannot be done before."""
     first, second = device.create_semaphore(name="first"), device.create_semaphore()
-    first.claimed = first.scheduled = 3
+    first.scheduled = 3
     device.compute_queue.barrier(waits=((first, 3),), signals=((second, 1),))
     assert device.held == 0 and not second.has_reached(1)
     assert device.compute_queue.pending_signals(second) == [(1, False)]
@@ -127,7 +127,7 @@ def test_the_host_signals_below_work_that_waits(device: Device, monkeypatch: pyt
         first.signal(1)
         first.signal(2)
     assert first.query() == 2
-    first.claimed = first.scheduled = 2
+    first.scheduled = 2
     first.signal(3)
     second.wait(1, 10)
 
@@ -138,12 +138,12 @@ def test_the_host_does_not_race_with_work_that_waits_for_nothing(
 ) -> None:
     """The driver takes a payload that does not go up for a lost device."""
     semaphore = device.create_semaphore()
-    semaphore.claimed = semaphore.scheduled = 3
+    semaphore.scheduled = 3
     monkeypatch.setattr(type(device.compute_queue), "pending_signals", lambda queue, semaphore: pending)
     with pytest.raises(FailedPreconditionError, match="may signal 3 before the host signals 1"):
         semaphore.signal(1)
     assert semaphore.query() == 0
-    semaphore.claimed = semaphore.scheduled = 0
+    semaphore.scheduled = 0
 
 
 @pytest.mark.timing
@@ -270,7 +270,7 @@ def test_waiters_in_other_threads_see_a_failure_promptly(device: Device) -> None
 def test_waiters_for_pending_work_see_a_failure(device: Device) -> None:
     """The native payload cannot be raised past a pending signal: the waiter looks up at the end of its slice."""
     semaphore = device.create_semaphore()
-    semaphore.claimed = semaphore.scheduled = 5
+    semaphore.scheduled = 5
     blocked = Blocked(lambda: semaphore.wait(5))
     until(lambda: bool(device.semaphore_context.waiting))
     semaphore.fail(DataLossError("x"))

@@ -1,0 +1,174 @@
+"""Batches: what one vkQueueSubmit takes, and the native structures that it is written into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from ..commands.command_buffer import CommandBuffer
+from ..commands.recording import Recording
+from ..memory.buffer import Buffer
+from ..sync.semaphore import TimelineSemaphore
+from ..vulkan.functions import CData, chain, ffi, new, words_of
+
+Points: TypeAlias = Sequence[tuple[TimelineSemaphore, int]]
+Used: TypeAlias = Sequence[tuple[CommandBuffer, Recording]]
+
+_STAGE_ALL_COMMANDS: Final = 0x10000
+
+
+class SubmitStructures:
+    """A VkSubmitInfo with arrays for ``capacity`` command buffers, waits and signals, made once.
+
+    A submission only writes numbers and handles into them. The last signal is the queue's own timeline: drivers signal
+    in this order, and whoever sees the timeline move may destroy the other semaphores.
+
+    Attributes:
+        last_recording, last_signal: what the arrays hold from the last repeated submission.
+    """
+
+    def __init__(
+        self, capacity: int, shape: tuple[int, int, int] = (0, 0, 1), *, counter_pass: int | None = None
+    ) -> None:
+        self.capacity = capacity
+        self.command_handles = ffi.new("VkCommandBuffer[]", capacity)
+        self.wait_handles = ffi.new("VkSemaphore[]", capacity)
+        self.wait_values = ffi.new("uint64_t[]", capacity)
+        self.wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
+        self.signal_handles = ffi.new("VkSemaphore[]", capacity)
+        signal_values = ffi.new("uint64_t[]", capacity)
+        self.signal_values = words_of(signal_values)
+        self._timeline = new(
+            "VkTimelineSemaphoreSubmitInfo",
+            pSignalSemaphoreValues=signal_values,
+            pWaitSemaphoreValues=self.wait_values,
+        )
+        if counter_pass is not None:
+            chain(self._timeline, new("VkPerformanceQuerySubmitInfoKHR", counterPassIndex=counter_pass))
+        self.info: CData = new(
+            "VkSubmitInfo",
+            pNext=ffi.cast("void *", self._timeline),
+            pWaitSemaphores=self.wait_handles,
+            pWaitDstStageMask=self.wait_stages,
+            pCommandBuffers=self.command_handles,
+            pSignalSemaphores=self.signal_handles,
+        )
+        self.last_recording: Recording | None = None
+        self.last_signal: TimelineSemaphore | None = None
+        self.set_shape(shape)
+
+    def set_shape(self, shape: tuple[int, int, int]) -> None:
+        """Sets the counts of command buffers, waits and signals."""
+        info, timeline = self.info, self._timeline
+        info.commandBufferCount, info.waitSemaphoreCount, info.signalSemaphoreCount = shape
+        timeline.waitSemaphoreValueCount, timeline.signalSemaphoreValueCount = shape[1:]
+        self.shape = shape
+
+
+class Batch:
+    """What one vkQueueSubmit takes, from its preparation until the driver has it.
+
+    It is *pending* from before its command buffers are prepared until it is noted: what is closed meanwhile is kept for
+    it (``LogicalDevice.defer``).
+
+    Attributes:
+        command_buffers: run in order.
+        waits, signals: payloads to be reached first, and to be signalled at the end.
+        transient: whether the command buffers are closed if it is dropped.
+        used: the command buffers prepared so far, each with its recording.
+        previous: payloads that the semaphores of ``signals`` had scheduled before.
+        number: the submission's number, once it is noted; else 0.
+        serial: while it is pending; else 0.
+        native: structures of its own, or ``None`` for those of the queue.
+        clock, times: read right before and right after the native call, if there is a clock.
+    """
+
+    __slots__ = (
+        "clock",
+        "command_buffers",
+        "native",
+        "number",
+        "previous",
+        "serial",
+        "signals",
+        "times",
+        "transient",
+        "used",
+        "waits",
+    )
+
+    def __init__(
+        self,
+        command_buffers: Sequence[CommandBuffer] = (),
+        waits: Points = (),
+        signals: Points = (),
+        *,
+        transient: bool = False,
+    ) -> None:
+        self.command_buffers = tuple(command_buffers)
+        self.waits = tuple(waits)
+        self.signals = tuple(signals)
+        self.transient = transient
+        self.used: list[tuple[CommandBuffer, Recording]] = []
+        self.previous: list[int] = []
+        self.number = 0
+        self.serial = 0
+        self.native: SubmitStructures | None = None
+        self.clock: Callable[[], int] | None = None
+        self.times = (0, 0)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether work or the host will bring about all that it waits for, as far as is known."""
+        for semaphore, value in self.waits:
+            if value > semaphore.scheduled or semaphore.failure is not None:
+                return False
+        return True
+
+    @property
+    def reports(self) -> bool:
+        """Whether its shaders report."""
+        return any(recording.reports for _, recording in self.used)
+
+    def prepare(self, bindings: Sequence[Buffer] | None) -> None:
+        """Prepares the command buffers; may record them. After an error ``unprepare`` undoes what was done."""
+        is_single = len(self.command_buffers) == 1
+        for commands in self.command_buffers:
+            table = bindings if is_single or commands.binding_capacity else None
+            self.used.append((commands, commands.prepare(table)))
+
+    def unprepare(self) -> None:
+        """Undoes ``prepare`` of a batch that was not submitted; idempotent."""
+        while self.used:
+            commands, recording = self.used.pop()
+            commands.unprepare(recording)
+            if self.transient:
+                commands.close()
+
+    def write(self, native: SubmitStructures) -> None:
+        """Writes handles and payloads; the caller adds the queue's own signal."""
+        shape = (len(self.used), len(self.waits), len(self.signals) + 1)
+        if shape != native.shape:
+            native.set_shape(shape)
+        for index, (_, recording) in enumerate(self.used):
+            native.command_handles[index] = recording.native.handle
+        for index, (semaphore, value) in enumerate(self.waits):
+            native.wait_handles[index] = semaphore.handle
+            native.wait_values[index] = value
+        for index, (semaphore, value) in enumerate(self.signals):
+            native.signal_handles[index] = semaphore.handle
+            native.signal_values[index] = value
+
+
+class NativeBatch(Batch):
+    """A VkCommandBuffer between two binary semaphores, which stay the caller's."""
+
+    __slots__ = ("_handles",)
+
+    def __init__(self, commands: CData, wait: CData, signal: CData) -> None:
+        super().__init__()
+        self._handles = commands, wait, signal
+
+    def write(self, native: SubmitStructures) -> None:
+        native.set_shape((1, 1, 2))
+        native.command_handles[0], native.wait_handles[0], native.signal_handles[0] = self._handles
