@@ -191,7 +191,7 @@ class ScriptRunner:
             payload = device.submit((commands.end(),))
             if verdict is not None:  # what an instrumented shader reports of this run
                 verdict.payload = payload
-                device.verdicts.hold(payload, verdict.alone, 0)
+                device.verdicts.hold(payload, verdict.alone)
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True):
                 self._resources.used(binding, payload, written=used.writable)
             try:

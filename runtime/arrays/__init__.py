@@ -1,7 +1,6 @@
 """Arrays on a device, with NumPy's shape and dtype, and how NumPy arrays get there and back.
 
-Imports: hal and the ground.
-Read: spec, array_device, host_value, pending, array, staging, transfer.
+Read: spec, verdict, array_device, uses, host_value, array, staging, transfer.
 """
 
 from .array import DeviceArray

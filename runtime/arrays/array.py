@@ -27,8 +27,9 @@ from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError, 
 from ...waits.wait_mode import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
 from .host_value import HostValue
-from .pending import Fences, settle, unreached, wait_for
 from .spec import Index, check_dtype, check_out, check_shape, contiguous_part
+from .uses import Uses
+from .verdict import NO_VERDICTS
 
 if TYPE_CHECKING:
     from ...waits.source import WaitSource
@@ -51,14 +52,12 @@ class DeviceArray(HostValue, Closing):
         dtype: NumPy dtype of its elements.
         nbytes: bytes of its elements.
         serial: a number that no other array has.
+        uses: the work that uses its memory; shared with its views. For the runtime.
     """
 
     __slots__ = (
         "_base",
-        "_fences",
-        "_last_use",
         "_program_view",
-        "_ready",
         "_shared",
         "buffer",
         "device",
@@ -66,6 +65,7 @@ class DeviceArray(HostValue, Closing):
         "nbytes",
         "serial",
         "shape",
+        "uses",
     )
 
     def __init__(
@@ -84,11 +84,9 @@ class DeviceArray(HostValue, Closing):
         self.dtype = dtype
         self.nbytes = nbytes
         self.serial = next(_serials)
+        self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
         self._base = base
-        self._ready = 0  # payload of the device's stream at which the last write is done
-        self._last_use = 0  # and the last use of any kind
         self._shared = shared  # frees the memory in place of this array
-        self._fences: Fences = ()  # of programs that write it
         self._program_view: BufferView | None = None
 
     # -- shape ---------------------------------------------------------------------------------------
@@ -180,57 +178,55 @@ class DeviceArray(HostValue, Closing):
 
     def buffer_view(self, element_type: ElementType) -> BufferView:
         """The view that a program gets for this array, once work that writes it is done. For the runtime."""
-        root = self if self._base is None else self._base
-        ready = root._ready
+        ready = self.uses.ready
         if ready:
             self.device.finish(ready)
-            if root._ready == ready:  # no later write was noted meanwhile
-                root._ready = 0
+            self.uses.forget_write(ready)
         view = self._program_view
         if view is None or view.element_type is not element_type:
             self._check_open()
-            owner = root.shared()
-            buffer = owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
+            buffer = self.shared()
             view = self._program_view = BufferView(buffer, self.shape, element_type)
         elif self.buffer._closed:
             self._check_open()
         return view
 
     def shared(self) -> Buffer:
-        """The buffer that programs get for an array that is no view. For the runtime."""
-        if self._shared is None:
-            self._shared = self.buffer.shared()
-        return self._shared
+        """The buffer that programs get, which may keep the memory longer than the array lives. For the runtime."""
+        root = self if self._base is None else self._base
+        owner = root._shared
+        if owner is None:
+            with self.device.mark_lock:  # one only: the memory is freed with it
+                owner = root._shared = root._shared or root.buffer.shared()
+        return owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
 
     # -- order ---------------------------------------------------------------------------------------
 
     @property
+    def is_view(self) -> bool:
+        """Whether its memory belongs to another array. For the runtime."""
+        return self._base is not None
+
+    @property
     def ready(self) -> int:
         """The payload at which the last write is done; 0 where it is known to be. For the runtime."""
-        return (self if self._base is None else self._base)._ready
+        return self.uses.ready
 
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
-        root = self if self._base is None else self._base
-        # Another thread may have noted a later one. None comes between a comparison and the assignment after it.
-        if root._last_use < payload:
-            root._last_use = payload
-        if written and root._ready < payload:
-            root._ready = payload
+        self.uses.note(payload, written=written)
 
     def mark_pending(self, fence: WaitSource | None) -> None:
         """Notes the fence of a program that writes all of it; ``None`` when that is done. For the runtime."""
-        base = self._base
-        if base is None:
-            self._fences = () if fence is None else (fence,)
+        if self._base is None:
+            self.uses.replace_fences(() if fence is None else (fence,))
         elif fence is not None:
-            with self.device.mark_lock:
-                base._fences = (*unreached(base._fences), fence)
+            self.uses.add_fence(fence)
 
     @property
     def is_pending(self) -> bool:
         """Whether a program that writes it was noted. For the runtime."""
-        return bool((self if self._base is None else self._base)._fences)
+        return bool(self.uses.fences)
 
     def wait(self, timeout: float | None = None, *, wait: WaitMode | None = None) -> DeviceArray:
         """Waits until work that writes it is done; returns itself.
@@ -249,10 +245,10 @@ class DeviceArray(HostValue, Closing):
         if wait is not None:
             with waits(wait):
                 return self.wait(timeout)
-        root = self if self._base is None else self._base
-        if root._fences:
-            timeout = wait_for(root._fences, timeout)
-        ready = root._ready
+        uses = self.uses
+        if uses.fences:
+            timeout = uses.wait_for_fences(timeout)
+        ready = uses.ready
         if ready:  # as ArrayDevice.finish, without the call (benchmarks/submit_wait.py)
             device = self.device
             device.stream.wait(ready, timeout)
@@ -261,10 +257,9 @@ class DeviceArray(HostValue, Closing):
         return self
 
     def _wait_unused(self) -> None:
-        root = self if self._base is None else self._base
-        if root._last_use:
-            self.device.reach(root._last_use)
-        if root._shared is not None:
+        if self.uses.last:
+            self.device.reach(self.uses.last)
+        if (self if self._base is None else self._base)._shared is not None:
             # Programs do not mark what they use, and a call without results may return before its work is done.
             self.device.hal.wait_idle()
 
@@ -311,8 +306,7 @@ class DeviceArray(HostValue, Closing):
         """
         self._check_open()
         if self.is_pending:
-            settle((self if self._base is None else self._base)._fences)
-            self.mark_pending(None)
+            self.uses.settle_fences()
         if isinstance(source, DeviceArray):
             self._check_same(source.shape, source.dtype)
             source._check_open()
@@ -321,7 +315,7 @@ class DeviceArray(HostValue, Closing):
             if source.device is self.device:
                 if self.nbytes:
                     payload = self.device.copy(source.buffer, self.buffer)
-                    self._hold(payload, source.ready)
+                    self._hold(payload, (source.ready,))
                     source.mark(payload, written=False)
                     self.mark(payload, written=True)
                 return self
@@ -330,22 +324,20 @@ class DeviceArray(HostValue, Closing):
         self._check_same(np.shape(source), data.dtype)
         self._wait_unused()
         payload = self.device.upload(data, self.buffer)
-        self._hold(payload, 0)
-        self.mark(payload, written=True)
+        if payload:
+            self._hold(payload)
+            self.mark(payload, written=True)
+        elif self._base is None:
+            self.uses.forget_write(self.ready)  # the host has overwritten all of it, after all uses
         return self
 
-    def _hold(self, payload: int, source: int) -> None:
-        """Holds a copy against the verdicts on its source; where it is a part, against those on the array, too.
+    def _hold(self, payload: int, sources: tuple[int, ...] = ()) -> None:
+        """Holds a copy to this array against the verdicts on its source, whose last write is done at ``sources``.
 
-        ``source`` is the payload of the source's last write. Payload 0 is a copy by the host, after all uses.
+        A copy to a view leaves the rest of the array, and so inherits the verdicts on that too.
         """
-        verdicts = self.device.verdicts
-        root = self if self._base is None else self._base
-        if root is self and not payload:
-            root._ready = 0  # nothing is left of what work wrote
-        elif verdicts and payload:
-            found = verdicts.get(source, frozenset())
-            verdicts.hold(payload, found if root is self else found | verdicts.get(root._ready, frozenset()), 0)
+        if self.device.verdicts:
+            self.device.verdicts.hold(payload, NO_VERDICTS, (*sources, self.ready) if self.is_view else sources)
 
     def _check_same(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         if shape != self.shape or dtype != self.dtype:

@@ -58,6 +58,7 @@ class Transfer(Closing):
         self._reads: list[tuple[int, np.ndarray]] = []
         self._before: list[tuple[Buffer, Buffer]] = []
         self._after: list[tuple[Buffer, Buffer]] = []
+        self._marks: list[tuple[Placed, bool]] = []  # what notes the work, and whether it is written
         self._temporaries: list[Closing] = []
         self._finishing: list[Callable[[], None]] = []
         self._payload = -1
@@ -69,10 +70,12 @@ class Transfer(Closing):
         result: np.ndarray | DeviceArray | None = None
         if isinstance(value, DeviceArray):
             array, result = self._aligned(value, written=written), value
+            self._marks.append((value, written))
         elif written and not (self.to_host or into is not None):
             array = result = new_array(self.device, value.shape, value.dtype)
             if isinstance(value, np.ndarray):
                 array.mark(self.device.upload(value, array.buffer), written=True)
+            self._marks.append((array, True))
         else:
             host = None
             if written:
@@ -101,6 +104,7 @@ class Transfer(Closing):
         """
         self.arguments.append(value)
         self.results.append(result)
+        self._marks.append((value, result is not None))
         if owner is not None:
             self._temporaries.append(owner)
         if finish is not None:
@@ -141,10 +145,10 @@ class Transfer(Closing):
                 self.arguments[at] = array
                 if isinstance(value, np.ndarray) and value.nbytes:
                     staging.write(index, value)
-        return [argument for argument in self.arguments if argument is not None]
+        return self.arguments  # type: ignore[return-value]  # none is None any more
 
     def run(self, commands: CommandBuffer) -> int:
-        """Submits the copies and the kernel together; returns the payload that marks their end."""
+        """Submits the copies and the kernel together, and notes the work; returns the payload that marks its end."""
         staging = self._staging
         batch = [commands] if staging is None else [*staging.before, commands, *staging.after]
         once = []
@@ -155,12 +159,19 @@ class Transfer(Closing):
             if self._after:
                 once.append(self.device.copies(self._after, "downloads"))
                 batch.append(once[-1])
-            self._payload = self.device.submit(batch)
+            self._payload = self.device.hal.compute_queue.submit(batch)
         except BaseException:
             for copies in once:
                 copies.close()
             raise
+        for argument, written in self._marks:
+            argument.mark(self._payload, written=written)
         return self._payload
+
+    @property
+    def reaches_host(self) -> bool:
+        """Whether the host gets results."""
+        return self.to_host or bool(self._reads)
 
     def finish(self) -> None:
         """Waits for the kernel if results go to the host, and copies them."""

@@ -1,16 +1,17 @@
 """Verdicts on arrays and images: what instrumented shaders report of the work that made them.
 
-A call of a kernel is held against the verdict of its pipeline, and against those of the work that made what it reads.
-The device keeps them by the payload that marks the call's end, which arrays and images note anyway. Whoever reads one
-waits for that payload first, and then asks the verdicts: a failure is raised, each time.
+The device keeps verdicts by the payload of the work, which arrays and images note anyway. A call of a kernel gets the
+verdict on its own pipeline, and inherits those on the work that made what it reads. Whoever reads a result waits for
+its payload first, and then asks ``Verdicts.check``, which raises a failure each time.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from ...hal.logical_device import LogicalDevice
+from ...hal.device import Device
 from ...status import PumiceError
 
 _MIN_SWEEP: Final = 256
@@ -30,31 +31,49 @@ class Verdict(Protocol):
     def failure(self) -> PumiceError | None: ...
 
 
+NO_VERDICTS: Final[frozenset[Verdict]] = frozenset()
+
+
 class Verdicts(dict[int, frozenset[Verdict]]):
-    """The verdicts on work by its payload, until somebody has found that they are good.
+    """The verdicts on work by its payload, until they are found to be good.
 
-    Attributes:
-        sweep_at: so many of them are swept.
-
-    Thread rule: any thread.
+    Thread rule: any thread. Only its own methods change it; they hold a lock.
     """
 
-    def __init__(self, device: LogicalDevice) -> None:
+    def __init__(self, device: Device) -> None:
         self._device = device
-        self.sweep_at = _MIN_SWEEP
+        self._lock = threading.Lock()
+        self._sweep_at = _MIN_SWEEP
 
-    def hold(self, payload: int, verdicts: frozenset[Verdict], reached: int) -> None:
-        """Holds work against verdicts; ``reached`` is a payload that is known to be reached."""
-        if verdicts:
-            known = self.get(payload)
-            self[payload] = verdicts if known is None else verdicts | known
-            if len(self) >= self.sweep_at:
-                self.sweep(reached)
+    def hold(
+        self, payload: int, own: frozenset[Verdict], read: Iterable[int] = (), overwritten: Iterable[int] = ()
+    ) -> None:
+        """Holds work against the verdicts on itself, and on the work whose results it uses.
 
-    def sweep(self, reached: int) -> None:
-        """Drops what is good of work up to a payload, which is done. For whoever adds, at ``sweep_at`` of them."""
-        self._sweep(reached)
-        self.sweep_at = max(_MIN_SWEEP, 2 * len(self))
+        Args:
+            payload: of the work.
+            own: the verdicts on its own shaders.
+            read: payloads of the work that made what it reads.
+            overwritten: payloads of the work that made what it only writes. Parts of that may stay, so failures that
+                nobody was told of are inherited too.
+        """
+        with self._lock:
+            verdicts = own if payload not in self else own | self[payload]
+            for source in read:
+                inherited = self.get(source)
+                if inherited is not None and not inherited <= verdicts:
+                    verdicts |= inherited
+            for source in overwritten:
+                inherited = self.get(source)
+                if inherited is not None and not inherited <= verdicts:
+                    verdicts |= {verdict for verdict in inherited if not verdict.is_raised}
+            if not verdicts:
+                return
+            self[payload] = verdicts
+            is_full = len(self) >= self._sweep_at
+        if is_full:
+            self._sweep(self._device.compute_queue.stream.reached)
+            self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
 
     def check(self, payload: int) -> None:
         """Raises the failure of the work of a payload, which is done."""
@@ -62,29 +81,31 @@ class Verdicts(dict[int, frozenset[Verdict]]):
         if verdicts is not None:
             self._device.collect_reports()
             _raise_first(verdicts)
-            for one in verdicts:
-                one.good_until = max(one.good_until, payload)
-            self.pop(payload, None)
+            with self._lock:
+                for verdict in verdicts:
+                    verdict.good_until = max(verdict.good_until, payload)
+                self.pop(payload, None)
 
     def check_all(self, reached: int) -> None:
-        """Raises a failure of work up to a payload, which is done, that nobody was told of."""
+        """Raises a failure, not raised so far, of the work up to a payload, which is done."""
         if self:
-            _raise_first(one for one in self._sweep(reached) if not one.is_raised)
+            _raise_first(verdict for verdict in self._sweep(reached) if not verdict.is_raised)
 
     def _sweep(self, reached: int) -> list[Verdict]:
-        """Drops those of work up to a payload, which is done, that are good; returns the others."""
+        """Drops the good verdicts on work up to a payload, which is done; returns the failed ones."""
         self._device.collect_reports()
         failed: list[Verdict] = []
         good: frozenset[Verdict] | None = None
-        for payload, verdicts in list(self.items()):
-            if payload <= reached:
-                if verdicts is not good:
-                    bad = [one for one in verdicts if one.failure is not None]
-                    failed += bad
-                    if bad:
-                        continue
-                    good = verdicts
-                self.pop(payload, None)
+        with self._lock:
+            for payload, verdicts in list(self.items()):
+                if payload <= reached:
+                    if verdicts is not good:
+                        bad = [verdict for verdict in verdicts if verdict.failure is not None]
+                        failed += bad
+                        if bad:
+                            continue
+                        good = verdicts
+                    del self[payload]
         return failed
 
 

@@ -23,6 +23,7 @@ from ...hal.buffer import Buffer
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError, shown
 from ..arrays.array_device import READBACK, UPLOAD, ArrayDevice, check_timeout
 from ..arrays.spec import check_dtype, check_out, raw_bytes
+from ..arrays.uses import Uses
 from .conversion import as_dtype, between, checked_shape
 from .layout import AXES, ImageLayout
 from .sampler import Sampler
@@ -46,12 +47,11 @@ class DeviceImage(Closing):
         nbytes: bytes of the first level's texels.
         levels: number of levels.
         sampler: what kernels read it through; ``None`` takes the default.
+        uses: the work that uses its texels; shared with its views. For the runtime.
     """
 
     __slots__ = (
         "_base",
-        "_last_use",
-        "_ready",
         "device",
         "dtype",
         "first_layer",
@@ -64,6 +64,7 @@ class DeviceImage(Closing):
         "resources",
         "sampler",
         "shape",
+        "uses",
     )
 
     # NumPy's binary operators raise TypeError on mixed expressions instead of copying the image silently.
@@ -95,8 +96,7 @@ class DeviceImage(Closing):
         self.dtype = image_format.dtype
         self.nbytes = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
         self._base = base
-        self._ready = 0  # payload of the device's stream at which the last write is done
-        self._last_use = 0  # and the last use of any kind
+        self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
 
     # -- shape ---------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class DeviceImage(Closing):
             levels=level_count,
             first_level=self.first_level + first_level,
             first_layer=self.first_layer + first_layer,
-            base=self._root,
+            base=self if self._base is None else self._base,
             sampler=self.sampler,
         )
 
@@ -202,21 +202,13 @@ class DeviceImage(Closing):
     # -- order ---------------------------------------------------------------------------------------
 
     @property
-    def _root(self) -> DeviceImage:
-        return self if self._base is None else self._base
-
-    @property
     def ready(self) -> int:
         """The payload at which the last write is done. For the runtime."""
-        return self._root._ready
+        return self.uses.ready
 
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work. For the runtime."""
-        root = self._root
-        with self.device.mark_lock:  # another thread may have noted a later one
-            root._last_use = max(root._last_use, payload)
-            if written:
-                root._ready = max(root._ready, payload)
+        self.uses.note(payload, written=written)
 
     def wait(self, timeout: float | None = None) -> DeviceImage:
         """Blocks until work that writes it is done; returns itself.
@@ -228,8 +220,8 @@ class DeviceImage(Closing):
             DeadlineExceededError: the time passed first; it can be waited for again.
         """
         check_timeout(timeout)
-        if self._root._ready:
-            self.device.finish(self._root._ready, timeout)
+        if self.ready:
+            self.device.finish(self.ready, timeout)
         return self
 
     # -- the host ------------------------------------------------------------------------------------

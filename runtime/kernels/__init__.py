@@ -1,8 +1,6 @@
 """Compute shaders that are called like functions of arrays.
 
-Imports: runtime.arrays, runtime.images, hal_vulkan, spirv, status.
-Read: shader_source, block, parameter, image_parameter, runtime_array, parameters, arguments, push, names, pointers,
-specialization, descriptors, recorder, verdicts, results, block_dtypes, kernel.
+Read: kernel, bound_call, parameters, dispatcher, descriptors, recorder, results, shader_source, specialization.
 """
 
 from typing import TYPE_CHECKING

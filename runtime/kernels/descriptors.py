@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...hal_vulkan import ComputePipeline
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
-from ..arrays.transfer import Placed
+from ..arrays.transfer import Placed, Transfer
 from ..images.bound import ABSENT, Bound
 from .parameters.parameter import BufferParameter, KernelArgument, Parameter, Prepared
 from .parameters.runtime_array import RuntimeArrayParameter, take_apart
@@ -18,7 +20,6 @@ class KernelDescriptors:
     """The descriptors of a kernel.
 
     Attributes:
-        only_buffers: whether each parameter is a buffer for one descriptor.
         array_sizes: descriptors of the run-time sized arrays of bindings, by the index of their parameter.
     """
 
@@ -31,7 +32,7 @@ class KernelDescriptors:
         self._kernel = kernel
         interface = pipeline.interface
         self._partial = interface.partial
-        self.only_buffers = not self._partial and all(type(p) is BufferParameter for p in parameters)
+        self._only_buffers = not self._partial and all(type(p) is BufferParameter for p in parameters)
         sizes = {(i, b): count for i, key in enumerate(interface.set_layouts) for b, _, count in key}
         self.array_sizes = {
             p.index: sizes[p.binding.set, p.binding.binding] for p in parameters if isinstance(p, RuntimeArrayParameter)
@@ -43,6 +44,12 @@ class KernelDescriptors:
             return self._parameters, arrays
         return take_apart(self._parameters, arrays, self.array_sizes, self._kernel)
 
+    def check(self, parameters: Sequence[Parameter], values: Sequence[Prepared]) -> None:
+        """Raises if a prepared value does not fit its parameter."""
+        for parameter, value in zip(parameters, values, strict=True):
+            if value is not ABSENT:
+                parameter.check(value, self._kernel)
+
     def check_absent(self, parameter: Parameter) -> None:
         """Raises where an array of bindings must have all of its elements."""
         if (parameter.binding.set, parameter.binding.binding) not in self._partial:
@@ -51,10 +58,31 @@ class KernelDescriptors:
                 "(descriptorBindingPartiallyBound)"
             )
 
+    def bring(
+        self,
+        transfer: Transfer,
+        parameters: Sequence[Parameter],
+        values: Sequence[Prepared],
+        arrays: Sequence[KernelArgument],
+        outs: Sequence[int],
+    ) -> None:
+        """Adds prepared values to a call's moves; ``outs`` are the ids of those ``arrays`` that take results."""
+        for parameter, value, array in zip(parameters, values, arrays, strict=True):
+            into = array if outs and id(array) in outs and isinstance(array, np.ndarray) else None
+            if self._only_buffers:
+                transfer.bring(value, written=parameter.written, into=into)  # type: ignore[arg-type]  # an array
+            elif value is ABSENT:
+                self.check_absent(parameter)
+                transfer.carry(ABSENT, None)
+            else:
+                parameter.bring(transfer, value, into)
+
     def bound(
         self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
-    ) -> tuple[list[DeviceArray | Bound], Sequence[Parameter]]:
+    ) -> tuple[Sequence[DeviceArray | Bound], Sequence[Parameter]]:
         """What the pipeline binds, one a descriptor, and the parameter of each; arrays end in absent ones."""
+        if self._only_buffers:
+            return placed, parameters  # type: ignore[return-value]  # arrays
         absent = Bound(self._device, ABSENT, None, (), 0)
         bound = [
             absent if one is ABSENT else parameter.bind(one, value, self._device, self._kernel)

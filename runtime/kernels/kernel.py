@@ -7,7 +7,6 @@ Thread rule: a kernel may be called from any thread.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, cast
 
@@ -24,23 +23,19 @@ from ...status import InvalidArgumentError
 from ...waits.wait_mode import WaitMode, waits
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
-from ..arrays.staging import StagingPool
-from ..arrays.transfer import Placed, Transfer
-from ..images.bound import ABSENT, Bound
-from .descriptors import KernelDescriptors
-from .parameters.arguments import Counts, Groups, Out, declared, given_counts, prepare_arguments, targets_of
+from ..arrays.transfer import Placed
+from ..images.bound import ABSENT
+from .bound_call import Binder
+from .dispatcher import Dispatcher
+from .parameters.arguments import Counts, Groups, Out, declared, prepare_arguments
 from .parameters.block import type_name
 from .parameters.block_dtypes import dtype_of_block
-from .parameters.names import Named, Names
+from .parameters.names import Named
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.parameters import parameters_of
-from .parameters.pointers import Pointers
-from .parameters.push import Defaults, Push, PushConstants, PushValue
-from .recorder import DispatchRecorder
-from .repeated_call import RepeatedCall, RepeatedCalls
-from .results import OF_HOST, KernelResult, mark_placed, marked, results_of
+from .parameters.push import Defaults, Push, PushValue
+from .results import OF_HOST, KernelResult
 from .specialization import specialization_by_id
-from .verdicts import hold, hold_arrays
 
 
 class PreparedDispatch(NamedTuple):
@@ -107,41 +102,21 @@ class Kernel(Closing):
                 specialization=specialization_by_id(self.reflection, specialization or {}, code, name, source),
                 subgroup_size=subgroup_size,
             )
-            self._executable = executable
             executable.close_modules()
             entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
             self.entry = entry
             self.name = name if entry.name == "main" else entry.name
             self.pipeline.name = self.name
-            self._report = self.pipeline.report
-            if self._report is not None:
-                self._report.name = self.name
+            if self.pipeline.report is not None:
+                self.pipeline.report.name = self.name
             log_unwatched(self.pipeline)
             self.parameters = parameters_of(entry, vulkan.profile.limits)
-            constants = member_names(entry.push_constants.members) if entry.push_constants else ()
-            self._names = Names(self.parameters, tuple(constants), self.name)
-            self._device_types = frozenset(one for p in self.parameters for one in p.device_types)
-            self._descriptors = KernelDescriptors(device, self.pipeline, self.parameters, self.name)
-            self._pointers = Pointers(device, self.reflection, entry, self.name, push_defaults)
-            self._has_pointers = self._pointers.present
-            self._written = tuple(p.index for p in self.parameters if p.written)
-            self._push = PushConstants(entry.push_constants, self.name, self._names.check_push, push_defaults)
+            self._binder = Binder(device, self.reflection, entry, self.parameters, self.name, push_defaults)
+            self._dispatcher = Dispatcher(device, executable, self.pipeline, self.parameters, self.name)
         except BaseException:
             executable.close()
             raise
         self.made_from = KernelSource(code, entry_point, dict(specialization or {}), subgroup_size)
-        self._takes_push = entry.push_constants is not None
-        self._alignment_mask = self.pipeline.offset_alignment - 1
-        self._single = self._written[0] if len(self._written) == 1 else None
-        self._hal = vulkan
-        self._queue = vulkan.compute_queue
-        self._repeated = RepeatedCalls()
-        self._lock = threading.Lock()
-        self._staging = StagingPool(device)
-        self._recorder = DispatchRecorder(
-            device, self.pipeline, self.parameters, self.name, only_buffers=self._descriptors.only_buffers
-        )
-        self._is_plain = self._recorder.is_plain and not self._has_pointers
 
     # -- calls ---------------------------------------------------------------------------------------
 
@@ -183,208 +158,15 @@ class Kernel(Closing):
             InvalidArgumentError: wrong number, dtype or size of arrays, or wrong push constants; the message names the
                 binding and the shader's declaration.
         """
-        if wait is not None:
-            with waits(wait):
-                return self(*arrays, out=out, groups=groups, push=push, uses=uses, wait=None, **named)
-        # The hot path (benchmarks/submit_wait.py) is written out: after a wait the caches are cold, and each Python
-        # operation costs more than usual. It takes arrays that were here before; for others see ``_call_arrays``.
-        if arrays and type(arrays[0]) is DeviceArray and not named and out is None and push is None and uses is None:
-            known: RepeatedCall | None = None
-            if groups is None:
-                count = len(arrays)
-                try:
-                    if count == 3:
-                        first, second, third = arrays
-                        known = self._repeated.get((first.serial, second.serial, third.serial))  # type: ignore[union-attr]
-                    elif count == 2:
-                        first, second = arrays
-                        known = self._repeated.get((first.serial, second.serial))  # type: ignore[union-attr]
-                    else:
-                        known = self._repeated.get(tuple([array.serial for array in arrays]))  # type: ignore[union-attr]
-                except AttributeError:  # one of them is no array of a device
-                    pass
-                else:
-                    if known is None and self._is_plain and count == len(self.parameters):
-                        payload = self._submit_new(arrays)  # type: ignore[arg-type]  # they have serials
-                        if payload:
-                            return marked(self.parameters, arrays, payload)  # type: ignore[arg-type]
-            if known is not None:
-                hal = self._hal
-                if hal.dropped:
-                    hal.close_dropped()
-                # The epoch is that of an open device, in this process, whose arrays are open.
-                is_open = known.epoch == hal.close_epoch
-                payload = self._queue.resubmit(known.commands, known.generation) if is_open else 0
-                if payload:
-                    device = self.device
-                    if device.verdicts:
-                        hold_arrays(device.verdicts, self.parameters, arrays, None, payload, device.reached)  # type: ignore[arg-type]
-                    result = self._single
-                    if known.is_whole and result is not None:
-                        # See DeviceArray.mark.
-                        for array in arrays:
-                            if array._last_use < payload:  # type: ignore[union-attr]  # the serials are of arrays
-                                array._last_use = payload  # type: ignore[union-attr]
-                        target = arrays[result]
-                        if target._ready < payload:  # type: ignore[union-attr]
-                            target._ready = payload  # type: ignore[union-attr]
-                        return target  # type: ignore[return-value]
-                    return marked(self.parameters, arrays, payload)  # type: ignore[arg-type]
-        if self.device.hal.abandoned:  # a forked child, where a thread that is gone may hold the locks
-            self.device.hal.check_usable()
-        parameters = self.parameters
-        counts = None if groups is None else given_counts(groups, self.name)
-        if len(arrays) != len(parameters) or out is not None:
-            arrays, named = self._names.place(arrays, out, named)
-        if uses is not None or self._has_pointers:
-            return self._call_pointing(uses, arrays, out, counts, push, named)
-        for array, parameter in zip(arrays, parameters, strict=True):
-            if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in parameter.accepted:
-                return self._call_general(arrays, out, counts, self._push.pack(push, named))
-            if array.buffer.offset & self._alignment_mask:
-                return self._call_general(arrays, out, counts, self._push.pack(push, named))
-        data = self._push.pack(push, named) if self._takes_push or named or push is not None else b""
-        return self._call_arrays(arrays, counts, data)  # type: ignore[arg-type]
-
-    def _submit_new(self, arrays: Sequence[DeviceArray]) -> int:
-        """Submits a call with arrays that were not here before: a buffer for each binding, and nothing else.
-
-        Returns the payload; 0, and has done nothing, if anything is unusual. (Measured in benchmarks/submit_wait.py.)
-        """
-        hal, recorder = self._hal, self._recorder
-        if self.device.verdicts or hal.abandoned:
-            return 0
-        if hal.dropped:
-            hal.close_dropped()
-        with self._lock:
-            epoch, recordings = hal.close_epoch, recorder.count
-            commands = recorder.recorded_plain(arrays)
-            if commands is None:
-                return 0
-            payload = self._queue.resubmit(commands, commands.generation) or self.device.submit((commands,))
-            if recorder.count == recordings:
-                self._repeated.note(commands, epoch, arrays)
-        return payload
-
-    def _call_pointing(
-        self,
-        uses: object,
-        arrays: Sequence[KernelArgument],
-        out: Out,
-        groups: Counts | None,
-        push: Push,
-        named: Named,
-        *,
-        timings: list[DispatchTiming] | None = None,
-    ) -> KernelResult:
-        """A call that passes addresses, and notes its work in the arrays that these are of."""
-        pointed = self._pointers.collect(uses, arrays, push, named)
-        verdicts = self.device.verdicts
-        held = frozenset().union(*[verdicts.get(one.ready, ()) for one in pointed]) if verdicts else frozenset()
-        data = self._push.pack(push, self._pointers.with_addresses(named))
-        mask = self._alignment_mask
-        try:
-            ready = timings is None and all(
-                type(array) is DeviceArray
-                and (array.dtype, array.nbytes) in parameter.accepted
-                and not array.buffer.offset & mask
-                for array, parameter in zip(arrays, self.parameters, strict=True)
-            )
-            if ready:
-                return self._call_arrays(arrays, groups, data)  # type: ignore[arg-type]
-            return self._call_general(arrays, out, groups, data, timings=timings)
-        finally:
-            # What a kernel does with an address is not known. Later work of other threads may be counted, too.
-            payload = self.device.submitted
-            verdicts.hold(payload, held, 0)
-            for array in pointed:
-                array.mark(payload, written=True)
-
-    def _call_arrays(self, arrays: Sequence[DeviceArray], groups: Counts | None, push: bytes) -> KernelResult:
-        """A call with arrays whose dtype and size are known to fit."""
-        with self._lock:
-            verdict = None if self._report is None else self._report.next_verdict()
-            epoch = self._hal.close_epoch
-            recordings = self._recorder.count
-            commands = self._recorder.recorded(arrays, groups, push)
-            payload = self.device.submit((commands,))
-            if verdict is not None:
-                verdict.payload = payload
-            elif groups is None and not self._takes_push and self._recorder.count == recordings:
-                self._repeated.note(commands, epoch, arrays)
-        verdicts = self.device.verdicts
-        if verdict is not None or verdicts:
-            hold_arrays(verdicts, self.parameters, arrays, verdict, payload, self.device.reached)
-        return marked(self.parameters, arrays, payload)
-
-    # -- any arguments -------------------------------------------------------------------------------
-
-    def _call_general(
-        self,
-        arrays: Sequence[KernelArgument],
-        out: Out,
-        groups: Counts | None,
-        push: bytes,
-        *,
-        timings: list[DispatchTiming] | None = None,
-    ) -> KernelResult:
-        """Checks the arguments, moves those of the host to the device, runs, and brings the results back."""
-        descriptors = self._descriptors
-        only_buffers = descriptors.only_buffers
-        parameters, arrays = descriptors.take_apart(arrays)
-        values, fit = prepare_arguments(parameters, arrays, self.name)
-        if not fit:
-            if groups is None and values and not any(value.nbytes for value in values):
-                return results_of(
-                    parameters, [np.empty(v.shape, v.dtype) if isinstance(v, OF_HOST) else v for v in values]
-                )
-            for parameter, value in zip(parameters, values, strict=True):
-                if value is ABSENT:
-                    descriptors.check_absent(parameter)
-                else:
-                    parameter.check(value, self.name)
-        outs = () if out is None else targets_of(out, self.name)
-        to_host = self._device_types.isdisjoint(map(type, values))
-        with Transfer(self.device, self._staging, self.pipeline.offset_alignment, to_host=to_host) as transfer:
-            for parameter, value, given in zip(parameters, values, arrays, strict=True):
-                into = given if outs and id(given) in outs and isinstance(given, np.ndarray) else None
-                if only_buffers:
-                    transfer.bring(value, written=parameter.written, into=into)  # type: ignore[arg-type]  # arrays
-                elif value is ABSENT:
-                    transfer.carry(ABSENT, None)
-                else:
-                    parameter.bring(transfer, value, into)
-            placed = transfer.place()
-            bound: Sequence[DeviceArray | Bound] = placed  # type: ignore[assignment]  # arrays, if there are only buffers
-            declarations = parameters
-            if not only_buffers:
-                bound, declarations = descriptors.bound(parameters, placed, values)
-            if timings is None:
-                with self._lock:
-                    verdict = None if self._report is None else self._report.next_verdict()
-                    payload = transfer.run(self._recorder.recorded(bound, groups, push, declarations))
-                    if verdict is not None:
-                        verdict.payload = payload
-                if verdict is not None or self.device.verdicts:
-                    hold(self.device.verdicts, parameters, values, verdict, payload, self.device.reached)
-                if not to_host:
-                    mark_placed(parameters, placed, values, payload)
-                transfer.finish()
-                if to_host and payload in self.device.verdicts:
-                    self.device.finish(payload)
-            else:
-                with self._recorder.timed(bound, groups, push, declarations) as commands:
-                    with self._lock:
-                        verdict = None if self._report is None else self._report.next_verdict()
-                        payload = transfer.run(commands)
-                        if verdict is not None:
-                            verdict.payload = payload
-                    hold(self.device.verdicts, parameters, values, verdict, payload, self.device.reached)
-                    mark_placed(parameters, placed, values, payload)
-                    transfer.finish()
-                    self.device.finish(payload)
-                    timings.extend(commands.timings())
-        return results_of(parameters, transfer.results)
+        if not named and out is None and groups is None and push is None and uses is None and wait is None:
+            result = self._dispatcher.repeat(arrays)  # type: ignore[arg-type]  # it knows arrays of the device only
+            if result is not None:
+                return result
+        call = self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses)
+        if wait is None:
+            return self._dispatcher.run(call)
+        with waits(wait):
+            return self._dispatcher.run(call)
 
     def prepare(
         self,
@@ -398,26 +180,22 @@ class Kernel(Closing):
         The arrays must stay open as long as the commands are in use. They are not marked as in use: wait for the
         commands before the host reads or writes them. Arguments and errors are those of a call.
         """
-        given: Sequence[KernelArgument] = arrays
-        if len(arrays) != len(self.parameters):
-            given, named = self._names.place(arrays, None, named)
-        parameters, given = self._descriptors.take_apart(given)
-        values, fit = prepare_arguments(parameters, given, self.name)
+        call = self._binder.bind(arrays, named, groups=groups, push=push)
+        descriptors, recorder = self._dispatcher.descriptors, self._dispatcher.recorder
+        parameters, apart = descriptors.take_apart(call.arrays)
+        values, fit = prepare_arguments(parameters, apart, self.name)
         for value, parameter in zip(values, parameters, strict=True):
             if isinstance(value, OF_HOST) or (isinstance(value, DeviceArray) and value.device is not self.device):
                 raise InvalidArgumentError(f"{self.name}: {parameter.label} takes an array on {self.device.name}")
             if value is ABSENT:
-                self._descriptors.check_absent(parameter)
-            elif not fit:
-                parameter.check(value, self.name)
-        bound, declarations = self._descriptors.bound(parameters, cast("list[Placed]", values), values)
-        counts = self._recorder.counts(bound, None if groups is None else given_counts(groups, self.name), declarations)
-        if self._has_pointers:
-            self._pointers.collect(None, given, push, named)
-        data = self._push.pack(push, named)
-        self._recorder.check_push(data)
+                descriptors.check_absent(parameter)
+        if not fit:
+            descriptors.check(parameters, values)
+        bound, declarations = descriptors.bound(parameters, cast("list[Placed]", values), values)
+        counts = recorder.counts(bound, call.groups, declarations)
+        recorder.check_push(call.push)
         buffers = cast("tuple[Resource | None, ...]", tuple([one.buffer for one in bound]))
-        return PreparedDispatch(self.pipeline, buffers, counts, data)
+        return PreparedDispatch(self.pipeline, buffers, counts, call.push)
 
     def placed(
         self, arrays: Sequence[KernelArgument], *, out: Out = None, push: Push = None, named: Named | None = None
@@ -426,12 +204,8 @@ class Kernel(Closing):
 
         Arguments and errors are those of a call.
         """
-        rest: Named = named or {}
-        given: Sequence[KernelArgument] = arrays
-        if len(arrays) != len(self.parameters) or out is not None:
-            given, rest = self._names.place(arrays, out, rest)
-        parameters, given = self._descriptors.take_apart(given)
-        return parameters, given, self._push.pack(push, rest)
+        call = self._binder.bind(arrays, named or {}, out=out, push=push)
+        return *self._dispatcher.descriptors.take_apart(call.arrays), call.push
 
     def time(
         self,
@@ -450,14 +224,7 @@ class Kernel(Closing):
         Raises:
             UnimplementedError: the device writes no timestamps.
         """
-        if len(arrays) != len(self.parameters) or out is not None:
-            arrays, named = self._names.place(arrays, out, named)
-        timings: list[DispatchTiming] = []
-        counts = None if groups is None else given_counts(groups, self.name)
-        result = self._call_pointing(uses, arrays, out, counts, push, named, timings=timings)
-        if not timings:
-            raise InvalidArgumentError(f"{self.name}: there is nothing to time: all arrays are empty")
-        return result, timings[0]
+        return self._dispatcher.time(self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses))
 
     def dtype(self, name: str, length: int | None = None) -> np.dtype[np.generic]:
         """The dtype of arrays for a binding, with the offsets, strides and sizes that the shader has.
@@ -477,19 +244,16 @@ class Kernel(Closing):
             InvalidArgumentError: ``length`` is missing, or there is nothing that it could be the length of.
             UnimplementedError: NumPy has no such dtype.
         """
-        return dtype_of_block(name, length, self._names, self.parameters, self.reflection, self.name)
+        return dtype_of_block(name, length, self._binder.names, self.parameters, self.reflection, self.name)
 
     def close(self) -> None:
         """Unloads the kernel once work under way has finished; idempotent."""
-        with self._lock:
-            self._executable.close()
-            self._recorder.close()
-        self._staging.close()
+        self._dispatcher.close()
 
     def __del__(self) -> None:
         # For convenience only. The garbage collector may run under any lock, so the kernel is closed in the device's
         # next call.
-        if hasattr(self, "_recorder") and not self.pipeline.is_closed:
+        if hasattr(self, "_dispatcher") and not self.pipeline.is_closed:
             self.device.hal.dropped.append(self)
 
     def __repr__(self) -> str:

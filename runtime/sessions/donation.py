@@ -63,7 +63,7 @@ class Donation:
         problem = ""
         if buffer._closed or array.is_closed:
             raise ClosedError(self._wrong(argument, buffer.moved_text or "it was closed"))
-        if array._base is not None:
+        if array.is_view:
             problem = "it is a view of another array; donate that one, or a copy()"
         elif buffer.imported:
             problem = "its memory is the host's; donate a copy()"

@@ -23,7 +23,7 @@ x = device.asarray(a)
 done = []
 x.device.hal.create_semaphore().notify(1, done.append)  # a thread that the child does not have
 kernel(a, a, pumice.empty(4))
-locks = kernel._lock, kernel._staging._lock
+locks = kernel._dispatcher._lock, kernel._dispatcher._staging._lock
 for lock in locks:  # as of other threads
     lock.acquire()
 child = os.fork()

@@ -1,5 +1,4 @@
-"""Parameters of kernels: what a binding takes, checks and names.
+"""Parameters of kernels: the arguments that a binding takes, checks and names.
 
-Imports: runtime.arrays, runtime.images, hal_vulkan, spirv, formats, base, status.
-Read: block, parameter, image_parameter, runtime_array, parameters, arguments, push, names, block_dtypes, pointers.
+Read: block, block_dtypes, parameter, image_parameter, runtime_array, parameters, arguments, names, push, pointers.
 """

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....status import InvalidArgumentError
 from ...arrays.array import DeviceArray
-from ...arrays.spec import check_out
+from ...arrays.spec import ArraySpec, check_out
 from ...images.bound import ABSENT, Bound
 from ...images.image import DeviceImage
 from ...images.texel_array import TexelArray
@@ -39,8 +39,10 @@ def prepare_arguments(
     values: list[Prepared] = []
     fit = True
     for parameter, value in zip(parameters, arrays, strict=True):
-        # The usual case without a call.
-        if type(value) is np.ndarray and value.flags.c_contiguous and (value.dtype, value.nbytes) in parameter.accepted:
+        # The usual cases without a call.
+        if (
+            (type(value) is np.ndarray and value.flags.c_contiguous) or (type(value) is ArraySpec and parameter.written)
+        ) and (value.dtype, value.nbytes) in parameter.accepted:
             values.append(value)
         elif value is None and parameter.binding.count != 1:
             values.append(ABSENT)

@@ -401,7 +401,7 @@ def test_staging_is_bounded_and_goes_with_the_kernel(device: pumice.Device) -> N
     for count in (3 << 20, 1 << 20):
         a, b = arrays(count)
         np.testing.assert_array_equal(kernel(a, b, pumice.empty(count)), a * b)
-    assert kernel._staging._nbytes <= 16 << 20
+    assert kernel._dispatcher._staging._nbytes <= 16 << 20
     device.hal.trim()
     assert kept() == 0
     a, b = arrays(5)
@@ -447,10 +447,10 @@ def test_an_interrupted_call_leaves_its_staging_to_nobody(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for method in ("submit", "reach"):
+    for owner, method in ((device.hal.compute_queue, "submit"), (device, "reach")):
         mul(a, b, pumice.empty(7))
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(device, method, interrupted)
+            patch.setattr(owner, method, interrupted)
             mul(b, b, pumice.empty(7))
         np.testing.assert_array_equal(mul(a, b, pumice.empty(7)), a * b)
 
@@ -724,7 +724,7 @@ def test_equal_bits_are_one_push_constant(device: pumice.Device) -> None:
     for _ in range(100):
         result = saxpy(one, zero, a=float("nan"))
     assert np.isnan(result.numpy()).all()
-    assert len(saxpy._push._kept) == len(saxpy._recorder.recordings) == 1
+    assert len(saxpy._binder._push._kept) == len(saxpy._dispatcher.recorder.recordings) == 1
 
 
 def test_shared_memory_sized_by_a_specialization_constant(device: pumice.Device) -> None:

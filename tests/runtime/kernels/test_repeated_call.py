@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -154,26 +154,54 @@ def test_a_refused_submission_is_taken_back(device: pumice.Device, mul: pumice.K
     np.testing.assert_array_equal(mul(a, b, c).numpy(), a.numpy() * b.numpy())  # type: ignore[union-attr]
 
 
+def run_in_threads(work: Callable[[int], None], count: int) -> None:
+    """Runs ``work(number)`` in threads that take turns as often as the interpreter can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(work, range(count)))
+    finally:
+        sys.setswitchinterval(before)
+
+
 def test_threads_repeat_calls_of_one_kernel(device: pumice.Device, mul: pumice.Kernel) -> None:
     sets = [arrays(device, seed) for seed in range(6)]
-    wrong: list[int] = []
 
     def work(number: int) -> None:
         a, b, c = sets[number]
         for turn in range(40):
             a.copy_from(np.full(100, turn, np.float32))
-            result = mul(a, b, c)
-            if not np.array_equal(result.numpy(), turn * b.numpy()):  # type: ignore[union-attr]
-                wrong.append(number)
+            np.testing.assert_array_equal(mul(a, b, c).numpy(), turn * b.numpy())  # type: ignore[union-attr]
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        threads = [threading.Thread(target=work, args=(number,)) for number in range(len(sets))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert not wrong
+    run_in_threads(work, len(sets))
+
+
+def test_threads_take_recordings_from_each_other(device: pumice.Device, mul: pumice.Kernel) -> None:
+    """The threads' arrays together are more than the kernel keeps recordings of."""
+    sets = [[arrays(device, 100 * number + seed, 64) for seed in range(90)] for number in range(3)]
+    expected = [[a.numpy() * b.numpy() for a, b, _ in mine] for mine in sets]
+
+    def work(number: int) -> None:
+        for _ in range(4):
+            for (a, b, c), product in zip(sets[number], expected[number], strict=True):
+                for _ in range(2):
+                    mul(a, b, c)
+                np.testing.assert_array_equal(c.numpy(), product)
+
+    run_in_threads(work, len(sets))
+
+
+def test_threads_share_an_array(device: pumice.Device, mul: pumice.Kernel) -> None:
+    """Every thread waits for its own calls, which write parts of one array."""
+    whole, ones = device.zeros(4 * 64), device.asarray(np.ones(64, np.float32))
+    parts = [whole[64 * number : 64 * (number + 1)] for number in range(4)]
+
+    def work(number: int) -> None:
+        for turn in range(40):
+            values = device.asarray(np.full(64, turn, np.float32))
+            mul(values, ones, parts[number])
+            np.testing.assert_array_equal(parts[number].numpy(), np.full(64, turn))
+
+    run_in_threads(work, len(parts))
+    np.testing.assert_array_equal(whole.numpy(), np.full(4 * 64, 39))

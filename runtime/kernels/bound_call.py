@@ -1,0 +1,92 @@
+"""Bound calls: arguments in the order of a kernel's parameters, and push constants as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...hal_vulkan import EntryPoint, ShaderModuleReflection
+from ...spirv.reflection.block_dtype import member_names
+from ..arrays.array import DeviceArray
+from ..arrays.array_device import ArrayDevice
+from .parameters.arguments import Counts, Groups, Out, given_counts
+from .parameters.names import Named, Names
+from .parameters.parameter import KernelArgument, Parameter
+from .parameters.pointers import Pointers
+from .parameters.push import Defaults, Push, PushConstants
+
+
+class BoundCall:
+    """The arguments of one call.
+
+    Attributes:
+        arrays: one for each parameter of the kernel.
+        groups: workgroup counts; ``None`` infers them from the arrays.
+        push: the bytes of the push constants.
+        out: the arrays in ``out=``, which are among ``arrays`` too.
+        pointed: arrays of the device whose addresses the call passes.
+    """
+
+    __slots__ = ("arrays", "groups", "out", "pointed", "push")
+
+    def __init__(
+        self,
+        arrays: Sequence[KernelArgument],
+        groups: Counts | None,
+        push: bytes,
+        out: Out,
+        pointed: Sequence[DeviceArray],
+    ) -> None:
+        self.arrays = arrays
+        self.groups = groups
+        self.push = push
+        self.out = out
+        self.pointed = pointed
+
+
+class Binder:
+    """Binds the arguments of calls of one kernel.
+
+    Attributes:
+        names: the names that a call may use.
+    """
+
+    def __init__(
+        self,
+        device: ArrayDevice,
+        reflection: ShaderModuleReflection,
+        entry: EntryPoint,
+        parameters: Sequence[Parameter],
+        kernel: str,
+        push_defaults: Defaults,
+    ) -> None:
+        constants = member_names(entry.push_constants.members) if entry.push_constants else ()
+        self.names = Names(parameters, tuple(constants), kernel)
+        self._kernel = kernel
+        self._count = len(parameters)
+        self._pointers = Pointers(device, reflection, entry, kernel, push_defaults)
+        self._push = PushConstants(entry.push_constants, kernel, self.names.check_push, push_defaults)
+
+    def bind(
+        self,
+        arrays: Sequence[KernelArgument],
+        named: Named,
+        *,
+        out: Out = None,
+        groups: Groups | None = None,
+        push: Push = None,
+        uses: object = None,
+    ) -> BoundCall:
+        """Binds the arguments of ``Kernel.__call__``, which documents them.
+
+        Raises:
+            InvalidArgumentError: wrong number, names, workgroup counts or push constants. Dtypes and sizes of arrays
+                are checked later.
+        """
+        counts = None if groups is None else given_counts(groups, self._kernel)
+        if len(arrays) != self._count or out is not None:
+            arrays, named = self.names.place(arrays, out, named)
+        pointed: Sequence[DeviceArray] = ()
+        if uses is not None or self._pointers.present:
+            pointed = self._pointers.collect(uses, arrays, push, named)
+            named = self._pointers.with_addresses(named)
+        return BoundCall(arrays, counts, self._push.pack(push, named), out, pointed)

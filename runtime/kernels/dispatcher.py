@@ -1,0 +1,263 @@
+"""Plans and submits the bound calls of one kernel.
+
+A call is *resident* if its arguments are arrays of the device that are bound where they are. Others are moved: what the
+host has is copied to the device, and results back, in one submission with the kernel.
+
+Thread rule: any thread. The lock is held from the moment a call has its commands until they are submitted, since the
+recorder uses the oldest ones again for other arrays.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias, cast
+
+from ...base.closeable import Closing
+from ...hal_vulkan import CommandBuffer, ComputePipeline, DispatchTiming, Executable
+from ...status import InvalidArgumentError
+from ..arrays.array import DeviceArray
+from ..arrays.array_device import ArrayDevice
+from ..arrays.staging import StagingPool
+from ..arrays.transfer import Transfer
+from ..arrays.uses import note_uses
+from ..arrays.verdict import NO_VERDICTS
+from ..images.bound import Bound
+from .bound_call import BoundCall
+from .descriptors import KernelDescriptors
+from .parameters.arguments import prepare_arguments, targets_of
+from .parameters.parameter import Parameter, Prepared
+from .recorder import DispatchRecorder
+from .results import KernelResult, empty_results, results_of
+
+_MAX_REPEATS: Final = 1024
+_Sources: TypeAlias = tuple[Sequence[int], Sequence[int]]
+_NO_SOURCES: Final[_Sources] = ((), ())
+
+
+class _Repeat(NamedTuple):
+    """A resident call that was checked and recorded, for the next call with the same arrays.
+
+    It keeps no arrays alive. It holds while the device's ``close_epoch`` is ``epoch``, since nothing was closed, and
+    while the commands' ``generation`` is this one, since they were not recorded for other arrays.
+    """
+
+    commands: CommandBuffer
+    generation: int
+    epoch: int
+
+
+class _Plan:
+    """A bound call whose arguments are on the device.
+
+    Attributes:
+        bound, parameters: what the pipeline binds, one a descriptor, and the parameter of each.
+        ranges: the descriptors.
+        sources: payloads of the work that made what the call reads, and what it only writes.
+        transfer: the copies around the kernel; ``None`` for a resident call.
+        epoch: of the device from before the arrays were checked, where the next call may repeat this one.
+    """
+
+    __slots__ = ("bound", "epoch", "parameters", "ranges", "sources", "transfer")
+
+    def __init__(
+        self,
+        bound: Sequence[DeviceArray | Bound],
+        parameters: Sequence[Parameter],
+        ranges: bytes,
+        sources: _Sources,
+        transfer: Transfer | None,
+        epoch: int | None,
+    ) -> None:
+        self.bound = bound
+        self.parameters = parameters
+        self.ranges = ranges
+        self.sources = sources
+        self.transfer = transfer
+        self.epoch = epoch
+
+
+class Dispatcher(Closing):
+    """Calls of one kernel, once their arguments are bound.
+
+    Calling sequence: ``repeat``, and ``run`` if that does not know the arrays, or ``time``; ``close``.
+
+    Attributes:
+        recorder: the kernel's command buffers.
+        descriptors: the kernel's descriptors.
+    """
+
+    def __init__(
+        self,
+        device: ArrayDevice,
+        executable: Executable,
+        pipeline: ComputePipeline,
+        parameters: Sequence[Parameter],
+        kernel: str,
+    ) -> None:
+        """Takes over ``executable``, which ``close`` closes; ``kernel`` is the kernel's name, for messages."""
+        self._device = device
+        self._executable = executable
+        self._parameters = parameters
+        self._kernel = kernel
+        self._hal = device.vulkan
+        self._queue = device.vulkan.compute_queue
+        self._report = pipeline.report
+        self._alignment = pipeline.offset_alignment
+        self._device_types = frozenset(one for parameter in parameters for one in parameter.device_types)
+        self._written = tuple(parameter.index for parameter in parameters if parameter.written)
+        self._results_of: Callable[[Sequence[DeviceArray]], KernelResult] = _picker(self._written)
+        self._is_repeatable = bool(self._written) and not pipeline.interface.push_constant_bytes and not self._report
+        self.descriptors = KernelDescriptors(device, pipeline, parameters, kernel)
+        self.recorder = DispatchRecorder(device, pipeline, parameters, kernel)
+        self._staging = StagingPool(device)
+        self._repeats: dict[tuple[int, ...], _Repeat] = {}  # by the arrays' serials
+        self._lock = threading.Lock()
+
+    def repeat(self, arrays: Sequence[DeviceArray]) -> KernelResult:
+        """Submits a call with the arrays of an earlier one, and nothing else.
+
+        Returns:
+            The results, or ``None`` if nothing was submitted: the call has to be bound.
+
+        Nothing is checked or recorded anew (benchmarks/submit_wait.py). Arguments of other types are no error.
+        """
+        repeats = self._repeats
+        if not repeats or not arrays or type(arrays[0]) is not DeviceArray:
+            return None
+        try:
+            if len(arrays) == 3:
+                first, second, third = arrays  # written out: a comprehension takes three times as long
+                repeat = repeats.get((first.serial, second.serial, third.serial))
+            else:
+                repeat = repeats.get(tuple([array.serial for array in arrays]))
+        except AttributeError:
+            return None
+        if repeat is None:
+            return None
+        hal, device = self._hal, self._device
+        if hal.dropped:
+            hal.close_dropped()
+        if repeat.epoch != hal.close_epoch:  # first: in a forked child the lock may be held for ever
+            return None
+        with self._lock:
+            payload = self._queue.resubmit(repeat.commands, repeat.generation)
+        if not payload:
+            return None
+        if device.verdicts:
+            device.verdicts.hold(payload, NO_VERDICTS, *self._sources(self._parameters, arrays, ()))
+        note_uses(device.mark_lock, arrays, self._written, payload)
+        return self._results_of(arrays)
+
+    def run(self, call: BoundCall) -> KernelResult:
+        """Runs a call; ``Kernel.__call__`` documents results and errors."""
+        hal = self._hal
+        if hal.abandoned:
+            hal.check_usable()
+        if hal.dropped:
+            hal.close_dropped()
+        epoch = hal.close_epoch
+        ranges = self.recorder.resident_ranges(call.arrays)
+        if ranges is None:
+            return self._run_moved(call)
+        arrays = cast("Sequence[DeviceArray]", call.arrays)
+        sources = self._sources(self._parameters, arrays, call.pointed) if self._device.verdicts else _NO_SOURCES
+        repeats = self._is_repeatable and call.groups is None
+        plan = _Plan(arrays, self._parameters, ranges, sources, None, epoch if repeats else None)
+        payload = self._submit(call, plan)
+        note_uses(self._device.mark_lock, arrays, self._written, payload)
+        return self._results_of(arrays)
+
+    def time(self, call: BoundCall) -> tuple[KernelResult, DispatchTiming]:
+        """Runs a call, waits for it, and measures its dispatch with the device's clock.
+
+        Raises:
+            InvalidArgumentError: all arrays are empty.
+        """
+        timings: list[DispatchTiming] = []
+        result = self._run_moved(call, timings)
+        if not timings:
+            raise InvalidArgumentError(f"{self._kernel}: there is nothing to time: all arrays are empty")
+        return result, timings[0]
+
+    def _run_moved(self, call: BoundCall, timings: list[DispatchTiming] | None = None) -> KernelResult:
+        """Moves arguments to the device, runs, and brings results back; adds to ``timings`` if it is given."""
+        descriptors, device = self.descriptors, self._device
+        parameters, arrays = descriptors.take_apart(call.arrays)
+        values, fit = prepare_arguments(parameters, arrays, self._kernel)
+        if not fit:
+            if call.groups is None and values and not any(value.nbytes for value in values):
+                return empty_results(parameters, values)
+            descriptors.check(parameters, values)
+        sources = self._sources(parameters, values, call.pointed) if device.verdicts else _NO_SOURCES
+        to_host = self._device_types.isdisjoint(map(type, values))
+        with Transfer(device, self._staging, self._alignment, to_host=to_host) as transfer:
+            outs = () if call.out is None else targets_of(call.out, self._kernel)
+            descriptors.bring(transfer, parameters, values, arrays, outs)
+            placed = transfer.place()
+            bound, declarations = descriptors.bound(parameters, placed, values)
+            plan = _Plan(bound, declarations, self.recorder.ranges(bound), sources, transfer, None)
+            if timings is None:
+                payload = self._submit(call, plan)
+            else:
+                with self.recorder.timed(bound, call.groups, call.push, declarations) as commands:
+                    payload = self._submit(call, plan, commands)
+                    device.reach(payload)
+                    timings.extend(commands.timings())
+            transfer.finish()
+            if timings is not None or (payload in device.verdicts and transfer.reaches_host):
+                device.finish(payload)
+        return results_of(parameters, transfer.results)
+
+    def _submit(self, call: BoundCall, plan: _Plan, commands: CommandBuffer | None = None) -> int:
+        """Submits a call, with its own or with recorded commands; returns the payload.
+
+        The work is held against the verdict on its shader, and on the work whose results it uses.
+        """
+        recorder, report = self.recorder, self._report
+        with self._lock:
+            verdict = None if report is None else report.next_verdict()
+            recordings = recorder.count
+            if commands is None:
+                commands = recorder.recorded(plan.ranges, plan.bound, call.groups, call.push, plan.parameters)
+            payload = self._queue.submit((commands,)) if plan.transfer is None else plan.transfer.run(commands)
+            if verdict is not None:
+                verdict.payload = payload
+            if plan.epoch is not None and recorder.count == recordings:
+                self._note_repeat(cast("Sequence[DeviceArray]", plan.bound), commands, plan.epoch)
+        if verdict is not None or plan.sources is not _NO_SOURCES:
+            own = NO_VERDICTS if verdict is None else verdict.alone
+            self._device.verdicts.hold(payload, own, *plan.sources)
+        for array in call.pointed:  # what a kernel does with an address is not known
+            array.mark(payload, written=True)
+        return payload
+
+    def _note_repeat(self, arrays: Sequence[DeviceArray], commands: CommandBuffer, epoch: int) -> None:
+        if len(self._repeats) >= _MAX_REPEATS:
+            self._repeats.clear()
+        serials = tuple([array.serial for array in arrays])
+        self._repeats[serials] = _Repeat(commands, commands.generation, epoch)
+
+    def _sources(
+        self, parameters: Sequence[Parameter], values: Sequence[Prepared], pointed: Sequence[DeviceArray]
+    ) -> _Sources:
+        """The payloads of the work that made what a call reads, and what it only writes."""
+        read = [array.ready for array in pointed]
+        overwritten: list[int] = []
+        for parameter, value in zip(parameters, values, strict=True):
+            (read if parameter.binding.readable else overwritten).append(getattr(value, "ready", 0))
+        return read, overwritten
+
+    def close(self) -> None:
+        """Unloads the kernel once work under way has finished; idempotent."""
+        with self._lock:
+            self._executable.close()
+            self.recorder.close()
+            self._repeats.clear()
+        self._staging.close()
+
+
+def _picker(written: Sequence[int]) -> Callable[[Sequence[DeviceArray]], KernelResult]:
+    """A function that picks a call's results from its arrays."""
+    return operator.itemgetter(*written) if written else lambda arrays: None
