@@ -1,10 +1,9 @@
 """JAX functions on any Vulkan device: ``pumice.jit``, which joins the compiler and the runtime.
 
-The package is what ``pumice.jit`` names, and calling it is calling ``jit``: so it is the same whether a program said
-``import pumice`` or ``import pumice.jit.stages`` first.
+``pumice.jit`` names this package, and calling the package calls ``jit``. So it means the same whether a program wrote
+``import pumice`` or ``import pumice.jit.stages`` first. JAX is imported when the first function is decorated.
 
-Imports: compiler, runtime, vm, hal, formats and the ground. JAX is imported when the first function is decorated.
-Read: decorator; parameters, leaves, places, devices, stages, cache, function.
+Read: decorator, parameters, leaves, places, devices, targets, stages, cache, function.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The executables that a function keeps, the one used last at the end."""
+"""The executables that a function keeps, in order of their last use."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .stages import Compiled
 
 
 class CacheInfo(NamedTuple):
-    """What a cache did, as ``functools.lru_cache`` says it.
+    """The counts of a cache, with the names that ``functools.lru_cache`` uses.
 
     Attributes:
         hits: calls that found an executable.
         misses: executables that were made.
-        maxsize: the most that are kept.
-        currsize: those that are kept now.
+        maxsize: how many executables the cache keeps at most.
+        currsize: how many executables it keeps now.
     """
 
     hits: int
@@ -28,9 +28,9 @@ class CacheInfo(NamedTuple):
 
 
 class ExecutableCache:
-    """Executables by what they were traced for; closes what it no longer keeps.
+    """Executables by the key of their trace; closes those that it no longer keeps.
 
-    Calling sequence: ``acquire``, or ``put`` where there is none → call it → ``release``. An executable that leaves the
+    Calling sequence: ``acquire``, or ``put`` if there is none → call it → ``release``. An executable that leaves the
     cache is closed when the last call has released it. Thread rule: any thread.
     """
 
@@ -39,22 +39,22 @@ class ExecutableCache:
             raise InvalidArgumentError(f"cache_size is a number of executables, at least 1; got {maxsize!r}")
         self._maxsize = maxsize
         self._kept: OrderedDict[Hashable, Compiled] = OrderedDict()
-        self._users: dict[Compiled, int] = {}  # of those that are called, or were when they left
+        self._users: dict[Compiled, int] = {}  # calls under way, by executable
         self._lock = threading.Lock()
         self._hits = self._misses = 0
 
     def acquire(self, key: Hashable) -> Compiled | None:
-        """The executable for a key, to be released; now it is the one used last."""
+        """Returns the executable for a key, which becomes the most recently used. The caller releases it."""
         with self._lock:
-            found = self._kept.get(key)
-            if found is not None:
+            executable = self._kept.get(key)
+            if executable is not None:
                 self._kept.move_to_end(key)
-                self._users[found] = self._users.get(found, 0) + 1
+                self._users[executable] = self._users.get(executable, 0) + 1
                 self._hits += 1
-            return found
+            return executable
 
     def put(self, key: Hashable, executable: Compiled) -> None:
-        """Keeps an executable that was made for a key, acquired."""
+        """Adds a new executable for a key and acquires it."""
         with self._lock:
             self._misses += 1
             self._users[executable] = 1
@@ -63,7 +63,7 @@ class ExecutableCache:
                 self._leave(self._kept.popitem(last=False)[1])
 
     def release(self, executable: Compiled) -> None:
-        """Ends a use."""
+        """Ends a use of an acquired executable."""
         with self._lock:
             users = self._users[executable] - 1
             if users:
@@ -74,7 +74,7 @@ class ExecutableCache:
                 executable.close()
 
     def clear(self) -> None:
-        """Keeps none of them, and counts from 0."""
+        """Removes all executables and resets the counts."""
         with self._lock:
             self._hits = self._misses = 0
             while self._kept:
@@ -87,12 +87,11 @@ class ExecutableCache:
 
     @property
     def executables(self) -> tuple[Compiled, ...]:
-        """Those that are kept now."""
+        """The executables that are kept now."""
         with self._lock:
             return tuple(self._kept.values())
 
     @property
     def info(self) -> CacheInfo:
-        """Its figures."""
         with self._lock:
             return CacheInfo(self._hits, self._misses, self._maxsize, len(self._kept))

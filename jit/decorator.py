@@ -1,4 +1,4 @@
-"""``pumice.jit``: the decorator, and the package that is called as if it were it."""
+"""``pumice.jit``: the decorator, and the class of the package that can be called in its place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .function import JitFunction
 
 DEFAULT_CACHE_SIZE: Final = 128
-"""Executables that a function keeps."""
+"""How many executables a function keeps."""
 
 
 @overload
@@ -57,31 +57,32 @@ def jit(
     cache_size: int = DEFAULT_CACHE_SIZE,
     tune: bool | float = False,
 ) -> JitFunction | Callable[[Callable[..., object]], JitFunction]:
-    """Makes a function of JAX run on a device of pumice.
+    """Compiles a JAX function for a device of pumice.
 
     >>> @pumice.jit
     ... def step(x, w):
     ...     return jax.nn.relu(x @ w)
     >>> y = step(x, w)
 
-    The function is traced by JAX once for each tree of arguments, shapes, dtypes and static values, and compiled; later
-    calls run what was compiled.
+    JAX traces the function once for each tree of arguments, shapes, dtypes and static values, and pumice compiles the
+    trace. Later calls run the compiled program.
 
     Args:
-        function: what ``jax.jit`` takes; without one a decorator is returned.
-        static_argnums, static_argnames: arguments that are part of the program, hashable; by position, by name. Where
-            one is given the other is inferred, as ``jax.jit`` does.
-        donate_argnums, donate_argnames: arguments whose memory results may take; their arrays are closed by the call.
-        device: a URI as for ``pumice.open_device`` or an open device. Functions that are given the same URI, or none,
-            share the device, so that arrays pass between them.
-        cache_size: the most executables that are kept; the one that was not used for longest goes first.
-        tune: measure on the device what may compute each kernel before a program is compiled, for at most so many
-            seconds (True: 60), and keep what is fastest for later programs and processes. It needs the extra ``study``.
+        function: as for ``jax.jit``; without it, ``jit`` returns a decorator.
+        static_argnums, static_argnames: hashable arguments that are part of the program, by position or by name. If one
+            of the two is given, the other is inferred, as ``jax.jit`` does.
+        donate_argnums, donate_argnames: arguments whose memory results may take; the call closes their arrays.
+        device: a URI as for ``pumice.open_device``, or an open device. Functions with the same URI, or with none, share
+            the device, so arrays can be passed from one to another.
+        cache_size: how many executables are kept at most; the least recently used goes first.
+        tune: before a program is compiled, measure on the device which strategy computes each kernel fastest, for at
+            most this many seconds (True: 60), and keep the result for later programs and processes. Needs the extra
+            ``study``.
 
     Raises:
         UnavailableError: JAX is not installed, or is older than 0.6.
-        InvalidArgumentError: ``device``, ``cache_size`` or ``tune`` is of the wrong type.
-        TypeError, ValueError: what ``jax.jit`` says of the others.
+        InvalidArgumentError: ``device``, ``cache_size`` or ``tune`` has the wrong type.
+        TypeError, ValueError: from ``jax.jit``, for the other arguments.
     """
     try:
         from .function import JitFunction
@@ -109,7 +110,7 @@ def jit(
 
 
 class CallablePackage(ModuleType):
-    """The package ``pumice.jit``. An import of a submodule binds it to that name, where users call the function."""
+    """The class of the package ``pumice.jit``, whose name users call as a function."""
 
     __call__ = staticmethod(jit)
 

@@ -11,13 +11,13 @@ _instance: Final = Instance()
 
 
 def check_device(wanted: object) -> None:
-    """Raises InvalidArgumentError for what is neither a URI nor a device, nor ``None``."""
+    """Raises InvalidArgumentError unless ``wanted`` is a URI, a device or ``None``."""
     if wanted is not None and not isinstance(wanted, str | Device):
         raise InvalidArgumentError(f"device is a URI or an open pumice.Device, got {type(wanted).__name__}")
 
 
 def shared_device(wanted: str | Device | None) -> Device:
-    """An open device as it is; that of a URI, opened once for all functions of the process.
+    """Returns an open device as it is, or opens the device of a URI once for all functions of the process.
 
     Raises: as ``pumice.open_device``.
     """

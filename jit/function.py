@@ -1,4 +1,4 @@
-"""Functions of JAX that run on a device of pumice."""
+"""JAX functions that run on a device of pumice."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from .stages import Compiled, Lowered
 
 
 class JitFunction:
-    """A function that JAX traces, and pumice compiles and runs; ``pumice.jit`` makes it.
+    """A function that JAX traces and pumice compiles and runs; made by ``pumice.jit``.
 
     It is traced once for each tree of arguments, shapes, dtypes and weak types, static values, and settings of JAX. Its
-    results are DeviceArrays in the tree that the function returns. Called while JAX traces another function, it becomes
-    part of that one.
+    results are DeviceArrays in the tree that the function returns. If it is called while JAX traces another function,
+    it
+    becomes part of that function.
 
     Thread rule: any thread.
     """
@@ -52,7 +53,7 @@ class JitFunction:
         if not isinstance(tune, bool | int | float) or not 0 <= tune < math.inf:
             raise InvalidArgumentError(f"tune is True, False or a number of seconds, got {shown(tune)}")
         functools.update_wrapper(self, function)
-        self._jax: Any = jax.jit(  # whose type lacks in_tree and clear_cache
+        self._jax: Any = jax.jit(  # JAX's type for it lacks in_tree and clear_cache
             function,
             static_argnums=static_argnums,
             static_argnames=static_argnames,
@@ -74,14 +75,15 @@ class JitFunction:
         """Runs the function and waits for its results.
 
         Args:
-            args, kwargs: trees of DeviceArrays, arrays of JAX and NumPy, and Python numbers, and static values. Arrays
-                on the function's device are passed without a copy.
+            args, kwargs: static values, and trees of DeviceArrays, arrays of JAX and NumPy, and Python numbers. Arrays
+            on
+                the function's device are passed without a copy.
 
         Raises:
-            CompileError: something in the function is not supported; the message has its place in Python's source.
-            InvalidArgumentError: an array on another device.
-            TypeError: an argument that JAX does not trace.
-            PumiceError: the program's failure.
+            CompileError: something in the function is not supported; the message has its place in the Python source.
+            InvalidArgumentError: an array is on another device.
+            TypeError: JAX cannot trace an argument.
+            PumiceError: the program failed.
         """
         try:
             leaves, key = self._key(args, kwargs)
@@ -94,7 +96,7 @@ class JitFunction:
             self._cache.release(executable)
 
     async def call_async(self, /, *args: object, **kwargs: object) -> Any:
-        """Runs the function from a coroutine: its thread traces, and neither compiles nor waits."""
+        """Runs the function from a coroutine. The event loop's thread traces, but neither compiles nor waits."""
         leaves, key = self._key(args, kwargs)
         while (executable := self._cache.acquire(key)) is None:
             await asyncio.to_thread(self._keep, key, self.lower(*args, **kwargs))
@@ -107,7 +109,7 @@ class JitFunction:
         return self if instance is None else MethodType(self, instance)
 
     def _key(self, args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[list[object], Hashable]:
-        """The leaves of what is not static, and all that a trace depends on."""
+        """Returns the leaves of the arguments that are not static, and the key of the trace."""
         fixed: Hashable = None
         if self._static:
             args, kwargs, fixed = self._without_static(args, kwargs)
@@ -117,22 +119,22 @@ class JitFunction:
     def _without_static(
         self, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> tuple[tuple[object, ...], dict[str, object], Hashable]:
-        static, names = [self._static.has(place, len(args)) for place in range(len(args))], self._static.names
-        fixed = [(place, type(one), one) for place, one in enumerate(args) if static[place]]
-        named = sorted((name, type(one), one) for name, one in kwargs.items() if name in names)
+        static, names = [self._static.has(position, len(args)) for position in range(len(args))], self._static.names
+        fixed = [(position, type(argument), argument) for position, argument in enumerate(args) if static[position]]
+        named = sorted((name, type(argument), argument) for name, argument in kwargs.items() if name in names)
         for where, kind, value in (*fixed, *named):
             if kind.__hash__ is None:
                 raise InvalidArgumentError(
                     f"{self._name}: static argument {where!r} has to be hashable, got {kind.__name__} {shown(value)}"
                 )
-        args = tuple([one for place, one in enumerate(args) if not static[place]])
-        return args, {name: one for name, one in kwargs.items() if name not in names}, (*fixed, *named)
+        args = tuple([argument for position, argument in enumerate(args) if not static[position]])
+        return args, {name: argument for name, argument in kwargs.items() if name not in names}, (*fixed, *named)
 
     # -- executables ---------------------------------------------------------------------------------
 
     def _compiled(self, key: Hashable, lowered: Lowered) -> Compiled:
-        """The executable for a key, acquired."""
-        with self._making:  # another thread may be making the same one
+        """Returns the executable for a key, acquired; compiles it if there is none."""
+        with self._making:  # another thread may be compiling the same program
             executable = self._cache.acquire(key)
             if executable is None:
                 executable = lowered.compile()
@@ -142,36 +144,36 @@ class JitFunction:
             return executable
 
     def _keep(self, key: Hashable, lowered: Lowered) -> None:
-        """Has the cache keep the executable for a key, whether or not who asked for it still waits."""
+        """Compiles the executable for a key into the cache, even if the caller is cancelled meanwhile."""
         self._cache.release(self._compiled(key, lowered))
 
     def lower(self, /, *args: object, **kwargs: object) -> Lowered:
-        """Traces the function for arguments, or for the ``jax.ShapeDtypeStruct`` of some.
+        """Traces the function for arguments, or for ``jax.ShapeDtypeStruct`` in place of arrays.
 
-        Raises: as a call, but for what compiling and running it raises.
+        Raises: as a call, except for errors of compiling and running.
         """
         dynamic, named = list(args), dict(kwargs)
-        for place, value in enumerate(args):
-            if not self._static.has(place, len(args)):
-                dynamic[place] = jax.tree.map(leaf_spec, value)
+        for position, value in enumerate(args):
+            if not self._static.has(position, len(args)):
+                dynamic[position] = jax.tree.map(leaf_spec, value)
         for name, value in kwargs.items():
             if name not in self._static.names:
                 named[name] = jax.tree.map(leaf_spec, value)
         traced = self._jax.trace(*dynamic, **named)
-        if len(traced.jaxpr.in_avals) != len(jax.tree.leaves(traced.args_info)):  # tracers that it closes over, too
+        if len(traced.jaxpr.in_avals) != len(jax.tree.leaves(traced.args_info)):  # it closes over a tracer
             raise TracedError
         refuse(traced.jaxpr.jaxpr)
-        # Errors name one line, and the callers' would make a program of each place that it is called from.
+        # Errors name one line. With full tracebacks each call site would make another program.
         with include_full_tracebacks_in_locations(False):
             return Lowered(traced.lower(lowering_platforms=("cpu",)), self.__wrapped__, self._wanted, self._tune)
 
     @property
     def device(self) -> Device:
-        """Where it runs, opened if it is not yet."""
+        """The device that it runs on; opened by the first use."""
         return shared_device(self._wanted)
 
     def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
-        """Profiles all calls from now on, of executables that are made meanwhile too; see ``Session.profile``.
+        """Profiles all calls from now on, of executables that are made later too; see ``Session.profile``.
 
         Raises:
             FailedPreconditionError: the function is being profiled already.
@@ -186,11 +188,11 @@ class JitFunction:
             return profile
 
     def cache_info(self) -> CacheInfo:
-        """How often calls found an executable, how many were made, and how many are kept."""
+        """Returns how many calls found an executable, how many executables were made, and how many are kept."""
         return self._cache.info
 
     def clear_cache(self) -> None:
-        """Forgets all traces and closes all executables, those that are running when they are done."""
+        """Forgets all traces and closes all executables; one that is running is closed when its calls end."""
         self._jax.clear_cache()
         self._cache.clear()
 

@@ -1,4 +1,4 @@
-"""Leaves of arguments and results: what a trace depends on, what JAX traces in their place, what a session takes."""
+"""Leaves of arguments and results: their part of a trace's key, their specs for JAX, their values for a session."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..runtime import Device, DeviceArray
 from ..runtime.arrays.spec import raw_bytes
 from ..status import InvalidArgumentError
 
-_jax: Final[Any] = jax  # parts of it come without types
-# Importing pages of the host takes Vulkan as long as copying this many bytes; figures are in docs/design/jit.md.
+_jax: Final[Any] = jax  # parts of it have no types
+# Importing host memory into Vulkan takes as long as copying this many bytes; figures are in docs/design/jit.md.
 _IN_PLACE_BYTES: Final = 1 << 20
 
 
 class TracedError(TypeError):
-    """An argument, or what the function closes over, is a tracer: it is called while another function is traced."""
+    """An argument, or a value that the function closes over, is a tracer: another function is being traced."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -32,7 +32,7 @@ class TracedError(TypeError):
 
 
 def leaf_key(leaf: object) -> Hashable:
-    """What of an argument a trace depends on: shape, dtype, and whether the type is weak.
+    """Returns an argument's part of the trace's key: shape, dtype, and whether the type is weak.
 
     Raises:
         TracedError: it is a tracer.
@@ -53,7 +53,7 @@ def _other_key(leaf: Any) -> Hashable:
         raise TracedError
     if isinstance(leaf, jax.Array):
         return (leaf.shape, leaf.dtype, True) if _is_weak(leaf) else (leaf.shape, leaf.dtype)
-    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, np.ma.MaskedArray):  # which JAX refuses
+    if isinstance(leaf, np.ndarray | np.generic) and not isinstance(leaf, np.ma.MaskedArray):  # JAX refuses those
         return _host_key(leaf)
     if isinstance(leaf, _jax.ShapeDtypeStruct):
         raise TypeError(f"expected an array, got {leaf}, which lower(…) takes")
@@ -71,7 +71,7 @@ _KEYS: Final[Mapping[type, Callable[[Any], Hashable]]] = {
 
 
 def leaf_spec(leaf: object) -> object:
-    """What JAX traces in place of an argument; what is no array is left to JAX, which refuses it by its path."""
+    """Returns the spec that JAX traces for an argument. JAX refuses other values itself, and names their path."""
     if isinstance(leaf, DeviceArray):
         dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
         if dtype != leaf.dtype:
@@ -90,7 +90,7 @@ def _is_weak(leaf: jax.Array) -> bool:
 
 
 def as_traced(leaf: object) -> object:
-    """An argument as JAX takes it."""
+    """Returns an argument in a form that JAX takes."""
     return leaf.numpy() if isinstance(leaf, DeviceArray) else leaf
 
 
@@ -100,9 +100,9 @@ def is_key(dtype: object) -> bool:
 
 
 def host_argument(leaf: Any, dtype: Any, device: Device) -> DeviceArray | np.ndarray:
-    """An argument that is no array on the device as a session takes it; large ones in place, where the device can.
+    """Converts an argument from the host for a session; imports large arrays in place if the device can.
 
-    ``dtype`` is what was traced; ``None`` for typed random keys.
+    ``dtype`` is the traced dtype; ``None`` for typed random keys.
     """
     if dtype is None:
         return np.asarray(jax.random.key_data(leaf))
@@ -114,10 +114,10 @@ def host_argument(leaf: Any, dtype: Any, device: Device) -> DeviceArray | np.nda
 
 
 def result_converter(info: jax.ShapeDtypeStruct, device: Device) -> Callable[[Any], object] | None:
-    """What makes the caller's value of a result where it is no array on the device.
+    """Returns the function that converts a result for the caller; ``None`` if the DeviceArray itself is the result.
 
     Arrays of random keys become JAX's, and float0, the type of derivatives by integers, NumPy's zeros. Programs pack
-    two integers of 4 bits in a byte, arrays do not.
+    two integers of 4 bits in a byte; arrays do not.
     """
     dtype: Any = info.dtype
     if dtype == jax.dtypes.float0:

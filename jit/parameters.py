@@ -1,4 +1,4 @@
-"""Which parameters of a function are static, by position and by name."""
+"""The static parameters of a function, by position and by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYW
 
 
 class StaticParameters:
-    """Parameters of a function chosen by position, by name, or both, as ``jax.jit`` has checked them.
+    """Parameters of a function chosen by position, by name, or both; ``jax.jit`` has checked them.
 
     Attributes:
         nums: positions, from 0, or from -1 for the last argument of a call.
@@ -22,7 +22,7 @@ class StaticParameters:
     """
 
     def __init__(self, function: Callable[..., object], nums: Nums, names: Names) -> None:
-        """What is given by position alone is inferred by name, and the reverse."""
+        """Infers names if only positions are given, and positions if only names are."""
         self.nums = frozenset(() if nums is None else (nums,) if isinstance(nums, int) else nums)
         self.names = frozenset(() if names is None else (names,) if isinstance(names, str) else names)
         if not self.nums and not self.names:
@@ -31,16 +31,18 @@ class StaticParameters:
             parameters = list(inspect.signature(function).parameters.values())
         except (ValueError, TypeError):  # a builtin: nothing is inferred
             parameters = []
-        positional = [one for one in parameters if one.kind in _BY_POSITION]
+        positional = [parameter for parameter in parameters if parameter.kind in _BY_POSITION]
         if nums is None:
-            self.nums = frozenset(place for place, one in enumerate(positional) if one.name in self.names)
+            self.nums = frozenset(
+                position for position, parameter in enumerate(positional) if parameter.name in self.names
+            )
         elif names is None:
-            chosen = [one for place, one in enumerate(positional) if place in self.nums]
-            self.names = frozenset(one.name for one in chosen if one.kind in _BY_NAME)
+            chosen = [parameter for position, parameter in enumerate(positional) if position in self.nums]
+            self.names = frozenset(parameter.name for parameter in chosen if parameter.kind in _BY_NAME)
 
-    def has(self, place: int, count: int) -> bool:
-        """Whether one of ``count`` arguments by position is chosen."""
-        return place in self.nums or place - count in self.nums
+    def has(self, position: int, count: int) -> bool:
+        """Whether the argument at ``position`` of ``count`` positional arguments is chosen."""
+        return position in self.nums or position - count in self.nums
 
     def __bool__(self) -> bool:
         return bool(self.nums or self.names)

@@ -1,4 +1,4 @@
-"""Places in Python's source for errors: what no device runs, and what the compiler refuses."""
+"""Places in the Python source for errors, and the operations that no device runs."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
     for equation in jaxpr.eqns:
         yield equation
         for value in equation.params.values():
-            for one in value if isinstance(value, tuple | list) else (value,):
-                inner = getattr(one, "jaxpr", one)
+            for item in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(item, "jaxpr", item)
                 if hasattr(inner, "eqns"):
                     yield from _equations(inner)
 
 
 def name_of(function: Callable[..., object]) -> str:
-    """What errors call a function."""
+    """Returns the name that errors use for a function."""
     return getattr(function, "__name__", type(function).__name__)
 
 
 def with_place(text: str, function: Callable[..., object]) -> str:
-    """A program with the place of its function for what is the function's as a whole.
+    """Returns a program in which the function's own place replaces unknown places and the caller's.
 
-    JAX has no place for that, and the caller's for the return: with it, a call from another line would be another
-    program to the cache on disk.
+    JAX gives the operation ``return`` the place of the caller. With that, a call from another line would be another
+    program for the cache on disk.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:  # an object that is called, or a builtin
+    if code is None:  # a callable object, or a builtin
         return text
     file_name = code.co_filename.replace("\\", "\\\\").replace('"', '\\"')
     place = f'loc("{file_name}":{code.co_firstlineno}:1)'
@@ -79,7 +79,7 @@ def with_place(text: str, function: Callable[..., object]) -> str:
 
 
 def in_python(error: CompileError, name: str) -> CompileError:
-    """An error in the program that a function was lowered to, at the place in Python's source that it came from."""
+    """Returns an error in a lowered program as an error at its place in the Python source."""
     origin = _ORIGIN.search(error.message)
     if origin is None:
         return CompileError(

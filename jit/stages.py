@@ -1,4 +1,4 @@
-"""The stages of a function, as ``jax.jit`` has them: lowered to a program, compiled to an executable."""
+"""The stages of a function, as in ``jax.jit``: lowered to a program, compiled to an executable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .targets import target_for
 
 
 class Stage:
-    """What each stage knows of arguments and results, as the stages of JAX do.
+    """The arguments and results of a stage, as in JAX's own stages.
 
     Attributes:
         in_tree, out_tree: their trees; arguments are ``(args, kwargs)`` without static ones.
@@ -40,10 +40,10 @@ class Stage:
 
 
 class Lowered(Stage):
-    """A function traced for some arguments; ``JitFunction.lower`` makes it.
+    """A function traced for some arguments; made by ``JitFunction.lower``.
 
     Attributes:
-        jax: the stage of JAX that it stands for.
+        jax: JAX's own stage.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Lowered(Stage):
         wanted: str | Device | None,
         tune: bool | float = False,
     ) -> None:
-        """``wanted`` is the device that it is compiled for, opened then; ``tune`` as for ``pumice.jit``."""
+        """``wanted`` is the device to compile for, opened by ``compile``; ``tune`` as for ``pumice.jit``."""
         super().__init__(lowered)
         self.jax = lowered
         self._function = function
@@ -61,16 +61,18 @@ class Lowered(Stage):
         self._tune = tune
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program, StableHLO by default; with ``debug_info`` each operation has its place in Python's source."""
+        """Returns the program, StableHLO by default; with ``debug_info``, operations have their places in the Python
+        source.
+        """
         return self.jax.as_text(dialect, debug_info=debug_info)
 
     def compile(self) -> Compiled:
-        """An executable for the function's device, taken from the cache on disk where it is there.
+        """Compiles the program for the function's device, or takes the executable from the cache on disk.
 
-        It is kept by its program, the places in Python's source that errors name included.
+        The cache's key is the program, including the places in the Python source that errors name.
 
         Raises:
-            CompileError: something in it is not supported; the message has its place in Python's source.
+            CompileError: something in it is not supported; the message has its place in the Python source.
             UnavailableError: tuning needs the extra ``study``, which is not installed.
         """
         device = shared_device(self._wanted)
@@ -90,16 +92,16 @@ class Compiled(Stage, Closing):
     Thread rule: any thread.
 
     Attributes:
-        module: the module file, which ``Session.load`` takes.
-        session: that it runs in.
-        function: of the session.
-        is_leaving: whether it left the cache that it was in; for that cache.
+        module: the module file, as ``Session.load`` takes it.
+        session: the session that it runs in.
+        function: the function of the session.
+        is_leaving: whether it has left the function's cache; set by the cache.
     """
 
     def __init__(self, lowered: jax.stages.Lowered, module: bytes, device: Device) -> None:
-        # Without JAX's stage itself, which holds the program with all its constants.
+        # JAX's stage itself is not kept: it holds the program with all its constants.
         super().__init__(lowered)
-        self._donated = [place for place, info in enumerate(jax.tree.leaves(self.args_info)) if info.donated]
+        self._donated = [position for position, info in enumerate(jax.tree.leaves(self.args_info)) if info.donated]
         self.module = module
         self.is_leaving = False
         self._device = device
@@ -119,7 +121,7 @@ class Compiled(Stage, Closing):
         self._is_one_array = self._converters is None and is_leaf
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Calls it with arguments as it was lowered for, without static ones.
+        """Calls it with the arguments that it was lowered for, without static ones.
 
         Raises:
             TypeError: another tree, shape or dtype.
@@ -127,7 +129,7 @@ class Compiled(Stage, Closing):
         return self.run(self._checked(args, kwargs))
 
     async def call_async(self, *args: object, **kwargs: object) -> Any:
-        """A call from a coroutine; see ``SessionFunction.call_async``."""
+        """Calls it from a coroutine; see ``SessionFunction.call_async``."""
         return await self.run_async(self._checked(args, kwargs))
 
     def _checked(self, args: tuple[object, ...], kwargs: dict[str, object]) -> list[object]:
@@ -136,28 +138,28 @@ class Compiled(Stage, Closing):
             raise TypeError(f"expected arguments in the tree {self.in_tree}, which was lowered, got {tree}")
         for (path, aval), leaf in zip(jax.tree_util.tree_leaves_with_path(self.in_avals), leaves, strict=True):
             leaf_key(leaf)
-            found = jax.typeof(leaf_spec(leaf))
-            if (found.shape, found.dtype) != (aval.shape, aval.dtype):
+            given_aval = jax.typeof(leaf_spec(leaf))
+            if (given_aval.shape, given_aval.dtype) != (aval.shape, aval.dtype):
                 place = jax.tree_util.keystr(path)
                 raise TypeError(
-                    f"argument{place}: expected {aval.str_short()}, which was lowered, got {found.str_short()}"
+                    f"argument{place}: expected {aval.str_short()}, which was lowered, got {given_aval.str_short()}"
                 )
         return leaves
 
     def run(self, leaves: Sequence[object]) -> Any:
-        """Calls it with the leaves of arguments that it was traced for, which are not checked."""
+        """Calls it with the leaves of its arguments, which are not checked."""
         if self._donated:
             return self._results(self.function(*self._values(leaves), donate=self._given(leaves)))
         return self._results(self.function(*self._values(leaves)))
 
     async def run_async(self, leaves: Sequence[object]) -> Any:
-        """As ``run``, from a coroutine."""
+        """Runs it from a coroutine; see ``run``."""
         values = self._values(leaves)
         return self._results(await self.function.call_async(*values, donate=self._given(leaves) or None))
 
     def _given(self, leaves: Sequence[object]) -> tuple[int, ...]:
-        """The donated arguments that are arrays on the device; memory of JAX and NumPy stays theirs."""
-        return tuple([place for place in self._donated if type(leaves[place]) is DeviceArray])
+        """Returns the donated arguments that are arrays on the device; the memory of JAX and NumPy stays theirs."""
+        return tuple([position for position in self._donated if type(leaves[position]) is DeviceArray])
 
     def _values(self, leaves: Sequence[object]) -> list[DeviceArray | np.ndarray]:
         return [
@@ -175,7 +177,7 @@ class Compiled(Stage, Closing):
         return self.out_tree.unflatten(leaves)
 
     def as_text(self) -> str:
-        """The module as VM assembly."""
+        """Returns the module as VM assembly."""
         return disassemble_module(self._loaded.verified)
 
     def profile(self, *, most_slowdown: float | None = 0.03) -> Profile:
@@ -184,11 +186,10 @@ class Compiled(Stage, Closing):
 
     @property
     def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
         return self.session.is_closed
 
     def close(self) -> None:
-        """Frees what it holds on the device; arrays that it gave stay; idempotent.
+        """Frees its memory on the device; its results stay open. Idempotent.
 
         Raises:
             FailedPreconditionError: a call is running.

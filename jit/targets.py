@@ -1,4 +1,4 @@
-"""What functions are compiled for: the device that they run on, with what tuning found on it."""
+"""Compilation targets of functions: their device, with the results of tuning on it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..tuning.database import tuned_target
 
 
 def target_for(device: Device, data: bytes, name: str, tune: bool | float) -> Target:
-    """The target of a device, tuned for a program first if that is wanted.
+    """Returns the target of a device, tuned for a program first if ``tune`` asks for it.
 
     Args:
-        device: open.
+        device: an open device.
         data: the program, as text of the stage ``hlo``.
-        name: as errors name it.
+        name: the program's name in errors.
         tune: as for ``pumice.jit``.
 
     Raises:

@@ -1,11 +1,9 @@
-"""Tuning: which strategy is fastest for the regions of a program, measured on the device at hand.
+"""Tuning: the fastest strategies for the regions of a program, measured on the device at hand.
 
-It stands above the compiler and the studies, which know nothing of each other: the compiler says what may compute a
-region and takes what was found as a part of its target, and the sampler of studies measures it.
+It joins the compiler and the studies, which know nothing of each other. The compiler lists the strategies for a region,
+and takes the fastest as part of its target; the sampler of studies measures them.
 
-Imports: compiler, runtime, study.
-
-Read: `database` → `regions` → `duel` → `tuner`.
+Read: database, regions, duel, tuner.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""What tuning found, by device, driver, and class of region.
+"""The results of tuning, by device, driver, and class of region.
 
-It is JSON, in an entry of the user's cache for each device and driver, or in a file that the user names, which holds
-several devices. A damaged entry of the cache is none; a damaged file of the user's is an error.
+They are JSON, in an entry of the user's cache for each device and driver, or in a file that the user names, which holds
+several devices. A damaged entry of the cache counts as absent; a damaged file of the user's is an error.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FORM: Final = "pumice tuning 1"
 
 
 class NamedDevice(DeviceFacts, Protocol):
-    """What a driver says of a device, and who it is."""
+    """A device and its driver, as the driver names them."""
 
     @property
     def name(self) -> str: ...
@@ -37,12 +37,12 @@ class NamedDevice(DeviceFacts, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of a class of regions.
+    """The result of tuning for a class of regions.
 
     Attributes:
-        winner: the strategy that is fastest of those that were measured, as ``Strategy.text`` has it.
-        tried: all that were measured, the winner too.
-        ratio: of the winner's time to that of what is estimated to be the fastest.
+        winner: the fastest strategy that was measured, as ``Strategy.text`` writes it.
+        tried: all strategies that were measured, the winner too.
+        ratio: the winner's time divided by that of the strategy with the lowest estimate.
     """
 
     winner: str
@@ -52,13 +52,13 @@ class Finding:
 
 @dataclass
 class TuningDatabase:
-    """The findings of one device; ``open`` reads them, ``store`` keeps them.
+    """The findings of one device; ``open`` reads them, ``store`` writes them.
 
-    Thread rule: one thread at a time; of two processes that store at once, one's findings may be lost.
+    Thread rule: one thread at a time. If two processes store at once, the findings of one may be lost.
 
     Attributes:
-        device: which device and driver it is.
-        path: the file of the user's, None for the cache.
+        device: names of the device and its driver.
+        path: the user's file; None for the cache.
         findings: by class of region.
     """
 
@@ -68,10 +68,10 @@ class TuningDatabase:
 
     @classmethod
     def open(cls, profile: NamedDevice, path: Path | None = None) -> TuningDatabase:
-        """What is known of a device.
+        """Reads the findings of a device.
 
         Raises:
-            InvalidArgumentError: the file that is named is no database.
+            InvalidArgumentError: the user's file is no database.
             PermissionDeniedError, UnavailableError: it cannot be read.
         """
         driver = f"{profile.driver_name} {profile.driver_info} {profile.driver_version:#x}"
@@ -80,14 +80,14 @@ class TuningDatabase:
         return database
 
     def store(self) -> None:
-        """Keeps the findings, beside those of other devices.
+        """Writes the findings, and keeps those of other devices.
 
         Raises:
-            PumiceError: the file that is named cannot be written. A cache that keeps nothing is no error.
+            PumiceError: the user's file cannot be written. A cache that keeps nothing is no error.
         """
         written = {
-            name: {"winner": each.winner, "tried": list(each.tried), "ratio": round(each.ratio, 4)}
-            for name, each in sorted(self.findings.items())
+            name: {"winner": finding.winner, "tried": list(finding.tried), "ratio": round(finding.ratio, 4)}
+            for name, finding in sorted(self.findings.items())
         }
         devices = {**self._load(), self.device: written}
         data = json.dumps({"form": _FORM, "devices": devices}, indent=1).encode()
@@ -98,15 +98,15 @@ class TuningDatabase:
 
     @property
     def winners(self) -> tuple[tuple[str, str], ...]:
-        """The fastest strategy of each class, as ``Target.tuned`` has it."""
-        return tuple(sorted((name, each.winner) for name, each in self.findings.items()))
+        """The fastest strategy of each class, in the form of ``Target.tuned``."""
+        return tuple(sorted((name, finding.winner) for name, finding in self.findings.items()))
 
     @property
     def _entry(self) -> CachedFile:
         return CachedFile("tuning", (_FORM, self.device))
 
     def _load(self) -> Mapping[str, Any]:
-        """The findings of all devices as they are written."""
+        """Reads the findings of all devices in their written form."""
         if self.path is None:
             data = self._entry.load()
         else:
@@ -134,18 +134,18 @@ class TuningDatabase:
 
 
 def _findings(devices: Mapping[str, Any], device: str) -> dict[str, Finding]:
-    """The findings of a device, without those that are not as they are written."""
+    """Returns the findings of a device; malformed ones are left out."""
     listed = devices.get(device)
-    found = {}
-    for name, each in (listed if isinstance(listed, dict) else {}).items():
-        match each:
+    findings = {}
+    for name, written in (listed if isinstance(listed, dict) else {}).items():
+        match written:
             case {"winner": str(winner), "tried": [*tried], "ratio": float() | int() as ratio}:
-                found[name] = Finding(winner, tuple(map(str, tried)), float(ratio))
-    return found
+                findings[name] = Finding(winner, tuple(map(str, tried)), float(ratio))
+    return findings
 
 
 def tuned_target(profile: NamedDevice, path: Path | None = None, kinds: tuple[str, ...] = ("vulkan",)) -> Target:
-    """The target of a device, with what tuning found on it.
+    """Returns the target of a device, with the results of tuning on it.
 
     Raises: as ``TuningDatabase.open``.
     """

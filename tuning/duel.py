@@ -1,4 +1,4 @@
-"""Two kernels for one region, measured in turn until one is known to be faster, or time is up."""
+"""Duels: two kernels for one region, measured in turn until one is known to be faster, or time is up."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ _SAMPLING: Final = Sampling(
     reference=False,
 )
 _MIN_ROUNDS: Final = 6
-"""As many samples of each as a comparison at the level takes."""
+"""How many samples of each kernel a comparison at this level needs."""
 _MAX_ROUNDS: Final = 36
 _MAX_SECONDS: Final = 2.0
 _HOPELESS: Final = {1: 2.0, 3: 1.2}
-"""From this round on, a challenger that takes so many times as long is dropped."""
+"""From each of these rounds on, a challenger is dropped if its time is more than this many times the holder's."""
 _CONFIDENCE: Final = 0.95
 _WORTH: Final = 0.02
-"""Of the time, at least: less is not worth another strategy."""
+"""The least relative gain in time that makes another strategy worthwhile."""
 _TOLERANCES: Final = {"f16": 2e-2, "f32": 1e-3, "f64": 1e-6}
-"""Of the largest result, by element type: sums in another order differ."""
+"""Tolerances relative to the largest result, by element type: sums in another order differ."""
 
 Words = npt.NDArray[np.int32]
 
@@ -68,13 +68,13 @@ class Contestant(Closing):
         """Makes the kernel and runs it once.
 
         Args:
-            kernel: of a region without symbols.
-            bindings: of ``bindings_of``, in the same folder.
+            kernel: the kernel of a region without symbols.
+            bindings: from ``bindings_of``, in the same folder.
             pool, uri: the device.
-            folder: for files, until it is closed.
+            folder: for files; has to exist until ``close``.
 
         Raises:
-            PumiceError: the device does not take the kernel.
+            PumiceError: the device refuses the kernel.
         """
         source = folder / f"{random.randbytes(8).hex()}.spv"
         source.write_bytes(kernel.code)
@@ -85,10 +85,10 @@ class Contestant(Closing):
             if binding.is_read or binding.is_written
         ]
         assert isinstance(kernel.workgroup_count, tuple)
-        given = {"source": source.name, "bindings": bound, "groups": list(kernel.workgroup_count)}
+        changed = {"source": source.name, "bindings": bound, "groups": list(kernel.workgroup_count)}
         if kernel.pushes_addresses:
-            given |= {"descriptors": "address", "push": list(range(PUSHED_NUMBERS))}
-        settings = {setting.name: setting.default for setting in KINDS["kernel"].settings} | given
+            changed |= {"descriptors": "address", "push": list(range(PUSHED_NUMBERS))}
+        settings = {setting.name: setting.default for setting in KINDS["kernel"].settings} | changed
         context = WorkloadContext(pool, uri, folder)
         self._times = _Times(measure := _measure(pool.open(uri)))
         self._count = sum(binding.is_written for binding in kernel.bindings)
@@ -103,24 +103,24 @@ class Contestant(Closing):
 
     @functools.cached_property
     def results(self) -> tuple[Words, ...]:
-        """What the kernel computes, in words."""
+        """The kernel's results, in words."""
         workload = self._run.workload
         assert isinstance(workload, KernelWorkload)
         return tuple(values.view(np.int32) for values in workload.results()[-self._count :])
 
     def take_block(self) -> None:
-        """Measures a call."""
+        """Measures one call."""
         self._run.take_block(self._next_block, _SAMPLING.block)
         self._next_block += 1
 
     @property
     def times(self) -> Sequence[float]:
-        """Of all calls that were measured."""
+        """Times of all measured calls, in ns."""
         return self._times.values
 
     @property
     def blocks(self) -> Sequence[int]:
-        """The block of each call."""
+        """The block of each measured call."""
         return self._times.blocks
 
     def close(self) -> None:
@@ -130,34 +130,34 @@ class Contestant(Closing):
 
 @dataclass
 class _Times(Sink):
-    """Keeps the times of one kernel."""
+    """A sink that keeps the times of one kernel."""
 
     measure: str
     values: list[float] = field(default_factory=list)
     blocks: list[int] = field(default_factory=list)
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """Keeps nothing else."""
+        """Does nothing: only times are kept."""
 
     def add_samples(
         self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
     ) -> None:
         """Keeps the times of measured calls."""
         if phase == "sample":
-            self.values += [float(getattr(one, self.measure)) for one in samples]
+            self.values += [float(getattr(sample, self.measure)) for sample in samples]
             self.blocks += [block] * len(samples)
 
 
 def duel(holder: Contestant, challenger: Contestant, deadline: float) -> Comparison | None:
-    """Whether the challenger is faster or slower than the holder; None if that is not known by the deadline.
+    """Compares two kernels by turns; returns None if the deadline comes before there are enough samples.
 
     Args:
-        deadline: of ``time.monotonic``.
+        deadline: on the clock of ``time.monotonic``.
     """
     end = time.monotonic() + _MAX_SECONDS
     for count in range(1, _MAX_ROUNDS + 1):
-        for one in random.sample((holder, challenger), 2):
-            one.take_block()
+        for contestant in random.sample((holder, challenger), 2):
+            contestant.take_block()
         now, ratio = time.monotonic(), np.median(challenger.times) / np.median(holder.times)
         if ratio > min((most for first, most in _HOPELESS.items() if count >= first), default=math.inf):
             break
@@ -175,9 +175,9 @@ def duel(holder: Contestant, challenger: Contestant, deadline: float) -> Compari
     )
 
 
-def same_results(types: Sequence[ShapedType], one: Contestant, other: Contestant) -> bool:
-    """Whether two kernels compute the same: numbers up to the order of sums, everything else bit for bit."""
-    for type, first, second in zip(types, one.results, other.results, strict=True):
+def same_results(types: Sequence[ShapedType], holder: Contestant, challenger: Contestant) -> bool:
+    """Whether two kernels have the same results: floats within a tolerance, since sums may be in another order."""
+    for type, first, second in zip(types, holder.results, challenger.results, strict=True):
         tolerance = _TOLERANCES.get(str(type.scalar))
         if tolerance is None:
             if not np.array_equal(first, second):
@@ -194,7 +194,7 @@ def same_results(types: Sequence[ShapedType], one: Contestant, other: Contestant
 
 
 def bindings_of(region: KernelRegion, kernel: Kernel, folder: Path) -> list[Mapping[str, Any]]:
-    """What studies bind to kernels of a region: random arguments, which are written to a folder, and results."""
+    """Returns a study's bindings for kernels of a region: results, and random arguments, written to ``folder``."""
     rng = np.random.default_rng(0)
     described: list[Mapping[str, Any]] = []
     for number, binding in enumerate(kernel.bindings):
@@ -208,24 +208,26 @@ def bindings_of(region: KernelRegion, kernel: Kernel, folder: Path) -> list[Mapp
 
 
 def _wide_bindings(kernel: Kernel) -> set[int]:
-    """Bindings that a kernel declares as integers of 64 bits only: it loads them by pairs of words."""
+    """Returns the bindings that a kernel declares as 64-bit integers only."""
     entry = reflect(kernel.code).entry_point(kernel.entry_point)
     elements = {binding.binding: [block.element for block in binding.blocks] for binding in entry.bindings}
     return {
         number
-        for number, found in elements.items()
-        if all(element is not None and element.dtype is not None and element.dtype.itemsize == 8 for element in found)
+        for number, declared in elements.items()
+        if all(
+            element is not None and element.dtype is not None and element.dtype.itemsize == 8 for element in declared
+        )
     }
 
 
 def _in_pairs(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same bytes as integers of 64 bits."""
+    """Describes the same bytes as 64-bit integers."""
     (words,) = described["shape"]
     return {**described, "shape": [words // 2], "dtype": "i64"}
 
 
 def _words(type: ShapedType, count: int, rng: np.random.Generator) -> Words:
-    """Numbers that stay in range in sums and as indices, in the words of a buffer."""
+    """Returns random numbers that stay in range in sums and as indices, as the words of a buffer."""
     dtype = type.scalar.dtype
     if type.scalar.kind == "float" and dtype.itemsize > 1:
         values = rng.standard_normal(count * 4 // dtype.itemsize, np.float32).astype(dtype)
@@ -237,5 +239,5 @@ def _words(type: ShapedType, count: int, rng: np.random.Generator) -> Words:
 
 
 def _measure(device: Device) -> str:
-    """What is compared: the device's time, or, without timestamps, the host's."""
+    """Returns the measure to compare: the device's time, or the host's if the device has no timestamps."""
     return "execute" if device.vulkan.plan.timestamp_bits else "total"

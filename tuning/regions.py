@@ -1,4 +1,4 @@
-"""The regions of a program that can be computed in several ways."""
+"""The regions of a program that several strategies can compute."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from ..compiler.strategies.shape_class import class_of
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
 
 _MOST: Final = 16
-"""Strategies that are measured for a region: the first by estimate."""
+"""How many strategies are measured for a region at most, the ones with the lowest estimates."""
 
 _UNLIKELY: Final = 16.0
-"""Times the cost of the first, from which on no estimate is so wrong; a call cannot be interrupted."""
+"""A strategy whose estimated cost is more than this many times the lowest is not measured: no estimate is that wrong,
+and
+a call cannot be interrupted.
+"""
 
 
 @dataclass(frozen=True)
 class TunableRegion:
-    """A region, and what may compute it.
+    """A region, and the strategies that can compute it.
 
     Attributes:
         name: its class.
-        candidates: what is estimated to be the fastest first.
+        candidates: by estimated time, the fastest first.
     """
 
     name: str
@@ -42,8 +45,9 @@ class TunableRegion:
 def tunable_regions(
     data: bytes, file_name: str, target: Target, origin: Origin, convention: CallingConvention | None = None
 ) -> list[TunableRegion]:
-    """The regions of a program, one a class; without those whose strategy is fixed, whose lengths depend on the
-    call, or that compute nothing.
+    """Returns the regions of a program that can be tuned, one for each class.
+
+    Regions are left out if their strategy is fixed, if their lengths depend on the call, or if they compute nothing.
 
     Raises: as for ``compiler.pipeline.compile_data``.
     """
@@ -51,7 +55,7 @@ def tunable_regions(
         return []
     program = compile_data(data, file_name, target, origin, "ll_seq", convention=convention).program
     assert isinstance(program, Program)
-    found: dict[str, TunableRegion] = {}
+    regions: dict[str, TunableRegion] = {}
     for executable in program.executables:
         _, function = entry_of(executable)
         region = kernel_region(function, target)
@@ -62,6 +66,6 @@ def tunable_regions(
         costs = ranked(region)
         likely = [strategy for cost, strategy in costs if cost <= _UNLIKELY * costs[0][0]]
         candidates = tuple(dict.fromkeys(likely))[:_MOST]
-        if name not in found and len(candidates) > 1:
-            found[name] = TunableRegion(name, region, candidates)
-    return list(found.values())
+        if name not in regions and len(candidates) > 1:
+            regions[name] = TunableRegion(name, region, candidates)
+    return list(regions.values())

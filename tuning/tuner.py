@@ -1,4 +1,4 @@
-"""Measures what may compute the regions of a program, and keeps what is fastest."""
+"""The tuner: measures the strategies for the regions of a program, and keeps the fastest."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from .duel import Contestant, bindings_of, duel, same_results
 from .regions import TunableRegion, tunable_regions
 
 DEFAULT_SECONDS: Final = 60.0
-"""That tuning takes at most."""
+"""How long tuning takes at most."""
 
 
 class Progress(Protocol):
-    """Is told how far tuning is."""
+    """Receives the progress of tuning."""
 
     def measuring(self, region: str, strategy: str, done: int, total: int) -> None:
-        """A strategy is measured for a class of regions, after ``done`` of all ``total`` of them."""
+        """A strategy for a class of regions is about to be measured; ``done`` of ``total`` are."""
         ...
 
     def finished(self, region: str, finding: Finding) -> None:
-        """All strategies for a class were measured."""
+        """All strategies for a class are measured."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What tuning did.
+    """A summary of one run of tuning.
 
     Attributes:
-        regions: classes that all strategies were measured for, earlier or now.
-        left: classes that are not done, because time was up.
-        measured: strategies that were measured now.
-        refused: strategies that the device does not take, or that compute something else, with the reason.
+        regions: how many classes have all their strategies measured, by this run or earlier.
+        left: how many classes are unfinished, because time was up.
+        measured: how many strategies this run measured.
+        refused: strategies that the device refuses, or whose results differ, with the reason.
     """
 
     regions: int
@@ -65,27 +65,26 @@ def tune(
     seconds: float = DEFAULT_SECONDS,
     progress: Progress | None = None,
 ) -> Tuning:
-    """Measures, for each class of regions, all strategies that it does not know of yet.
+    """Measures all strategies of each class of regions that the database does not have yet.
 
-    The one that is estimated to be the fastest holds until another is known to be faster (``study.statistics``), at a
-    level of 95 % and by 2 % at least. Each is measured on arguments of its own, in turn with the one that holds, and
-    its results are held against those of the first. What was found is kept after each; so an interrupted run goes on
-    where it stopped.
+    The strategy with the lowest estimate holds the class. A challenger replaces it if it is faster by at least 2 % at a
+    level of 95 % (``study.statistics``). Holder and challenger are measured in turn, each on arguments of its own, and
+    their results are compared. Findings are stored after each strategy, so an interrupted run resumes where it stopped.
 
     Args:
-        regions: of ``tunable_regions``.
+        regions: from ``tunable_regions``.
         uri: of the device.
         database: of the same device.
-        seconds: after which nothing more is begun.
-        progress: told about it.
+        seconds: no measurement begins later than this.
+        progress: receives the progress.
 
     Raises:
         PumiceError: as ``TuningDatabase.store``, before anything is measured.
-        DeviceLostError: the device was lost; what was found before is kept.
-        KeyboardInterrupt: by the user; what was found is kept.
+        DeviceLostError: the device was lost; earlier findings are kept.
+        KeyboardInterrupt: by the user; earlier findings are kept.
     """
     tuner = _Tuner(uri, database, time.monotonic() + seconds, progress)
-    tuner.total = sum(len(each.candidates) - 1 for each in regions)
+    tuner.total = sum(len(tunable.candidates) - 1 for tunable in regions)
     left = 0
     with DevicePool() as pool:
         for region in regions:
@@ -105,12 +104,12 @@ def tune_program(
     seconds: float = DEFAULT_SECONDS,
     progress: Progress | None = None,
 ) -> tuple[Target, Tuning]:
-    """Tunes a program for a device; gives the target to compile it with.
+    """Tunes a program for a device; returns the target to compile it with.
 
     Args:
         data, file_name, origin, convention: as for ``compiler.pipeline.compile_data``.
         profile, uri: the device.
-        path: the file of the database, None for the cache.
+        path: the file of the database; None for the cache.
         seconds, progress: as for ``tune``.
 
     Raises: as ``compile_data``, ``TuningDatabase`` and ``tune``.
@@ -122,7 +121,7 @@ def tune_program(
 
 
 class _Tuner:
-    """One run."""
+    """One run of tuning."""
 
     def __init__(self, uri: str, database: TuningDatabase, deadline: float, progress: Progress | None) -> None:
         self._uri, self._database, self._deadline, self._progress = uri, database, deadline, progress
@@ -131,7 +130,7 @@ class _Tuner:
 
     def region(self, region: TunableRegion, pool: DevicePool) -> bool:
         """Measures the strategies for a region that were not tried; returns whether none is left."""
-        texts = [each.text() for each in region.candidates]
+        texts = [strategy.text() for strategy in region.candidates]
         known = self._database.findings.get(region.name)
         tried = known.tried if known is not None else texts[:1]
         waiting = [text for text in texts if text not in tried]
@@ -144,7 +143,7 @@ class _Tuner:
         if known is None or known.winner not in kernels:
             first = next(iter(kernels))
             known = Finding(first, (first,))
-        # What is too much for one kernel needs no measurement.
+        # A strategy whose kernel is too large is not measured.
         known = Finding(known.winner, (*known.tried, *(text for text in waiting if text not in kernels)), known.ratio)
         waiting = [text for text in texts if text not in known.tried]
         with tempfile.TemporaryDirectory(prefix="pumice-tuning-") as folder:
@@ -159,7 +158,7 @@ class _Tuner:
         pool: DevicePool,
         folder: Path,
     ) -> list[str]:
-        """Lets the others challenge the one that holds; returns those that time was up for."""
+        """Lets the other strategies challenge the holder; returns those for which time was up."""
         types = [value.tensor for value in region.region.results]
         bindings = bindings_of(region.region, kernels[known.winner], folder)
         holder = Contestant(kernels[known.winner], bindings, pool, self._uri, folder)
@@ -172,12 +171,12 @@ class _Tuner:
                 try:
                     challenger = Contestant(kernels[text], bindings, pool, self._uri, folder)
                     if same_results(types, holder, challenger):
-                        found = duel(holder, challenger, self._deadline)
-                        if found is None:
+                        comparison = duel(holder, challenger, self._deadline)
+                        if comparison is None:
                             return [text, *waiting]
-                        if found.verdict is Verdict.FASTER:
+                        if comparison.verdict is Verdict.FASTER:
                             holder, challenger = challenger, holder
-                            known = Finding(text, known.tried, known.ratio * found.ratio)
+                            known = Finding(text, known.tried, known.ratio * comparison.ratio)
                     else:
                         self.refused.append(f"{text}: not the results of {known.winner}; {region.name}")
                 except DeviceLostError:
@@ -200,9 +199,9 @@ class _Tuner:
 
 
 def _kernels(region: TunableRegion) -> dict[str, Kernel]:
-    """The kernels of the strategies for a region, without those that are too much for one."""
-    found = {}
-    for each in region.candidates:
+    """Returns the kernels of the strategies for a region, without those that are too large."""
+    kernels = {}
+    for strategy in region.candidates:
         with contextlib.suppress(CompileError):
-            found[each.text()] = each.emit(region.region)
-    return found
+            kernels[strategy.text()] = strategy.emit(region.region)
+    return kernels

@@ -1,4 +1,4 @@
-"""Arrays on a device, with NumPy's shape and dtype, and how NumPy arrays get there and back.
+"""Arrays on a device, with NumPy's shape and dtype, and their copies to and from NumPy.
 
 Read: spec, verdict, array_device, uses, host_value, array, staging, transfer.
 """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...waits.source import WaitSource
 
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
-"""What arrays are made of: arrays of the device or of NumPy, and what NumPy makes arrays of."""
+"""Values that arrays are made of: arrays of the device or of NumPy, and anything that NumPy makes an array of."""
 
 _serials: Final = itertools.count(1)
 _PATIENCE: Final = 0.1  # seconds that a notebook waits for the contents
@@ -103,15 +103,15 @@ class DeviceArray(HostValue, Closing):
 
     @property
     def itemsize(self) -> int:
-        """Bytes an element."""
+        """Bytes of one element."""
         return self.dtype.itemsize
 
     @property
     def device_address(self) -> int:
         """The address of the first element on the device, for kernels that take pointers (``bufferDeviceAddress``).
 
-        An address keeps nothing alive. A call that gets the array itself in a pointer's place, ``k(x_ptr=array)``,
-        passes the address and knows of the array; one that gets the number needs ``uses=[array]``.
+        An address keeps nothing alive. A call that gets the array itself for a pointer, ``k(x_ptr=array)``, passes the
+        address and holds the array; a call that gets the number needs ``uses=[array]``.
 
         Raises:
             ClosedError: the array was closed.
@@ -135,7 +135,7 @@ class DeviceArray(HostValue, Closing):
         return (self[i] for i in range(len(self)))
 
     def reshape(self, *shape: int) -> DeviceArray:
-        """A view with another shape of as many elements; one length may be -1.
+        """Returns a view with another shape and the same element count; one length may be -1.
 
         Raises:
             InvalidArgumentError: the counts differ.
@@ -151,7 +151,7 @@ class DeviceArray(HostValue, Closing):
         return self._view(0, new_shape, self.dtype)
 
     def view(self, dtype: npt.DTypeLike) -> DeviceArray:
-        """The same bytes as elements of another dtype of the same size."""
+        """Returns a view of the same bytes as elements of another dtype of the same size."""
         other = check_dtype(dtype)
         if other.itemsize != self.dtype.itemsize:
             raise InvalidArgumentError(
@@ -160,11 +160,11 @@ class DeviceArray(HostValue, Closing):
         return self._view(0, self.shape, other)
 
     def __getitem__(self, index: Index) -> DeviceArray:
-        """A view of a contiguous part: integers and slices of step 1, as long as the result is contiguous.
+        """Returns a view of a contiguous part, chosen by integers and slices of step 1.
 
         Raises:
             InvalidArgumentError: the part is not contiguous; ``x.numpy()[…]`` selects on the host.
-            IndexError: an index outside the axis.
+            IndexError: an index is outside the axis.
         """
         start, shape = contiguous_part(index, self.shape)
         return self._view(start * self.itemsize, shape, self.dtype)
@@ -177,7 +177,7 @@ class DeviceArray(HostValue, Closing):
     # -- programs ------------------------------------------------------------------------------------
 
     def buffer_view(self, element_type: ElementType) -> BufferView:
-        """The view that a program gets for this array, once work that writes it is done. For the runtime."""
+        """Returns the view that a program gets for this array, once work that writes it is done. For the runtime."""
         ready = self.uses.ready
         if ready:
             self.device.finish(ready)
@@ -192,11 +192,11 @@ class DeviceArray(HostValue, Closing):
         return view
 
     def shared(self) -> Buffer:
-        """The buffer that programs get, which may keep the memory longer than the array lives. For the runtime."""
+        """Returns the buffer for programs, which may keep the memory longer than the array lives. For the runtime."""
         root = self if self._base is None else self._base
         owner = root._shared
         if owner is None:
-            with self.device.mark_lock:  # one only: the memory is freed with it
+            with self.device.mark_lock:  # a second one would free the memory
                 owner = root._shared = root._shared or root.buffer.shared()
         return owner if root is self else owner.subspan(self.buffer.offset - owner.offset, self.nbytes)
 
@@ -217,7 +217,7 @@ class DeviceArray(HostValue, Closing):
         self.uses.note(payload, written=written)
 
     def mark_pending(self, fence: WaitSource | None) -> None:
-        """Notes the fence of a program that writes all of it; ``None`` when that is done. For the runtime."""
+        """Notes the fence of a program that writes all of it, or ``None`` when that is done. For the runtime."""
         if self._base is None:
             self.uses.replace_fences(() if fence is None else (fence,))
         elif fence is not None:
@@ -225,7 +225,7 @@ class DeviceArray(HostValue, Closing):
 
     @property
     def is_pending(self) -> bool:
-        """Whether a program that writes it was noted. For the runtime."""
+        """Whether a program that writes it may be under way. For the runtime."""
         return bool(self.uses.fences)
 
     def wait(self, timeout: float | None = None, *, wait: WaitMode | None = None) -> DeviceArray:
@@ -237,8 +237,8 @@ class DeviceArray(HostValue, Closing):
 
         Raises:
             InvalidArgumentError: not a timeout, or not a mode of waiting.
-            DeadlineExceededError: the time passed first; it can be waited for again.
-            PumiceError: what went wrong on the device.
+            DeadlineExceededError: the time passed first; a later wait may succeed.
+            PumiceError: the work failed.
         """
         if timeout is not None:
             check_timeout(timeout)
@@ -266,7 +266,7 @@ class DeviceArray(HostValue, Closing):
     # -- the host ------------------------------------------------------------------------------------
 
     def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
-        """A copy of the contents as a NumPy array, once work that writes it is done.
+        """Returns a copy of the contents as a NumPy array, once work that writes it is done.
 
         Args:
             out: a C-contiguous array of the same shape and dtype to copy into, which is returned.
@@ -281,12 +281,14 @@ class DeviceArray(HostValue, Closing):
         return out
 
     def map(self) -> np.ndarray:
-        """The device memory itself as a writable NumPy array, where the host sees it; waits for uses under way.
+        """Returns the device memory itself as a writable NumPy array, if it is visible to the host; waits for uses
+        under way.
 
         The view stays valid after ``close``. Do not write it while a kernel uses the array.
 
         Raises:
-            FailedPreconditionError: the host does not see the memory (a discrete GPU); use ``numpy`` and ``copy_from``.
+            FailedPreconditionError: the memory is not visible to the host (a discrete GPU); use ``numpy`` and
+                ``copy_from``.
         """
         self._check_open()
         self.wait()
@@ -328,11 +330,12 @@ class DeviceArray(HostValue, Closing):
             self._hold(payload)
             self.mark(payload, written=True)
         elif self._base is None:
-            self.uses.forget_write(self.ready)  # the host has overwritten all of it, after all uses
+            self.uses.forget_write(self.ready)  # all of it is overwritten, and no work writes it
         return self
 
     def _hold(self, payload: int, sources: tuple[int, ...] = ()) -> None:
-        """Holds a copy to this array against the verdicts on its source, whose last write is done at ``sources``.
+        """Holds a copy to this array against the verdicts on its source, whose last write has the payload in
+        ``sources``.
 
         A copy to a view leaves the rest of the array, and so inherits the verdicts on that too.
         """
@@ -344,7 +347,7 @@ class DeviceArray(HostValue, Closing):
             raise InvalidArgumentError(f"expected shape {self.shape} and dtype {self.dtype}, got {shape} {dtype}")
 
     def copy(self) -> DeviceArray:
-        """A new array with the same contents, copied on the device."""
+        """Returns a new array with the same contents, copied on the device."""
         self._check_open()
         return new_array(self.device, self.shape, self.dtype).copy_from(self)
 
@@ -357,11 +360,11 @@ class DeviceArray(HostValue, Closing):
         raise TypeError("an array on a device is not pickled: pickle x.numpy(), and give that to device.asarray()")
 
     def astype(self, dtype: npt.DTypeLike) -> DeviceArray:
-        """A new array with the elements converted, on the host."""
+        """Returns a new array with the elements converted, on the host."""
         return array_of(self.device, self.numpy(), dtype)
 
     def __setitem__(self, index: Index, value: npt.ArrayLike | DeviceArray) -> None:
-        """Overwrites a contiguous part with an array, or with a value that is repeated as NumPy does."""
+        """Overwrites a contiguous part with an array, or with a value that is broadcast as in NumPy."""
         part = self[index]
         if not isinstance(value, DeviceArray):
             try:
@@ -371,7 +374,7 @@ class DeviceArray(HostValue, Closing):
         part.copy_from(value)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> NoReturn:
-        # Not None: Python then takes an array + this one for the concatenation of two sequences, and so does the error.
+        # Not None: Python would then try to concatenate two sequences, and the error would say so.
         raise TypeError(
             f"NumPy's {ufunc.__name__} does not take arrays of a device: give it x.numpy(), a copy on the host, or "
             "compute on the device, as pumice.ElementwiseKernel does"
@@ -386,7 +389,7 @@ class DeviceArray(HostValue, Closing):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it, or the array it is a view of, was closed."""
+        """Whether the array, or the array that it is a view of, was closed."""
         return self.buffer.is_closed
 
     def _check_open(self) -> None:
@@ -398,14 +401,14 @@ class DeviceArray(HostValue, Closing):
         (self._shared or self.buffer).close()
 
     def close_for(self, by: str) -> None:
-        """Closes it; ``by`` is what touching it is answered with. For the runtime."""
+        """Closes the array; later uses raise an error with the text ``by``. For the runtime."""
         owner = self._shared or self.buffer
         owner.moved_by = self.buffer.moved_by = by
         owner.close()
 
     def __del__(self) -> None:
         # For convenience only: closing the device frees what is left. The garbage collector may run under any lock, so
-        # the buffer is closed later, in the device's next call.
+        # the device's next call closes the buffer.
         if getattr(self, "_base", self) is None and self._shared is None and not self.buffer.is_closed:
             self.device.hal.dropped.append(self.buffer)
 
@@ -419,10 +422,11 @@ class DeviceArray(HostValue, Closing):
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}{closed})"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """The table and the plain text for notebooks.
+        """Returns the table and the plain text for notebooks.
 
-        It waits for ``_PATIENCE`` and reads the ends only. The plain text is given, too: a notebook would ask ``repr``
-        for it, which waits.
+        It waits for at most ``_PATIENCE`` and reads the ends only. It includes the plain text, since a notebook would
+        call
+        ``repr`` for that, which waits.
         """
         plain = self._head()
         try:
@@ -442,10 +446,10 @@ class DeviceArray(HostValue, Closing):
         return {"text/plain": plain, "text/html": html_table(("", ""), rows, title="DeviceArray", texts=("",))}
 
     def _ends(self) -> str:
-        """The first and last elements in C order; DeadlineExceededError if that takes longer than ``_PATIENCE``."""
+        """Returns the first and last elements in C order; raises DeadlineExceededError after ``_PATIENCE``."""
         self._check_open()
         self.wait(_PATIENCE)
-        if not self.buffer.host_visible:  # the copies come after all that was submitted
+        if not self.buffer.host_visible:  # the copies run after everything submitted so far
             self.device.stream.wait(self.device.submitted, _PATIENCE)
         flat = self.reshape(-1)
         parts = [flat] if self.size <= 2 * _ENDS else [flat[:_ENDS], flat[-_ENDS:]]
@@ -453,7 +457,7 @@ class DeviceArray(HostValue, Closing):
 
 
 def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:
-    """An array of undefined contents; shape and dtype are checked by the caller."""
+    """Creates an array of undefined contents; the caller checks shape and dtype."""
     nbytes = dtype.itemsize
     for length in shape:
         nbytes *= length
@@ -461,7 +465,7 @@ def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.ge
 
 
 def array_of(device: ArrayDevice, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-    """A new array with the contents of a NumPy array, or of what NumPy makes one of, converted to ``dtype`` first."""
+    """Creates an array from anything that NumPy makes an array of, converted to ``dtype`` first."""
     try:
         data = np.asarray(value, None if dtype is None else check_dtype(dtype))
     except (ValueError, TypeError, OverflowError) as error:

@@ -1,4 +1,4 @@
-"""A device as its arrays and kernels use it: memory, work in order, copies to and from the host.
+"""The base of devices, with all that arrays and kernels need: memory, ordered work, copies to and from the host.
 
 Everything submitted runs in the order of submission. ``submit`` returns before the work is done, with a *payload*: the
 value that the timeline semaphore of the device's compute queue reaches when it is.
@@ -48,13 +48,13 @@ array_devices: Final[weakref.WeakSet[ArrayDevice]] = weakref.WeakSet()
 
 
 class ArrayDevice(Closing):
-    """The base of ``pumice.Device``, which adds what makes arrays and kernels.
+    """The base of ``pumice.Device``, which adds the methods that create arrays and kernels.
 
     Attributes:
         hal, name, uri: see ``pumice.Device``.
-        staging: whether arrays are in memory that the host does not see, and copies go through staging memory.
-        mark_lock: held while arrays note fences and images payloads.
-        kept: what rooms keep with the device, by its class; closed with it.
+        staging: whether the memory of arrays is hidden from the host, so that copies go through staging memory.
+        mark_lock: held while arrays and images note payloads and fences.
+        kept: objects that rooms keep with the device, by class; closed with it.
         verdicts: on work that nobody has found to be good; see verdict.py.
         stream: the semaphore of the compute queue, whose payloads mark the end of work.
     """
@@ -88,7 +88,7 @@ class ArrayDevice(Closing):
         """Waits until everything submitted so far (or up to ``payload``) is done.
 
         Args:
-            payload: what ``submit`` returned; ``None`` means everything.
+            payload: from ``submit``; ``None`` means everything.
             timeout: seconds; ``None`` waits for ever.
             wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the device was opened.
 
@@ -110,13 +110,15 @@ class ArrayDevice(Closing):
         self.verdicts.check_all(payload)
 
     def finish(self, payload: int, timeout: float | None = None) -> None:
-        """Blocks until work up to ``payload`` is done, and raises what shaders reported of it. For the runtime."""
+        """Blocks until work up to ``payload`` is done, and raises the failures that its shaders report. For the
+        runtime.
+        """
         self.stream.wait(payload, timeout)
         if self.verdicts:
             self.verdicts.check(payload)
 
     def reach(self, payload: int) -> None:
-        """Blocks until work up to ``payload`` is done, whatever shaders reported. For the runtime."""
+        """Blocks until work up to ``payload`` is done, and ignores reports of shaders. For the runtime."""
         self.stream.wait(payload)
 
     @property
@@ -136,11 +138,11 @@ class ArrayDevice(Closing):
     # -- memory --------------------------------------------------------------------------------------
 
     def create_buffer(self, nbytes: int) -> Buffer:
-        """Memory for an array. For the runtime."""
+        """Allocates memory for an array. For the runtime."""
         return self.hal.create_buffer(nbytes, memory_type=self._memory)
 
     def copies(self, pairs: Iterable[tuple[Buffer, Buffer]], name: str, *, one_shot: bool = True) -> CommandBuffer:
-        """Commands that copy each first buffer to the second. For the runtime."""
+        """Returns commands that copy the first buffer of each pair to the second. For the runtime."""
         commands = self.hal.create_command_buffer(one_shot=one_shot, name=name).begin()
         try:
             for source, target in pairs:
@@ -160,7 +162,9 @@ class ArrayDevice(Closing):
             raise
 
     def upload(self, data: np.ndarray, target: Buffer) -> int:
-        """Copies a C-contiguous array to a buffer; returns the payload, 0 where the host wrote it. For the runtime."""
+        """Copies a C-contiguous array to a buffer; returns the payload, 0 if the host wrote it directly. For the
+        runtime.
+        """
         if not data.nbytes:
             return 0
         raw = raw_bytes(data)
@@ -172,7 +176,7 @@ class ArrayDevice(Closing):
             return self.copy(staged, target, "upload")
 
     def download(self, source: Buffer, out: np.ndarray) -> None:
-        """Copies a buffer to a C-contiguous array of its size, once what was submitted is done. For the runtime."""
+        """Copies a buffer to a C-contiguous array of its size, after all work submitted so far. For the runtime."""
         if not out.nbytes:
             return
         raw = raw_bytes(out)
@@ -187,13 +191,12 @@ class ArrayDevice(Closing):
 
     @property
     def is_closed(self) -> bool:
-        """Whether ``close`` was called."""
         return self.hal.is_closed
 
     def close(self) -> None:
         """Waits for work under way and frees everything, arrays and kernels included; idempotent."""
         if not (self.hal.is_closed or self.hal.abandoned):
-            for cache in list(self.hal.caches):  # views of memory in them would keep the device
+            for cache in list(self.hal.caches):  # their views of memory would keep the device alive
                 cache.trim()
             for kept in self.kept.values():
                 kept.close()

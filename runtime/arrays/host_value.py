@@ -1,4 +1,4 @@
-"""What NumPy, DLPack, JAX and Python's numbers see of an array on a device."""
+"""The protocols of NumPy, DLPack, JAX and Python's numbers for arrays on a device."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class HostValue:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A DLPack capsule of host memory: the device's own where the host sees it and no copy is asked for.
+        """Returns a DLPack capsule of host memory: the device's own if the host sees it and no copy is asked for.
 
         Raises:
-            BufferError: another device type than the CPU is asked for, or a dtype that DLPack does not know.
+            BufferError: another device type than the CPU is asked for, or DLPack does not know the dtype.
         """
         if dl_device is not None and tuple(dl_device) != (1, 0):
             raise BufferError(f"a DeviceArray is exported as CPU memory (1, 0), not as DLPack device {dl_device}")
@@ -71,17 +71,17 @@ class HostValue:
         return (1, 0)
 
     def __jax_array__(self) -> object:
-        """A copy as an array of JAX, whose functions ask for it: of a function that is traced it becomes a constant."""
+        """Returns a copy for functions of JAX; in a traced function it becomes a constant."""
         import jax.numpy  # JAX called this
 
         return jax.numpy.asarray(self.numpy())
 
     def tolist(self) -> object:
-        """The contents as nested lists of Python numbers."""
+        """Returns the contents as nested lists of Python numbers."""
         return self.numpy().tolist()
 
     def item(self) -> object:
-        """The one element as a Python number."""
+        """Returns the only element as a Python number."""
         return self.numpy().item()
 
     def __bool__(self) -> bool:
@@ -90,7 +90,7 @@ class HostValue:
         return bool(self.item())
 
     def __format__(self, format_spec: str) -> str:
-        """An array without axes is formatted as its number: ``f"{loss:.3f}"``."""
+        """Formats an array without axes as its number: ``f"{loss:.3f}"``."""
         return super().__format__(format_spec) if self.shape else format(self.item(), format_spec)
 
     def __float__(self) -> float:

@@ -1,4 +1,4 @@
-"""Shapes, dtypes and indices of arrays, and the checks of what users give."""
+"""Shapes, dtypes and indices of arrays, and the checks of users' values."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...status import InvalidArgumentError, UnimplementedError
 
 Index: TypeAlias = "int | slice | EllipsisType | tuple[int | slice | EllipsisType, ...]"
 
-_MAX_AXES: Final = 32  # of NumPy before 2.0
+_MAX_AXES: Final = 32  # NumPy's limit before 2.0
 
 
 class ArraySpec:
-    """Shape and dtype of an array that a kernel is to make; see ``empty``."""
+    """Shape and dtype of an array that a kernel makes for its result; see ``empty``."""
 
     __slots__ = ("dtype", "nbytes", "shape")
 
@@ -34,7 +34,7 @@ class ArraySpec:
 
 
 def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> ArraySpec:
-    """A place for a result: the kernel that gets it allocates an array of this shape and dtype on its own device.
+    """Describes a result: the kernel that gets it allocates an array of this shape and dtype on its own device.
 
     Args:
         shape: a length, or a length for each axis.
@@ -47,7 +47,7 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> Arra
 
 
 def check_shape(shape: SupportsIndex | Sequence[int], *, allow_unknown: bool = False) -> tuple[int, ...]:
-    """A shape as a tuple of lengths, or InvalidArgumentError."""
+    """Returns a shape as a tuple of lengths; raises InvalidArgumentError for other values."""
     try:
         if isinstance(shape, np.ndarray):
             shape = tuple(shape.tolist()) if shape.ndim else shape.item()
@@ -67,24 +67,24 @@ def check_shape(shape: SupportsIndex | Sequence[int], *, allow_unknown: bool = F
 
 
 def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
-    """A dtype whose elements are plain bytes, or InvalidArgumentError."""
+    """Returns a dtype whose elements are plain bytes; raises InvalidArgumentError for others."""
     try:
-        found = dtype_of(dtype)
+        checked = dtype_of(dtype)
     except TypeError as error:
         raise InvalidArgumentError(f"not a dtype: {dtype!r} ({error})") from None
-    if found.subdtype is not None:
+    if checked.subdtype is not None:
         raise InvalidArgumentError(
-            f"dtype {found} is an array itself; put its shape into the array's: {found.subdtype}"
+            f"dtype {checked} is an array itself; put its shape into the array's: {checked.subdtype}"
         )
-    if found.hasobject or found.itemsize == 0:
-        raise InvalidArgumentError(f"dtype {found} has no fixed bytes an element; a device array holds plain numbers")
-    if not found.isnative:
-        raise UnimplementedError(f"dtype {found} is big-endian; convert it with .astype({found.newbyteorder('=')})")
-    return found
+    if checked.hasobject or checked.itemsize == 0:
+        raise InvalidArgumentError(f"dtype {checked} has no fixed bytes an element; a device array holds plain numbers")
+    if not checked.isnative:
+        raise UnimplementedError(f"dtype {checked} is big-endian; convert it with .astype({checked.newbyteorder('=')})")
+    return checked
 
 
 def raw_bytes(array: np.ndarray) -> memoryview:
-    """The bytes of a C-contiguous array, writable where it is; ml_dtypes' arrays offer no buffer of their own."""
+    """Returns the bytes of a C-contiguous array, writable if it is; ml_dtypes' arrays offer no buffer of their own."""
     return array.reshape(-1).view(np.uint8).data
 
 
@@ -101,7 +101,7 @@ def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], 
 
 
 def contiguous_part(index: Index, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-    """The first element and the shape of ``array[index]``, which has to be contiguous."""
+    """Returns the first element and the shape of ``array[index]``; raises if that is not contiguous."""
     parts = index if isinstance(index, tuple) else (index,)
     dots = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(dots) == 1:
@@ -116,7 +116,7 @@ def contiguous_part(index: Index, shape: tuple[int, ...]) -> tuple[int, tuple[in
         if isinstance(part, slice):
             first, stop, step = part.indices(length)
             count = len(range(first, stop, step))
-            # Contiguous means: after the first axis that keeps several entries, every axis is whole.
+            # Contiguous: after the first axis that keeps several entries, every axis is whole.
             if (step != 1 and count > 1) or (extended and count != length):
                 raise InvalidArgumentError(f"[{index}] of shape {shape} is not contiguous; use x.numpy()[…]")
             extended = extended or count != 1

@@ -23,16 +23,16 @@ _MAX_KEPT: Final = 16
 _MAX_KEPT_BYTES: Final = 16 << 20
 
 Place: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic], bool, bool]
-"""What memory an argument needs: shape and dtype, and whether the host writes and reads it."""
+"""The memory that an argument needs: shape and dtype, and whether the host writes and reads it."""
 
 
 class Staging:
     """The memory of one call.
 
-    Where the host does not see the device's memory, it writes and reads staging buffers, and commands copy.
+    If the device's memory is not visible to the host, the host uses staging buffers, and commands copy.
 
     Attributes:
-        arrays: the arrays that the kernel binds, one a place.
+        arrays: the arrays that the kernel binds, one for each of ``places``.
         before, after: commands to submit before and after the kernel's.
         nbytes: of device memory; staging buffers take at most twice as much again.
         payload: at which the last use is done; 0 where it is known to be done.
@@ -46,7 +46,7 @@ class Staging:
         self.before: list[CommandBuffer] = []
         self.after: list[CommandBuffer] = []
         self.payload = 0
-        # The host's views by place, and their staging buffers where they have some.
+        # The host's views by place, and their staging buffers, if any.
         self._inputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
         self._outputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
         try:
@@ -81,14 +81,14 @@ class Staging:
             self.after.append(device.copies(downloads, "downloads", one_shot=False))
 
     def write(self, index: int, value: np.ndarray) -> None:
-        """Copies an array in; a submission of ``before`` brings it to the device."""
+        """Copies an array in; a submission of ``before`` copies it to the device."""
         view, staged = self._inputs[index]
         np.copyto(view, value)
         if staged is not None:
             staged.flush()
 
     def read(self, index: int, out: np.ndarray) -> None:
-        """Copies the array out, once the work behind ``after`` is done."""
+        """Copies an array out, once the work of ``after`` is done."""
         view, staged = self._outputs[index]
         if staged is not None:
             staged.invalidate()
@@ -97,7 +97,7 @@ class Staging:
     def close(self) -> None:
         """Frees everything, once work under way has finished; idempotent."""
         staged = [buffer for _, buffer in (*self._inputs.values(), *self._outputs.values()) if buffer is not None]
-        self._inputs.clear()  # the views keep memory
+        self._inputs.clear()  # views keep memory alive
         self._outputs.clear()
         for commands in (*self.before, *self.after):
             commands.close()
@@ -108,31 +108,31 @@ class Staging:
 
 
 def _view(buffer: Buffer, array: DeviceArray) -> np.ndarray:
-    """The host's view of a buffer that holds the array's elements."""
+    """Returns the host's view of a buffer that holds the array's elements."""
     return np.frombuffer(buffer.map(), np.uint8).view(array.dtype).reshape(array.shape)
 
 
 class StagingPool:
-    """Memory that calls of one kernel gave back, for at most 16 calls, and 16 MiB of device memory."""
+    """Free memory of one kernel's calls, for at most 16 calls, and 16 MiB of device memory."""
 
     def __init__(self, device: ArrayDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
-        self._free: list[Staging] = []  # the last one given back at the end
+        self._free: list[Staging] = []  # in order of return
         self._nbytes = 0
         self._closed = False
         device.hal.caches.add(self)
 
     def take(self, places: Sequence[Place]) -> Staging:
-        """Memory for these places, for the caller alone until ``give_back`` or ``close``."""
+        """Returns memory for these places, for the caller alone until ``give_back`` or ``close``."""
         with self._lock:
-            for index, found in enumerate(self._free):
-                if found.places == places:
-                    if found.payload and not self._device.has_reached(found.payload):
+            for index, staging in enumerate(self._free):
+                if staging.places == places:
+                    if staging.payload and not self._device.has_reached(staging.payload):
                         break  # the following ones were used later
                     del self._free[index]
-                    self._nbytes -= found.nbytes
-                    return found
+                    self._nbytes -= staging.nbytes
+                    return staging
         return Staging(self._device, places)
 
     def give_back(self, staging: Staging) -> None:
@@ -147,18 +147,18 @@ class StagingPool:
                 while len(self._free) > _MAX_KEPT or self._nbytes > _MAX_KEPT_BYTES:
                     surplus.append(self._free.pop(0))
                     self._nbytes -= surplus[-1].nbytes
-        for one in surplus:
-            one.close()
+        for freed in surplus:
+            freed.close()
 
     def trim(self) -> None:
         """Frees the memory that it keeps."""
         with self._lock:
             free, self._free = self._free, []
             self._nbytes = 0
-        for one in free:
-            one.close()
+        for staging in free:
+            staging.close()
 
     def close(self) -> None:
-        """Frees the memory, and from now on also what calls under way give back; idempotent."""
+        """Frees the memory, and from now on the memory that calls under way give back too; idempotent."""
         self._closed = True
         self.trim()

@@ -1,11 +1,11 @@
-"""Moves a kernel call's arguments to the device and its results back, in one submission with the kernel.
+"""The transfer of a kernel call: copies arguments to the device and results back, in one submission with the kernel.
 
-Small NumPy arrays are copied into memory that is kept between calls, through staging memory where the host does not
-see the device's. Large ones are *imported* where the device can: the kernel works in the NumPy array's own memory.
-Arrays of the device are used in place; a view that starts where the device cannot bind is copied to a temporary array
+Small NumPy arrays are copied into memory that is kept between calls, through staging memory if the device's is not
+visible to the host. Large ones are *imported* if the device can: the kernel works in the NumPy array's own memory.
+Arrays of the device are used in place; a view at an offset that the device cannot bind is copied to a temporary array
 and back.
 
-Calling sequence: ``bring`` each argument → ``place`` → ``run`` → ``finish`` → ``close``. One thread.
+Calling sequence: ``bring`` or ``carry`` each argument → ``place`` → ``run`` → ``finish`` → ``close``. One thread.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _IMPORT_BYTES: Final = 256 << 10
 
 
 class Placed(Protocol):
-    """An argument on the device: an array, or what moves itself, such as an image."""
+    """An argument on the device: an array, or an image, say."""
 
     def mark(self, payload: int, *, written: bool) -> None:
         """Notes a use by submitted work."""
 
 
 class Transfer(Closing):
-    """The moves of one kernel call.
+    """The copies of one kernel call.
 
     Attributes:
-        device: where the call runs.
-        to_host: whether results are NumPy's.
+        device: the device that runs the call.
+        to_host: whether results are NumPy arrays.
         arguments: the arguments on the device, complete once ``place`` was called.
-        results: what the call returns for each argument that the kernel writes.
+        results: the value that the call returns for each argument, if the kernel writes it.
     """
 
     def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
-        """Begins a call: the pipeline binds at multiples of ``alignment``; ``to_host``: the results are NumPy's."""
+        """Begins a call; ``alignment`` is that of bound offsets, ``to_host`` whether the results are NumPy arrays."""
         self.device = device
         self._pool = pool
         self._alignment = alignment
@@ -53,19 +53,21 @@ class Transfer(Closing):
         self.arguments: list[Placed | None] = []
         self.results: list[object] = []
         self._places: list[Place] = []
-        self._staged: list[tuple[int, np.ndarray | ArraySpec]] = []  # index among the arguments, and what was given
+        self._staged: list[
+            tuple[int, np.ndarray | ArraySpec]
+        ] = []  # indices among the arguments, and the host's values
         self._staging: Staging | None = None
         self._reads: list[tuple[int, np.ndarray]] = []
         self._before: list[tuple[Buffer, Buffer]] = []
         self._after: list[tuple[Buffer, Buffer]] = []
-        self._marks: list[tuple[Placed, bool]] = []  # what notes the work, and whether it is written
+        self._marks: list[tuple[Placed, bool]] = []  # arguments that note the work, and whether they are written
         self._temporaries: list[Closing] = []
         self._finishing: list[Callable[[], None]] = []
         self._payload = -1
         self._imported = False
 
     def bring(self, value: np.ndarray | DeviceArray | ArraySpec, *, written: bool, into: np.ndarray | None) -> None:
-        """Adds the next argument, C-contiguous; ``into`` is the NumPy array that takes its result, if there is one."""
+        """Adds the next argument, C-contiguous; ``into`` is the NumPy array that receives its result, if any."""
         array: DeviceArray | None = None
         result: np.ndarray | DeviceArray | None = None
         if isinstance(value, DeviceArray):
@@ -98,9 +100,9 @@ class Transfer(Closing):
 
         Args:
             value: the argument.
-            result: what the call returns for it, if the kernel writes it.
-            owner: what is closed with the call.
-            finish: called once the work was submitted, to wait for it and bring ``result``.
+            result: the value that the call returns for it, if the kernel writes it.
+            owner: closed with the call.
+            finish: called after the submission, to wait for it and fill ``result``.
         """
         self.arguments.append(value)
         self.results.append(result)
@@ -121,7 +123,7 @@ class Transfer(Closing):
         return aligned
 
     def _import(self, value: np.ndarray | ArraySpec, result: np.ndarray | None) -> DeviceArray | None:
-        """The device's view of the NumPy array itself: of the result if there is one, else of the input."""
+        """Returns the device's view of the NumPy array itself: of the result if there is one, else of the input."""
         memory = result if result is not None else value
         assert isinstance(memory, np.ndarray)
         buffer = self.device.hal.import_buffer(raw_bytes(memory), copy=False)
@@ -170,7 +172,7 @@ class Transfer(Closing):
 
     @property
     def reaches_host(self) -> bool:
-        """Whether the host gets results."""
+        """Whether any result goes to the host."""
         return self.to_host or bool(self._reads)
 
     def finish(self) -> None:

@@ -18,7 +18,7 @@ _MIN_SWEEP: Final = 256
 
 
 class Verdict(Protocol):
-    """What arrays know of a ``Verdict`` of the Vulkan HAL, which documents it."""
+    """The part of the Vulkan HAL's ``Verdict`` that arrays use."""
 
     payload: int
     good_until: int

@@ -41,8 +41,8 @@ class Accumulator:
         if self.element is not None:
             program.use(self.element)
 
-    def loaded(self, place: str) -> str:
-        return f"({place} != 0u)" if self.computed == "bool" else place
+    def loaded(self, lvalue: str) -> str:
+        return f"({lvalue} != 0u)" if self.computed == "bool" else lvalue
 
     def converted(self, value: str) -> str:
         return f"uint({value})" if self.computed == "bool" else value

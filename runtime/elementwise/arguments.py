@@ -72,76 +72,79 @@ class Arguments:
         self.on_host = not arrays
         self.device = _device_of(kernel, arrays, device)
         self.dtypes: dict[str, np.dtype[np.generic]] = {}
-        declared = {one.name: one for one in (*inputs, *outputs)}
+        declared = {parameter.name: parameter for parameter in (*inputs, *outputs)}
         # Arrays tell the types that letters stand for; numbers follow.
         prepared = {name: _prepared(kernel, declared[name], value) for name, value in places.items()}
         for numbers in (False, True):
             for name, value in prepared.items():
                 if isinstance(value, (int, float, bool)) == numbers:
                     self._infer(declared[name], value)
-        self.inputs = [self._value(one, prepared[one.name]) for one in inputs]
-        self.outputs = [self._value(one, prepared[one.name]) for one in outputs if one.name in prepared]
-        self.missing = [one for one in outputs if one.name not in prepared]
-        for one in self.missing:
-            if one.dtype is None and one.generic not in self.dtypes:
+        self.inputs = [self._value(parameter, prepared[parameter.name]) for parameter in inputs]
+        self.outputs = [
+            self._value(parameter, prepared[parameter.name]) for parameter in outputs if parameter.name in prepared
+        ]
+        self.missing = [parameter for parameter in outputs if parameter.name not in prepared]
+        for parameter in self.missing:
+            if parameter.dtype is None and parameter.generic not in self.dtypes:
                 raise InvalidArgumentError(
-                    f"{kernel}: no argument tells what {one.generic} is, the type of {one.name}: pass out=, or declare "
-                    "a type by name"
+                    f"{kernel}: no argument tells what {parameter.generic} is, the type of {parameter.name}: "
+                    "pass out=, or declare a type by name"
                 )
 
-    def dtype_of(self, one: Declared) -> np.dtype[np.generic]:
+    def dtype_of(self, parameter: Declared) -> np.dtype[np.generic]:
         """The dtype of a parameter."""
-        return one.dtype if one.dtype is not None else self.dtypes[one.generic]
+        return parameter.dtype if parameter.dtype is not None else self.dtypes[parameter.generic]
 
-    def new(self, one: Declared, shape: tuple[int, ...]) -> Value:
+    def new(self, parameter: Declared, shape: tuple[int, ...]) -> Value:
         """A new array for an output."""
-        dtype = self.dtype_of(one)
-        check_element(self.kernel, one.name, dtype, self.device)
+        dtype = self.dtype_of(parameter)
+        check_element(self.kernel, parameter.name, dtype, self.device)
         check_size(self.kernel, shape)
-        return Value(one, dtype, self.device.empty(shape, dtype))
+        return Value(parameter, dtype, self.device.empty(shape, dtype))
 
     def results(self, values: Sequence[Value]) -> Result | tuple[Result, ...] | None:
         """What the call returns for these arrays: on the host if all arguments were."""
-        found: list[Result] = []
+        results: list[Result] = []
         for value in values:
             assert value.array is not None
             if value.host is not None:
                 np.copyto(value.host, value.array.numpy())
-                found.append(value.host)
+                results.append(value.host)
             else:
-                found.append(value.array.numpy() if self.on_host else value.array)
-        return found[0] if len(found) == 1 else tuple(found) or None
+                results.append(value.array.numpy() if self.on_host else value.array)
+        return results[0] if len(results) == 1 else tuple(results) or None
 
-    def _infer(self, one: Declared, value: object) -> None:
+    def _infer(self, parameter: Declared, value: object) -> None:
         dtype = value.dtype if isinstance(value, (np.ndarray, np.generic, DeviceArray)) else None
-        if one.dtype is not None:
-            if dtype is not None and dtype != one.dtype and not _is_number(value):
+        if parameter.dtype is not None:
+            if dtype is not None and dtype != parameter.dtype and not _is_number(value):
                 raise InvalidArgumentError(
-                    f"{self.kernel}: {one.name} got dtype {dtype}; it is declared as {one.type_name}. Convert with "
-                    f".astype(np.{one.dtype})"
+                    f"{self.kernel}: {parameter.name} got dtype {dtype}; it is declared as {parameter.type_name}. "
+                    f"Convert with .astype(np.{parameter.dtype})"
                 )
             return
         if dtype is None:
             # A number of Python takes the type of the arrays; alone it is one of 32 bits, as devices compute with.
             plain = np.bool_ if isinstance(value, bool) else np.int32 if isinstance(value, int) else np.float32
             dtype = np.dtype(plain)
-            self.dtypes.setdefault(one.generic, dtype)
-        elif self.dtypes.setdefault(one.generic, dtype) != dtype:
+            self.dtypes.setdefault(parameter.generic, dtype)
+        elif self.dtypes.setdefault(parameter.generic, dtype) != dtype:
             raise InvalidArgumentError(
-                f"{self.kernel}: {one.name} got dtype {dtype}, but {one.generic} is {self.dtypes[one.generic]} by the "
-                f"arguments before. Convert with .astype(np.{self.dtypes[one.generic]})"
+                f"{self.kernel}: {parameter.name} got dtype {dtype}, but {parameter.generic} is "
+                f"{self.dtypes[parameter.generic]} by the arguments before. Convert with "
+                f".astype(np.{self.dtypes[parameter.generic]})"
             )
 
-    def _value(self, one: Declared, value: object) -> Value:
-        dtype = self.dtype_of(one)
-        check_element(self.kernel, one.name, dtype, self.device)
+    def _value(self, parameter: Declared, value: object) -> Value:
+        dtype = self.dtype_of(parameter)
+        check_element(self.kernel, parameter.name, dtype, self.device)
         if isinstance(value, DeviceArray):
             check_size(self.kernel, value.shape)
-            return Value(one, dtype, value)
+            return Value(parameter, dtype, value)
         if isinstance(value, np.ndarray):
             check_size(self.kernel, value.shape)
-            return Value(one, dtype, self.device.asarray(value), host=value if value.flags.writeable else None)
-        return Value(one, dtype, number=_number(self.kernel, one, dtype, value))
+            return Value(parameter, dtype, self.device.asarray(value), host=value if value.flags.writeable else None)
+        return Value(parameter, dtype, number=_number(self.kernel, parameter, dtype, value))
 
 
 def check_size(kernel: str, shape: Sequence[int]) -> None:
@@ -176,51 +179,57 @@ def _placed(
 ) -> dict[str, object]:
     """Arguments by the names of parameters: inputs, then outputs, then those by name."""
     every = [*inputs, *outputs]
-    takes = f"it takes {', '.join(one.name for one in inputs) or 'nothing'}"
+    takes = f"it takes {', '.join(parameter.name for parameter in inputs) or 'nothing'}"
     if outputs:
-        takes += f", and for results {', '.join(one.name for one in outputs)}"
+        takes += f", and for results {', '.join(parameter.name for parameter in outputs)}"
     if len(given) > len(every):
         raise InvalidArgumentError(f"{kernel}: {len(given)} arguments; {takes}")
-    places = dict(zip((one.name for one in every), given, strict=False))
+    places = dict(zip((parameter.name for parameter in every), given, strict=False))
     for name, value in named.items():
-        if name not in {one.name for one in every}:
+        if name not in {parameter.name for parameter in every}:
             raise InvalidArgumentError(f"{kernel}: there is no parameter {name}; {takes}")
         if name in places:
             raise InvalidArgumentError(f"{kernel}: {name} is given twice, by position and by name")
         places[name] = value
     if out is not None:
         several = list(out) if isinstance(out, (tuple, list)) else [out]
-        free = [one.name for one in outputs if one.name not in places]
+        free = [parameter.name for parameter in outputs if parameter.name not in places]
         if len(several) != len(free):
             raise InvalidArgumentError(f"{kernel}: out= has {len(several)} array(s) for {len(free)} result(s)")
         places |= dict(zip(free, several, strict=True))
-    missing = [one.name for one in inputs if one.name not in places]
+    missing = [parameter.name for parameter in inputs if parameter.name not in places]
     if missing:
         raise InvalidArgumentError(f"{kernel}: {', '.join(missing)} missing; {takes}")
-    for one in outputs:
-        value = places.get(one.name)
+    for parameter in outputs:
+        value = places.get(parameter.name)
         written = isinstance(value, DeviceArray) or (isinstance(value, np.ndarray) and value.flags.writeable)
-        if one.name in places and not written:
+        if parameter.name in places and not written:
             kind = "an array that is read-only" if isinstance(value, np.ndarray) else type(value).__name__
-            raise InvalidArgumentError(f"{kernel}: {one.name} is a result, for an array to write into; got {kind}")
+            raise InvalidArgumentError(
+                f"{kernel}: {parameter.name} is a result, for an array to write into; got {kind}"
+            )
     return places
 
 
-def _prepared(kernel: str, one: Declared, value: object) -> object:
+def _prepared(kernel: str, parameter: Declared, value: object) -> object:
     """A number of Python or NumPy, or an array of the host or of a device."""
     if isinstance(value, (bool, int, float, np.ndarray, np.generic, DeviceArray)):
         prepared = value
     elif value is None or isinstance(value, (str, bytes)):
-        raise InvalidArgumentError(f"{kernel}: {one.name} is an array or a number, got {type(value).__name__}")
+        raise InvalidArgumentError(f"{kernel}: {parameter.name} is an array or a number, got {type(value).__name__}")
     else:
         try:
-            prepared = np.asarray(value, one.dtype)
+            prepared = np.asarray(value, parameter.dtype)
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidArgumentError(f"{kernel}: {one.name} is no array of {one.type_name}: {error}") from None
-    if one.is_array and _is_number(prepared):
-        raise InvalidArgumentError(f"{kernel}: {one.name} is an array of {one.type_name}, got the number {value!r}")
+            raise InvalidArgumentError(
+                f"{kernel}: {parameter.name} is no array of {parameter.type_name}: {error}"
+            ) from None
+    if parameter.is_array and _is_number(prepared):
+        raise InvalidArgumentError(
+            f"{kernel}: {parameter.name} is an array of {parameter.type_name}, got the number {value!r}"
+        )
     if isinstance(prepared, np.ndarray) and prepared.dtype.kind not in "biuf":
-        raise InvalidArgumentError(f"{kernel}: {one.name} got dtype {prepared.dtype}; expected numbers")
+        raise InvalidArgumentError(f"{kernel}: {parameter.name} got dtype {prepared.dtype}; expected numbers")
     return prepared
 
 
@@ -228,21 +237,21 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (bool, int, float, np.generic))
 
 
-def _number(kernel: str, one: Declared, dtype: np.dtype[np.generic], value: object) -> int | float | bool:
+def _number(kernel: str, parameter: Declared, dtype: np.dtype[np.generic], value: object) -> int | float | bool:
     """A number as one of a dtype, without loss but that of rounding."""
     assert isinstance(value, (bool, int, float, np.generic))
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, (bool, int, float)):
-        raise InvalidArgumentError(f"{kernel}: {one.name} is a number of {dtype}, got {shorten(repr(value))}")
+        raise InvalidArgumentError(f"{kernel}: {parameter.name} is a number of {dtype}, got {shorten(repr(value))}")
     if dtype.kind == "f":
         return float(plain)
     if isinstance(plain, float) or (dtype.kind == "b" and not isinstance(plain, bool)):
-        raise InvalidArgumentError(f"{kernel}: {one.name} is {dtype}, got {plain!r}: convert it")
+        raise InvalidArgumentError(f"{kernel}: {parameter.name} is {dtype}, got {plain!r}: convert it")
     if dtype.kind == "b":
         return plain
     limits = np.iinfo(dtype)  # type: ignore[type-var]
     if not limits.min <= plain <= limits.max:
-        raise OutOfRangeError(f"{kernel}: {one.name} is {dtype}, from {limits.min} to {limits.max}; got {plain}")
+        raise OutOfRangeError(f"{kernel}: {parameter.name} is {dtype}, from {limits.min} to {limits.max}; got {plain}")
     return int(plain)
 
 

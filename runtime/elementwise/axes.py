@@ -56,7 +56,7 @@ def _normalised(kernel: str, shape: tuple[int, ...], axis: object) -> tuple[int,
     if axis is None:
         return tuple(range(len(shape)))
     several = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
-    found = []
+    normalised = []
     for one in several:
         try:
             at = operator.index(one)
@@ -64,7 +64,7 @@ def _normalised(kernel: str, shape: tuple[int, ...], axis: object) -> tuple[int,
             raise InvalidArgumentError(f"{kernel}: axis is an int, several, or None; got {axis!r}") from None
         if not -len(shape) <= at < len(shape) or isinstance(one, bool):
             raise OutOfRangeError(f"{kernel}: there is no axis {one} in shape {shape}")
-        found.append(at % len(shape))
-    if len(set(found)) < len(found):
+        normalised.append(at % len(shape))
+    if len(set(normalised)) < len(normalised):
         raise InvalidArgumentError(f"{kernel}: axis {axis!r} names one twice")
-    return tuple(sorted(found))
+    return tuple(sorted(normalised))

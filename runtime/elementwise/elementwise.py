@@ -64,7 +64,7 @@ class ElementwiseKernel(Generated):
         self._operation = text_of("operation", operation)
         if not self._operation.strip():
             raise InvalidArgumentError("operation is empty: nothing would be computed")
-        if not self._outputs and not any(one.is_writable for one in self._inputs):
+        if not self._outputs and not any(parameter.is_writable for parameter in self._inputs):
             raise InvalidArgumentError(
                 "out_params is empty, and no parameter is a pointer to write to: there is no result"
             )
@@ -93,25 +93,25 @@ class ElementwiseKernel(Generated):
             InvalidArgumentError: wrong arguments, or an operation that does not compile, with its place.
             UnimplementedError: the device lacks a type.
         """
-        given = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
-        shape = self._shape(given, size)
-        outputs = {value.declared.name: value for value in given.outputs}
-        for one in given.missing:
-            if one.is_raw:
-                raise InvalidArgumentError(f"{self.name}: {one.name} is raw: pass an array for it")
-            outputs[one.name] = given.new(one, shape)
-        ordered = [outputs[one.name] for one in self._outputs]
-        fresh = {one.name for one in given.missing}
-        written = ordered or [value for value in given.inputs if value.declared.is_writable]
+        arguments = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
+        shape = self._shape(arguments, size)
+        outputs = {value.declared.name: value for value in arguments.outputs}
+        for parameter in arguments.missing:
+            if parameter.is_raw:
+                raise InvalidArgumentError(f"{self.name}: {parameter.name} is raw: pass an array for it")
+            outputs[parameter.name] = arguments.new(parameter, shape)
+        ordered = [outputs[parameter.name] for parameter in self._outputs]
+        fresh = {parameter.name for parameter in arguments.missing}
+        written = ordered or [value for value in arguments.inputs if value.declared.is_writable]
         count = math.prod(shape)
         if count:
-            self._run(given, ordered, fresh, shape, count)
-        return given.results(written)
+            self._run(arguments, ordered, fresh, shape, count)
+        return arguments.results(written)
 
-    def _shape(self, given: Arguments, size: int | None) -> tuple[int, ...]:
+    def _shape(self, arguments: Arguments, size: int | None) -> tuple[int, ...]:
         """What the elements are counted by: broadcast arrays, or ``size``."""
-        shaped = [value for value in given.inputs if value.array is not None and not value.declared.is_raw]
-        results = [value for value in given.outputs if not value.declared.is_raw]
+        shaped = [value for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
+        results = [value for value in arguments.outputs if not value.declared.is_raw]
         if size is not None:
             if shaped or results:
                 raise InvalidArgumentError(f"{self.name}: size= is for calls whose arrays are all raw")
@@ -125,38 +125,42 @@ class ElementwiseKernel(Generated):
                     f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
                 )
         if not shaped and not results:
-            pointers = [value for value in given.inputs if value.array is not None]
+            pointers = [value for value in arguments.inputs if value.array is not None]
             if self._outputs or not pointers:
                 raise InvalidArgumentError(f"{self.name}: no array tells how many elements there are: give size=")
             return (math.prod(pointers[0].shape),)
         return shape
 
-    def _run(self, given: Arguments, outputs: list[Value], fresh: set[str], shape: tuple[int, ...], count: int) -> None:
-        device = given.device
-        values = given.inputs
+    def _run(
+        self, arguments: Arguments, outputs: list[Value], fresh: set[str], shape: tuple[int, ...], count: int
+    ) -> None:
+        device = arguments.device
+        values = arguments.inputs
         shaped = [value.shape for value in values if value.array is not None and not value.declared.is_raw]
         loads = Loads(values, geometry_of(shape, shaped), device.profile.limits.max_push_constants_size - 8)
         key = (loads.key, tuple((value.dtype, value.declared.name in fresh) for value in outputs))
 
         def load() -> Kernel:
             program = Program(self._preamble, {"operation": self._operation})
-            program.alias(given.dtypes)
+            program.alias(arguments.dtypes)
             loads.declare(program)
             lines, stores = [loads.statements("_i")], []
             for value in outputs:
-                one, element = value.declared, program.use(ELEMENTS[value.dtype])
-                if one.is_raw:
-                    program.buffer(one.name, element.stored)
+                parameter, element = value.declared, program.use(ELEMENTS[value.dtype])
+                if parameter.is_raw:
+                    program.buffer(parameter.name, element.stored)
                     continue
-                program.buffer(f"_{one.name}", element.stored, "writeonly" if one.name in fresh else "")
-                place = f"_{one.name}[_i]"
-                start = "" if one.name in fresh else f" = {element.loaded(place)}"
-                lines.append(f"{element.computed} {one.name}{start};")
-                stores.append(f"{place} = {element.converted(one.name)};")
-            names = {one.name for one in (*self._inputs, *self._outputs)}
+                program.buffer(f"_{parameter.name}", element.stored, "writeonly" if parameter.name in fresh else "")
+                place = f"_{parameter.name}[_i]"
+                start = "" if parameter.name in fresh else f" = {element.loaded(place)}"
+                lines.append(f"{element.computed} {parameter.name}{start};")
+                stores.append(f"{place} = {element.converted(parameter.name)};")
+            names = {parameter.name for parameter in (*self._inputs, *self._outputs)}
             counted = "" if "n" in names else "const int n = int(_n);\n"
             sizes = {"_ind": "int(_n)"} | {
-                one.name: f"{one.name}.length()" for one in (*self._inputs, *self._outputs) if one.is_raw
+                parameter.name: f"{parameter.name}.length()"
+                for parameter in (*self._inputs, *self._outputs)
+                if parameter.is_raw
             }
             operation = quoted("operation", indexed(self._operation, sizes))
             body = "\n".join(

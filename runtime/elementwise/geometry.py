@@ -29,7 +29,9 @@ class Geometry:
     def modes(self) -> tuple[Mode, ...]:
         """How each array is indexed: by the element's number, by 0, or by its strides."""
         flat = len(self.lengths) <= 1
-        return tuple("one" if not any(one) else "flat" if flat and one == (1,) else "strided" for one in self.strides)
+        return tuple(
+            "one" if not any(strides) else "flat" if flat and strides == (1,) else "strided" for strides in self.strides
+        )
 
     def table(self) -> np.ndarray:
         """Lengths, then the strides of each array that needs them."""

@@ -36,10 +36,10 @@ class Generated:
                 for closed in [one for one in self._kernels if one.is_closed]:
                     del self._kernels[closed]
             kernels = self._kernels.setdefault(device, {})
-            found = kernels.get(key)
-            if found is None:
-                found = kernels[key] = load()
-            return found
+            kernel = kernels.get(key)
+            if kernel is None:
+                kernel = kernels[key] = load()
+            return kernel
 
     def close(self) -> None:
         """Unloads its kernels, once work under way has finished; a later call loads them again."""

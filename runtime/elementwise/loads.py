@@ -69,17 +69,17 @@ class Loads:
         """Declares buffers and constants; numbers in memory and the table of the geometry come last."""
         members: list[str] = []
         for value in self.values:
-            one, element = value.declared, program.use(ELEMENTS[value.dtype])
+            parameter, element = value.declared, program.use(ELEMENTS[value.dtype])
             if value.array is None:
                 kind = "uint" if element.computed == "bool" else element.computed
-                if one.name in self._in_push:
-                    program.member(f"_{one.name}", kind)
+                if parameter.name in self._in_push:
+                    program.member(f"_{parameter.name}", kind)
                 else:
-                    members.append(f"{kind} _{one.name};")
-            elif one.is_raw:
-                program.buffer(one.name, element.stored, "" if one.is_writable or writable else "readonly")
+                    members.append(f"{kind} _{parameter.name};")
+            elif parameter.is_raw:
+                program.buffer(parameter.name, element.stored, "" if parameter.is_writable or writable else "readonly")
             else:
-                program.buffer(f"_{one.name}", element.stored, "readonly")
+                program.buffer(f"_{parameter.name}", element.stored, "readonly")
         if members:
             program.block(members)
         if self._strided:
@@ -87,10 +87,10 @@ class Loads:
 
     def arrays(self, device: Device) -> list[DeviceArray]:
         """The arrays in the order of `declare`."""
-        found = [value.array for value in self.values if value.array is not None]
+        arrays = [value.array for value in self.values if value.array is not None]
         if self._in_memory:
-            found.append(device.asarray(np.frombuffer(_packed(self._in_memory), np.uint8)))
-        return [*found, *([device.asarray(self.geometry.table())] if self._strided else [])]
+            arrays.append(device.asarray(np.frombuffer(_packed(self._in_memory), np.uint8)))
+        return [*arrays, *([device.asarray(self.geometry.table())] if self._strided else [])]
 
     def push(self) -> dict[str, int | float | bool]:
         return {f"_{v.declared.name}": v.number for v in self.values if v.declared.name in self._in_push}
@@ -120,14 +120,14 @@ class Loads:
         """Statements that declare each value that is not raw as a variable of its name."""
         lines = []
         for value in self.values:
-            one, element = value.declared, ELEMENTS[value.dtype]
-            if one.is_raw:
+            parameter, element = value.declared, ELEMENTS[value.dtype]
+            if parameter.is_raw:
                 continue
             if value.array is None:
-                loaded = f"bool(_{one.name})" if element.computed == "bool" else f"_{one.name}"
+                loaded = f"bool(_{parameter.name})" if element.computed == "bool" else f"_{parameter.name}"
             else:
-                loaded = element.loaded(self.place(one.name, number))
-            lines.append(f"{element.computed} {one.name} = {loaded};")
+                loaded = element.loaded(self.place(parameter.name, number))
+            lines.append(f"{element.computed} {parameter.name} = {loaded};")
         return self.indices(number) + "\n".join(lines) + "\n"
 
 

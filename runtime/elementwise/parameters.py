@@ -70,15 +70,17 @@ def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ())
         raise InvalidArgumentError(f"{what} is a text such as 'float a, float[] x', got {type(text).__name__}")
     if not text.strip():
         return ()
-    found: list[Declared] = []
+    parameters: list[Declared] = []
     start = 0
     for part in text.split(","):
-        one = _parse_one(part, _Place(text, what, start))
-        if any(one.name == other.name for other in (*known, *found)):
-            raise _Place(text, what, start).wrong(f"the parameter {one.name} is declared twice", part, one.name)
-        found.append(one)
+        parameter = _parse_one(part, _Place(text, what, start))
+        if any(parameter.name == other.name for other in (*known, *parameters)):
+            raise _Place(text, what, start).wrong(
+                f"the parameter {parameter.name} is declared twice", part, parameter.name
+            )
+        parameters.append(parameter)
         start += len(part) + 1
-    return tuple(found)
+    return tuple(parameters)
 
 
 @dataclass(frozen=True, slots=True)

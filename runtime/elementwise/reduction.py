@@ -74,7 +74,7 @@ class ReductionKernel(Generated):
         self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
         if not self._outputs:
             raise InvalidArgumentError("out_params is empty: there is no result")
-        if any(one.is_raw for one in self._outputs):
+        if any(parameter.is_raw for parameter in self._outputs):
             raise InvalidArgumentError("out_params: results of a reduction are not raw")
         self._map = expression_of("map_expr", map_expr)
         self._reduce = expression_of("reduce_expr", reduce_expr)
@@ -97,36 +97,36 @@ class ReductionKernel(Generated):
 
         Other arguments, results and errors are those of `ElementwiseKernel`. ``keepdims`` keeps the axes with length 1.
         """
-        given = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
-        axes = Axes(self.name, common_shape(self.name, given.inputs), axis)
+        arguments = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
+        axes = Axes(self.name, common_shape(self.name, arguments.inputs), axis)
         shape = axes.kept_shape(keepdims)
         if axes.count == 0 and axes.rows and self._identity is None:
             raise InvalidArgumentError(
                 f"{self.name}: shape {axes.shape} has nothing along the axis to combine, and the kernel has no identity"
             )
-        results = {value.declared.name: value for value in given.outputs}
-        for value in given.outputs:
+        results = {value.declared.name: value for value in arguments.outputs}
+        for value in arguments.outputs:
             if value.shape != shape:
                 raise InvalidArgumentError(
                     f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
                 )
-        for one in given.missing:
-            results[one.name] = given.new(one, shape)
-        outputs = [results[one.name] for one in self._outputs]
+        for parameter in arguments.missing:
+            results[parameter.name] = arguments.new(parameter, shape)
+        outputs = [results[parameter.name] for parameter in self._outputs]
         if axes.rows:
-            self._run(given, axes, outputs)
-        return given.results(outputs)
+            self._run(arguments, axes, outputs)
+        return arguments.results(outputs)
 
-    def _run(self, given: Arguments, axes: Axes, outputs: list[Value]) -> None:
-        device = given.device
-        accumulator = Accumulator.of(self._reduce_type, outputs[0], given.dtypes)
-        shaped = [value.shape for value in given.inputs if value.array is not None and not value.declared.is_raw]
+    def _run(self, arguments: Arguments, axes: Axes, outputs: list[Value]) -> None:
+        device = arguments.device
+        accumulator = Accumulator.of(self._reduce_type, outputs[0], arguments.dtypes)
+        shaped = [value.shape for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
         loads = Loads(
-            given.inputs,
+            arguments.inputs,
             geometry_of(axes.shape, shaped, axes.order),
             device.profile.limits.max_push_constants_size - 16,
         )
-        letters = tuple(sorted(given.dtypes.items(), key=lambda item: item[0]))
+        letters = tuple(sorted(arguments.dtypes.items(), key=lambda item: item[0]))
         targets = [value.array for value in outputs if value.array is not None]
         types = tuple(target.dtype for target in targets)
 
@@ -138,7 +138,7 @@ class ReductionKernel(Generated):
             serial = last and count <= _SERIAL and axes.rows >= LANES
             key = ("partials" if source is None else (source.key, letters), accumulator, types if last else (), serial)
             written = outputs if last else None
-            kernel = self._kernel(device, key, lambda: self._load(given, source, accumulator, written, serial))
+            kernel = self._kernel(device, key, lambda: self._load(arguments, source, accumulator, written, serial))
             push = {"_n": count, "_rows": axes.rows, "_chunks": chunks, **(source.push() if source is not None else {})}
             groups = -(-axes.rows // LANES) if serial else axes.rows * chunks
             if last:
@@ -151,19 +151,24 @@ class ReductionKernel(Generated):
         combine(loads, axes.count, loads.arrays(device))
 
     def _load(
-        self, given: Arguments, loads: Loads | None, accumulator: Accumulator, outputs: list[Value] | None, serial: bool
+        self,
+        arguments: Arguments,
+        loads: Loads | None,
+        accumulator: Accumulator,
+        outputs: list[Value] | None,
+        serial: bool,
     ) -> Kernel:
         """A pass: over the arguments or over partial results, to partial results or to the last ones."""
         parts = {"map_expr": self._map, "reduce_expr": self._reduce, "post_map_expr": self._post}
         parts |= {"identity": self._identity or "", "reduce_type": self._reduce_type or ""}
         program = Program(self._preamble, parts)
-        program.alias(given.dtypes)
+        program.alias(arguments.dtypes)
         accumulator.declare(program)
         program.member("_rows", "uint")
         program.member("_chunks", "uint")
         sizes = {"_in_ind": "int(_n * _rows)", "_out_ind": "int(_rows)"}
-        sizes |= {one.name: f"{one.name}.length()" for one in self._inputs if one.is_raw}
-        names = {one.name for one in (*self._inputs, *self._outputs)}
+        sizes |= {parameter.name: f"{parameter.name}.length()" for parameter in self._inputs if parameter.is_raw}
+        names = {parameter.name for parameter in (*self._inputs, *self._outputs)}
         counted = "" if "n" in names else "const int n = int(_n);\n"
         kind = accumulator.computed
         if loads is not None:
@@ -186,15 +191,15 @@ class ReductionKernel(Generated):
         else:
             stores = []
             for output in outputs:
-                one, element = output.declared, program.use(ELEMENTS[output.dtype])
-                program.buffer(f"_{one.name}", element.stored, "writeonly")
-                body += f"{element.computed} {one.name};\n"
-                stores.append(f"_{one.name}[_row] = {element.converted(one.name)};\n")
+                parameter, element = output.declared, program.use(ELEMENTS[output.dtype])
+                program.buffer(f"_{parameter.name}", element.stored, "writeonly")
+                body += f"{element.computed} {parameter.name};\n"
+                stores.append(f"_{parameter.name}[_row] = {element.converted(parameter.name)};\n")
             post = quoted("post_map_expr", indexed(self._post, sizes))
             body += f"{counted}{{{post};}}\n{''.join(stores)}}}\n"
         identity = None if self._identity is None else accumulator.made(quoted("identity", self._identity))
         body += _serial_main(kind, identity) if serial else _parallel_main(kind, identity)
-        return program.load(given.device, body, self.name)
+        return program.load(arguments.device, body, self.name)
 
 
 def _serial_main(kind: str, identity: str | None) -> str:

@@ -78,7 +78,7 @@ class ScanKernel(Generated):
         self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
         if not self._inputs or not self._outputs:
             raise InvalidArgumentError(f"{'in' if not self._inputs else 'out'}_params is empty: nothing is scanned")
-        if any(one.is_raw for one in self._outputs):
+        if any(parameter.is_raw for parameter in self._outputs):
             raise InvalidArgumentError("out_params: results of a scan are not raw")
         if input_expr is None and self._inputs[0].is_raw:
             raise InvalidArgumentError(f"input_expr is missing, and {self._inputs[0].name} is raw: there is no element")
@@ -107,36 +107,36 @@ class ScanKernel(Generated):
 
         Other arguments, results and errors are those of `ElementwiseKernel`.
         """
-        given = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
+        arguments = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int)):
             raise InvalidArgumentError(f"{self.name}: axis is an int or None, got {axis!r}")
-        axes = Axes(self.name, common_shape(self.name, given.inputs), axis)
+        axes = Axes(self.name, common_shape(self.name, arguments.inputs), axis)
         shape = (axes.count,) if axis is None else axes.shape
-        for value in given.outputs:
+        for value in arguments.outputs:
             if value.shape != shape:
                 raise InvalidArgumentError(
                     f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
                 )
-        results = {value.declared.name: value for value in given.outputs}
-        for one in given.missing:
-            results[one.name] = given.new(one, shape)
-        outputs = [results[one.name] for one in self._outputs]
+        results = {value.declared.name: value for value in arguments.outputs}
+        for parameter in arguments.missing:
+            results[parameter.name] = arguments.new(parameter, shape)
+        outputs = [results[parameter.name] for parameter in self._outputs]
         if axes.rows and axes.count:
-            self._run(given, axes, outputs)
-        return given.results(outputs)
+            self._run(arguments, axes, outputs)
+        return arguments.results(outputs)
 
-    def _run(self, given: Arguments, axes: Axes, outputs: list[Value]) -> None:
-        device = given.device
-        accumulator = Accumulator.of(self._scan_type, outputs[0], given.dtypes)
-        shaped = [value.shape for value in given.inputs if value.array is not None and not value.declared.is_raw]
+    def _run(self, arguments: Arguments, axes: Axes, outputs: list[Value]) -> None:
+        device = arguments.device
+        accumulator = Accumulator.of(self._scan_type, outputs[0], arguments.dtypes)
+        shaped = [value.shape for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
         # Results are indexed as arguments are.
         geometry = geometry_of(axes.shape, [*shaped, *[axes.shape] * len(outputs)], axes.order)
-        loads = Loads(given.inputs, geometry, device.profile.limits.max_push_constants_size - 16, outputs)
-        letters = tuple(sorted(given.dtypes.items(), key=lambda item: item[0]))
+        loads = Loads(arguments.inputs, geometry, device.profile.limits.max_push_constants_size - 16, outputs)
+        letters = tuple(sorted(arguments.dtypes.items(), key=lambda item: item[0]))
 
         def kernel_of(source: Loads | None, step: str) -> Kernel:
             key = ("sums" if source is None else (source.key, letters), accumulator, step)
-            return self._kernel(device, key, lambda: self._load(given, source, accumulator, outputs, step))
+            return self._kernel(device, key, lambda: self._load(arguments, source, accumulator, outputs, step))
 
         def scan(source: Loads | None, count: int, arrays: list[DeviceArray], targets: list[DeviceArray]) -> None:
             """Scans each row: of the arguments, or of the combinations of chunks."""
@@ -155,18 +155,20 @@ class ScanKernel(Generated):
         scan(loads, axes.count, loads.arrays(device), [value.array for value in outputs if value.array is not None])
 
     def _load(
-        self, given: Arguments, loads: Loads | None, accumulator: Accumulator, outputs: list[Value], step: str
+        self, arguments: Arguments, loads: Loads | None, accumulator: Accumulator, outputs: list[Value], step: str
     ) -> Kernel:
         """A step over the arguments, or over the combinations of chunks."""
         parts = {"input_expr": self._input, "scan_expr": self._scan, "output_statement": self._output}
         program = Program(self._preamble, {**parts, "neutral": self._neutral or ""})
-        program.alias(given.dtypes)
+        program.alias(arguments.dtypes)
         accumulator.declare(program)
         program.member("_rows", "uint")
         program.member("_chunks", "uint")
         kind = accumulator.computed
-        sizes = {"_ind": "int(_n)"} | {one.name: f"{one.name}.length()" for one in self._inputs if one.is_raw}
-        names = {one.name for one in (*self._inputs, *self._outputs)}
+        sizes = {"_ind": "int(_n)"} | {
+            parameter.name: f"{parameter.name}.length()" for parameter in self._inputs if parameter.is_raw
+        }
+        names = {parameter.name for parameter in (*self._inputs, *self._outputs)}
         counted = "" if "n" in names else "const int n = int(_n);\n"
         if loads is not None:
             loads.declare(program)
@@ -191,16 +193,18 @@ class ScanKernel(Generated):
                 body += start
                 stores = []
                 for output in outputs:
-                    one, element = output.declared, program.use(ELEMENTS[output.dtype])
-                    program.buffer(f"_{one.name}", element.stored, "writeonly")
-                    body += f"{element.computed} {one.name};\n"
-                    stores.append(f"{loads.place(one.name, '_i')} = {element.converted(one.name)};\n")
+                    parameter, element = output.declared, program.use(ELEMENTS[output.dtype])
+                    program.buffer(f"_{parameter.name}", element.stored, "writeonly")
+                    body += f"{element.computed} {parameter.name};\n"
+                    stores.append(f"{loads.place(parameter.name, '_i')} = {element.converted(parameter.name)};\n")
                 body += f"{{{quoted('output_statement', indexed(self._output, sizes))};}}\n{''.join(stores)}}}\n"
         neutral = None
         if self._uses_previous and loads is not None and self._neutral is not None:
             neutral = accumulator.made(quoted("neutral", self._neutral))
         carry = accumulator.loaded("_carries[_job - 1u]") if step == _CARRIED else None
-        return program.load(given.device, body + _main(kind, accumulator, step == _TOTALS, carry, neutral), self.name)
+        return program.load(
+            arguments.device, body + _main(kind, accumulator, step == _TOTALS, carry, neutral), self.name
+        )
 
 
 def _main(kind: str, accumulator: Accumulator, totals: bool, carry: str | None, neutral: str | None) -> str:

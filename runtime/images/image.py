@@ -139,14 +139,14 @@ class DeviceImage(Closing):
             )
         first_level, level_count, _ = _part(levels, self.levels, "level")
         layout = self.layout.level(first_level)
-        first_layer, layer_count, one = _part(layers, layout.layers, "layer")
+        first_layer, layer_count, is_single = _part(layers, layout.layers, "layer")
         if layers is not None and not layout.has_layers:
             raise InvalidArgumentError(f"view: a {self.dim} image has no layers")
         sizes = layout.grid[1:] if layout.has_layers else layout.grid
-        whole = layer_count == layout.layers and not one
+        whole = layer_count == layout.layers and not is_single
         if dim is None:
             base = "1d" if layout.dim == "1d_array" else "2d"
-            dim = layout.dim if whole else base if one else f"{base}_array"
+            dim = layout.dim if whole else base if is_single else f"{base}_array"
         elif dim not in AXES:
             raise InvalidArgumentError(f"view: dim is one of {', '.join(AXES)}; got {shown(dim)}")
         layered = dim.endswith("array") or dim == "cube"

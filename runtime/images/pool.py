@@ -38,11 +38,11 @@ class ImagePool(Closing):
     @classmethod
     def of(cls, device: ArrayDevice) -> ImagePool:
         """The device's pool."""
-        found = device.kept.get(cls)
-        if found is None:
-            found = device.kept.setdefault(cls, cls(device))
-        assert isinstance(found, ImagePool)
-        return found
+        pool = device.kept.get(cls)
+        if pool is None:
+            pool = device.kept.setdefault(cls, cls(device))
+        assert isinstance(pool, ImagePool)
+        return pool
 
     def take(self, layout: ImageLayout, image_format: ImageFormat) -> DeviceImage:
         """An image for the caller alone until ``give_back`` or ``close``."""
@@ -60,19 +60,19 @@ class ImagePool(Closing):
         with self._lock:
             if not self._device.is_closed and not image.is_closed:
                 self._images.append(image)
-                while len(self._images) > _MAX_KEPT or sum(one.nbytes for one in self._images) > _MAX_KEPT_BYTES:
+                while len(self._images) > _MAX_KEPT or sum(kept.nbytes for kept in self._images) > _MAX_KEPT_BYTES:
                     surplus.append(self._images.pop(0))
-        for one in surplus:
-            one.close()
+        for kept in surplus:
+            kept.close()
 
     def sampler(self, filter: Filter, compare: Compare | None) -> HalSampler:
         """The sampler of images that are given without one, the same in each call."""
         with self._lock:
-            found = self._samplers.get((filter, compare))
-            if found is None or found.is_closed:
-                found = self._device.vulkan.create_sampler(filter=filter, mip_filter=filter, compare=compare)
-                self._samplers[filter, compare] = found
-            return found
+            sampler = self._samplers.get((filter, compare))
+            if sampler is None or sampler.is_closed:
+                sampler = self._device.vulkan.create_sampler(filter=filter, mip_filter=filter, compare=compare)
+                self._samplers[filter, compare] = sampler
+            return sampler
 
     def trim(self) -> None:
         """Frees the images and samplers that it keeps."""

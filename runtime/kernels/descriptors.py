@@ -1,4 +1,4 @@
-"""Descriptors of a kernel's calls: arrays of bindings taken apart, and what is bound for each descriptor."""
+"""The descriptors of a kernel's calls: the items of run-time sized arrays, and the resource for each descriptor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class KernelDescriptors:
     """The descriptors of a kernel.
 
     Attributes:
-        array_sizes: descriptors of the run-time sized arrays of bindings, by the index of their parameter.
+        array_sizes: descriptor counts of the run-time sized arrays of bindings, by the index of their parameter.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class KernelDescriptors:
         }
 
     def take_apart(self, arrays: Sequence[KernelArgument]) -> tuple[Sequence[Parameter], Sequence[KernelArgument]]:
-        """Parameters and arguments, one a descriptor that the call gives."""
+        """Returns parameters and arguments, one for each descriptor that the call gives."""
         if not self.array_sizes:
             return self._parameters, arrays
         return take_apart(self._parameters, arrays, self.array_sizes, self._kernel)
@@ -51,7 +51,7 @@ class KernelDescriptors:
                 parameter.check(value, self._kernel)
 
     def check_absent(self, parameter: Parameter) -> None:
-        """Raises where an array of bindings must have all of its elements."""
+        """Raises if the device needs all elements of this array of bindings."""
         if (parameter.binding.set, parameter.binding.binding) not in self._partial:
             raise InvalidArgumentError(
                 f"{self._kernel}: {parameter.label} got None; {self._device.name} has no arrays of bindings with gaps "
@@ -66,7 +66,7 @@ class KernelDescriptors:
         arrays: Sequence[KernelArgument],
         outs: Sequence[int],
     ) -> None:
-        """Adds prepared values to a call's moves; ``outs`` are the ids of those ``arrays`` that take results."""
+        """Adds prepared values to a transfer; ``outs`` are the ids of those ``arrays`` that receive results."""
         for parameter, value, array in zip(parameters, values, arrays, strict=True):
             into = array if outs and id(array) in outs and isinstance(array, np.ndarray) else None
             if self._only_buffers:
@@ -80,20 +80,22 @@ class KernelDescriptors:
     def bound(
         self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
     ) -> tuple[Sequence[DeviceArray | Bound], Sequence[Parameter]]:
-        """What the pipeline binds, one a descriptor, and the parameter of each; arrays end in absent ones."""
+        """Returns the resource for each descriptor, and its parameter; arrays of bindings are filled up with absent
+        ones.
+        """
         if self._only_buffers:
             return placed, parameters  # type: ignore[return-value]  # arrays
         absent = Bound(self._device, ABSENT, None, (), 0)
         bound = [
-            absent if one is ABSENT else parameter.bind(one, value, self._device, self._kernel)
-            for parameter, one, value in zip(parameters, placed, values, strict=True)
+            absent if argument is ABSENT else parameter.bind(argument, value, self._device, self._kernel)
+            for parameter, argument, value in zip(parameters, placed, values, strict=True)
         ]
         if not self.array_sizes:
             return bound, parameters
         all_bound: list[DeviceArray | Bound] = []
         declarations: list[Parameter] = []
         for parameter in self._parameters:
-            mine = [one for one, of in zip(bound, parameters, strict=True) if of.index == parameter.index]
+            mine = [argument for argument, of in zip(bound, parameters, strict=True) if of.index == parameter.index]
             mine += [absent] * (self.array_sizes.get(parameter.index, len(mine)) - len(mine))
             all_bound += mine
             declarations += [parameter] * len(mine)

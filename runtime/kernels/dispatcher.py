@@ -1,7 +1,7 @@
-"""Plans and submits the bound calls of one kernel.
+"""The dispatcher: plans and submits the bound calls of one kernel.
 
-A call is *resident* if its arguments are arrays of the device that are bound where they are. Others are moved: what the
-host has is copied to the device, and results back, in one submission with the kernel.
+A call is *resident* if its arguments are arrays of the device that can be bound in place. Others are moved: arguments
+of the host are copied to the device, and results back, in one submission with the kernel.
 
 Thread rule: any thread. The lock is held from the moment a call has its commands until they are submitted, since the
 recorder uses the oldest ones again for other arrays.
@@ -39,8 +39,8 @@ _NO_SOURCES: Final[_Sources] = ((), ())
 class _Repeat(NamedTuple):
     """A resident call that was checked and recorded, for the next call with the same arrays.
 
-    It keeps no arrays alive. It holds while the device's ``close_epoch`` is ``epoch``, since nothing was closed, and
-    while the commands' ``generation`` is this one, since they were not recorded for other arrays.
+    It keeps no arrays alive. It is valid as long as the device's ``close_epoch`` is ``epoch``, so that nothing was
+    closed, and the commands' ``generation`` is this one, so that they were not recorded for other arrays.
     """
 
     commands: CommandBuffer
@@ -52,11 +52,11 @@ class _Plan:
     """A bound call whose arguments are on the device.
 
     Attributes:
-        bound, parameters: what the pipeline binds, one a descriptor, and the parameter of each.
+        bound, parameters: the resource for each descriptor, and its parameter.
         ranges: the descriptors.
-        sources: payloads of the work that made what the call reads, and what it only writes.
+        sources: payloads of the work that made the arguments that the call reads, and those that it only writes.
         transfer: the copies around the kernel; ``None`` for a resident call.
-        epoch: of the device from before the arrays were checked, where the next call may repeat this one.
+        epoch: the device's from before the arrays were checked, if a later call may repeat this one.
     """
 
     __slots__ = ("bound", "epoch", "parameters", "ranges", "sources", "transfer")
@@ -79,7 +79,7 @@ class _Plan:
 
 
 class Dispatcher(Closing):
-    """Calls of one kernel, once their arguments are bound.
+    """The calls of one kernel, once their arguments are bound.
 
     Calling sequence: ``repeat``, and ``run`` if that does not know the arrays, or ``time``; ``close``.
 
@@ -105,7 +105,7 @@ class Dispatcher(Closing):
         self._queue = device.vulkan.compute_queue
         self._report = pipeline.report
         self._alignment = pipeline.offset_alignment
-        self._device_types = frozenset(one for parameter in parameters for one in parameter.device_types)
+        self._device_types = frozenset(kind for parameter in parameters for kind in parameter.device_types)
         self._written = tuple(parameter.index for parameter in parameters if parameter.written)
         self._results_of: Callable[[Sequence[DeviceArray]], KernelResult] = _picker(self._written)
         self._is_repeatable = bool(self._written) and not pipeline.interface.push_constant_bytes and not self._report
@@ -116,12 +116,12 @@ class Dispatcher(Closing):
         self._lock = threading.Lock()
 
     def repeat(self, arrays: Sequence[DeviceArray]) -> KernelResult:
-        """Submits a call with the arrays of an earlier one, and nothing else.
+        """Submits a call with the arrays of an earlier one, without new checks or commands (benchmarks/submit_wait.py).
+
+        Arguments of other types are no error.
 
         Returns:
             The results, or ``None`` if nothing was submitted: the call has to be bound.
-
-        Nothing is checked or recorded anew (benchmarks/submit_wait.py). Arguments of other types are no error.
         """
         repeats = self._repeats
         if not repeats or not arrays or type(arrays[0]) is not DeviceArray:
@@ -139,7 +139,7 @@ class Dispatcher(Closing):
         hal, device = self._hal, self._device
         if hal.dropped:
             hal.close_dropped()
-        if repeat.epoch != hal.close_epoch:  # first: in a forked child the lock may be held for ever
+        if repeat.epoch != hal.close_epoch:  # before the lock, which a forked child may find held for ever
             return None
         with self._lock:
             payload = self._queue.resubmit(repeat.commands, repeat.generation)
@@ -211,9 +211,9 @@ class Dispatcher(Closing):
         return results_of(parameters, transfer.results)
 
     def _submit(self, call: BoundCall, plan: _Plan, commands: CommandBuffer | None = None) -> int:
-        """Submits a call, with its own or with recorded commands; returns the payload.
+        """Submits a call, with the given or with recorded commands; returns the payload.
 
-        The work is held against the verdict on its shader, and on the work whose results it uses.
+        The result inherits the verdict on the shader, and those on the work whose results it uses.
         """
         recorder, report = self.recorder, self._report
         with self._lock:
@@ -229,7 +229,7 @@ class Dispatcher(Closing):
         if verdict is not None or plan.sources is not _NO_SOURCES:
             own = NO_VERDICTS if verdict is None else verdict.alone
             self._device.verdicts.hold(payload, own, *plan.sources)
-        for array in call.pointed:  # what a kernel does with an address is not known
+        for array in call.pointed:  # the code decides which memory it writes
             array.mark(payload, written=True)
         return payload
 
@@ -242,7 +242,7 @@ class Dispatcher(Closing):
     def _sources(
         self, parameters: Sequence[Parameter], values: Sequence[Prepared], pointed: Sequence[DeviceArray]
     ) -> _Sources:
-        """The payloads of the work that made what a call reads, and what it only writes."""
+        """Returns the payloads of the work that made the values that a call reads, and those that it only writes."""
         read = [array.ready for array in pointed]
         overwritten: list[int] = []
         for parameter, value in zip(parameters, values, strict=True):
@@ -259,5 +259,5 @@ class Dispatcher(Closing):
 
 
 def _picker(written: Sequence[int]) -> Callable[[Sequence[DeviceArray]], KernelResult]:
-    """A function that picks a call's results from its arrays."""
+    """Returns a function that picks a call's results from its arrays."""
     return operator.itemgetter(*written) if written else lambda arrays: None

@@ -39,7 +39,7 @@ from .specialization import specialization_by_id
 
 
 class PreparedDispatch(NamedTuple):
-    """One dispatch of a kernel: the arguments of ``CommandBuffer.dispatch``, inferred workgroup counts too."""
+    """One dispatch of a kernel: arguments of ``CommandBuffer.dispatch``, including inferred workgroup counts."""
 
     pipeline: ComputePipeline
     buffers: tuple[Resource | None, ...]
@@ -48,7 +48,7 @@ class PreparedDispatch(NamedTuple):
 
 
 class KernelSource(NamedTuple):
-    """What a kernel was made from: SPIR-V, and what of it was chosen."""
+    """The source of a kernel: SPIR-V, and the options that it was loaded with."""
 
     code: bytes
     entry_point: str | None
@@ -60,7 +60,7 @@ class Kernel(Closing):
     """A compute shader, callable with arrays in binding order.
 
     Attributes:
-        device: where it runs.
+        device: the device that it runs on.
         name: for messages and profiles.
         made_from: the module, with the entry point and the constants that were asked for.
         reflection: everything the module declares.
@@ -86,11 +86,11 @@ class Kernel(Closing):
         """Loads a module.
 
         Args:
-            device: where it runs.
+            device: the device to run on.
             code: SPIR-V.
             name: for messages and profiles.
             entry_point, specialization, subgroup_size, push_defaults, layouts, sanitize: as for ``Device.load_kernel``.
-            source: gives the text that the module was compiled from, where there is one.
+            source: returns the text that the module was compiled from, ``""`` for none.
         """
         self.device = device
         vulkan = device.vulkan
@@ -133,20 +133,21 @@ class Kernel(Closing):
         """Runs the kernel.
 
         Args:
-            arrays: one a binding, in order of (set, binding): NumPy arrays (or anything that NumPy makes an array of),
-                arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
+            arrays: one for each binding, in order of (set, binding): NumPy arrays (or anything that NumPy makes an
+            array
+                of), arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
             out: arrays for the last written bindings that ``named`` does not give, in binding order. ``arrays`` are
                 for the first bindings that ``out`` does not fill.
-            groups: workgroup counts: an int or up to three; ``None`` infers one invocation an element of the written
-                arrays, by axis where the local size has several dimensions.
+            groups: workgroup counts: an int or up to three; ``None`` infers one invocation for each element of the
+                written arrays, by axis where the local size has several dimensions.
             push: push constants as bytes of the whole block, values in order, or values by name.
             uses: arrays whose addresses the call passes as numbers, or that memory it passes points to. They are held
-                and waited for like arguments. Arrays given in the place of pointers are anyway.
+                and waited for like arguments, as are arrays that are given for pointers themselves.
             wait: how the call waits, if it has to: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``;
                 ``None`` as the device was opened.
             named: arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
                 function, and push constants by the names of the block's members. An array of bindings takes a sequence
-                of arrays. A name that stands for two things is refused.
+                of arrays. An ambiguous name is an error.
 
         Returns:
             The written arrays in binding order: ``None`` for none, the array for one, else a tuple. A DeviceArray
@@ -175,10 +176,11 @@ class Kernel(Closing):
         push: Push = None,
         **named: KernelArgument | PushValue,
     ) -> PreparedDispatch:
-        """The dispatch of a call with what is on the device, for callers that record command buffers themselves.
+        """Returns the dispatch of a call, for callers that record command buffers themselves.
 
-        The arrays must stay open as long as the commands are in use. They are not marked as in use: wait for the
-        commands before the host reads or writes them. Arguments and errors are those of a call.
+        All arguments have to be on the device, and stay open as long as the commands are in use. They are not marked as
+        in
+        use: wait for the commands before the host reads or writes them. Arguments and errors are those of a call.
         """
         call = self._binder.bind(arrays, named, groups=groups, push=push)
         descriptors, recorder = self._dispatcher.descriptors, self._dispatcher.recorder
@@ -194,13 +196,13 @@ class Kernel(Closing):
         bound, declarations = descriptors.bound(parameters, cast("list[Placed]", values), values)
         counts = recorder.counts(bound, call.groups, declarations)
         recorder.check_push(call.push)
-        buffers = cast("tuple[Resource | None, ...]", tuple([one.buffer for one in bound]))
+        buffers = cast("tuple[Resource | None, ...]", tuple([resource.buffer for resource in bound]))
         return PreparedDispatch(self.pipeline, buffers, counts, call.push)
 
     def placed(
         self, arrays: Sequence[KernelArgument], *, out: Out = None, push: Push = None, named: Named | None = None
     ) -> tuple[Sequence[Parameter], Sequence[KernelArgument], bytes]:
-        """What a call would bind, one a descriptor, and its push constants as bytes; for tools that note calls.
+        """Returns parameters and arguments by descriptor, and push constants as bytes, for tools that save calls.
 
         Arguments and errors are those of a call.
         """
@@ -227,21 +229,22 @@ class Kernel(Closing):
         return self._dispatcher.time(self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses))
 
     def dtype(self, name: str, length: int | None = None) -> np.dtype[np.generic]:
-        """The dtype of arrays for a binding, with the offsets, strides and sizes that the shader has.
+        """Returns the dtype of arrays for a binding, with the offsets, strides and sizes that the shader declares.
 
-        Members without a name are ``member0``, ``member1``, … An element that is padded, such as a vec3 of std430, has
-        one field, ``value``. A matrix has its columns one after the other, or its rows where it is row_major.
+        Members without a name are ``member0``, ``member1``, … A padded element, such as a vec3 of std430, has one
+        field,
+        ``value``. A matrix has its columns one after the other, or its rows where it is row_major.
 
         Args:
             name: of the binding's variable or block, or of a block that a pointer points to.
-            length: of a run-time sized array after other members, which the dtype of the whole block then has.
+            length: of a run-time sized array after other members; then the dtype is that of the whole block.
 
         Returns:
             The dtype of an element where an array is the block's only member, else that of the whole block.
 
         Raises:
             NotFoundError: no such binding; the message lists those that exist.
-            InvalidArgumentError: ``length`` is missing, or there is nothing that it could be the length of.
+            InvalidArgumentError: ``length`` is missing, or the block has no such array.
             UnimplementedError: NumPy has no such dtype.
         """
         return dtype_of_block(name, length, self._binder.names, self.parameters, self.reflection, self.name)
@@ -251,8 +254,8 @@ class Kernel(Closing):
         self._dispatcher.close()
 
     def __del__(self) -> None:
-        # For convenience only. The garbage collector may run under any lock, so the kernel is closed in the device's
-        # next call.
+        # For convenience only. The garbage collector may run under any lock, so the device's next call closes the
+        # kernel.
         if hasattr(self, "_dispatcher") and not self.pipeline.is_closed:
             self.device.hal.dropped.append(self)
 
@@ -260,8 +263,11 @@ class Kernel(Closing):
         return f"<Kernel {self.name}: {declared(self.parameters)}; local size {self.pipeline.local_size}>"
 
     def _repr_html_(self) -> str:
-        """The signature as a table for notebooks; elements of an array of bindings are one row."""
-        rows = {one.label: (one.label, one.declared(), "yes" if one.written else "no") for one in self.parameters}
+        """Returns the signature as a table for notebooks; an array of bindings is one row."""
+        rows = {
+            parameter.label: (parameter.label, parameter.declared(), "yes" if parameter.written else "no")
+            for parameter in self.parameters
+        }
         constants = self.entry.push_constants
         for name, member in member_names(constants.members if constants else ()).items():
             rows[f"push {name}"] = (f"push constant {name}", type_name(member), "no")

@@ -1,4 +1,4 @@
-"""The dispatches of a kernel as command buffers, which are kept by what they bind.
+"""The dispatches of a kernel as command buffers, kept by the memory ranges that they bind.
 
 Thread rule: any thread; for ``recorded`` and ``close`` the caller must hold the kernel's lock.
 """
@@ -27,7 +27,7 @@ class DispatchRecorder:
 
     Attributes:
         recordings: by descriptors, workgroup counts and push constants.
-        count: how many it has made.
+        count: how many recordings it has made.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class DispatchRecorder:
         )
 
     def resident_ranges(self, arrays: Sequence[KernelArgument]) -> bytes | None:
-        """The descriptors of a call's arrays; ``None`` unless all are known to fit and are bound where they are."""
+        """Returns the descriptors of a call's arrays; ``None`` unless all are known to fit as they are."""
         device, mask, ranges = self._device, self._alignment_mask, []
         for array, accepted in zip(arrays, self._accepted, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in accepted:
@@ -67,7 +67,7 @@ class DispatchRecorder:
         return b"".join(ranges)
 
     def ranges(self, bound: Sequence[DeviceArray | Bound]) -> bytes:
-        """The descriptors of what a call binds.
+        """Returns the descriptors of a call's resources.
 
         Raises:
             ClosedError: an array was closed.
@@ -93,7 +93,7 @@ class DispatchRecorder:
         push: bytes,
         parameters: Sequence[Parameter],
     ) -> CommandBuffer:
-        """The commands for what ``bound`` binds, whose descriptors are ``ranges``; recorded when first asked for.
+        """Returns the commands that bind ``bound``, whose descriptors are ``ranges``; records them the first time.
 
         Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
         """
@@ -140,7 +140,7 @@ class DispatchRecorder:
         push: bytes,
         parameters: Sequence[Parameter],
     ) -> CommandBuffer:
-        """Commands of their own for one dispatch that is timed; the caller closes them."""
+        """Records one dispatch with timestamps; the caller closes the commands."""
         if self._pipeline.is_closed:
             raise ClosedError(f"kernel {self._name} was closed")
         counts = self.counts(bound, groups, parameters)
@@ -156,7 +156,7 @@ class DispatchRecorder:
     def counts(
         self, bound: Sequence[DeviceArray | Bound], groups: Counts | None, parameters: Sequence[Parameter]
     ) -> Counts:
-        """Workgroup counts, checked against the device's limits; cached where they follow from one array's size."""
+        """Returns workgroup counts within the device's limits; cached where they follow from one array's size."""
         nbytes = -1
         if groups is None and self._written >= 0 and not self._groups_by_shape:
             nbytes = bound[self._written].nbytes

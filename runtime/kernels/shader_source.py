@@ -1,4 +1,4 @@
-"""Where a kernel's SPIR-V comes from: bytes, a SPIR-V file, or a source in a file or a text."""
+"""Sources of a kernel's SPIR-V: bytes, a SPIR-V file, or a source in a file or a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DEFAULTS: Final = SourceOptions()
 
 
 def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, *, minor: int = 2) -> tuple[bytes, str]:
-    """SPIR-V and a name for a kernel's source, for Vulkan 1.``minor``; see ``Device.load_kernel``."""
+    """Returns SPIR-V and a name for a kernel's source, for Vulkan 1.``minor``; see ``Device.load_kernel``."""
     language = options.language
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)
@@ -36,10 +36,10 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
         language = language_of(path)
     if language is not None:
         try:
-            found = path.is_file()
+            is_file = path.is_file()
         except OSError as error:
             raise InvalidArgumentError(f"{str(path)[:80]!r} is no path: {error.strerror}") from None
-        if not found:
+        if not is_file:
             raise NotFoundError(f"no such file: {path}")
         return _compiled(path, language, options, minor), path.stem
     with reading_errors(path):
@@ -55,10 +55,10 @@ def load_shader(source: str | Path | bytes, options: SourceOptions = _DEFAULTS, 
 
 def _check_no_options(name: str, options: SourceOptions) -> None:
     """Raises for options that only a compiler can follow."""
-    given = [word for word in ("defines", "include_dirs") if getattr(options, word)]
-    if given:
+    options_given = [word for word in ("defines", "include_dirs") if getattr(options, word)]
+    if options_given:
         raise InvalidArgumentError(
-            f"{' and '.join(given)} are for sources; {name} is SPIR-V, which is compiled already"
+            f"{' and '.join(options_given)} are for sources; {name} is SPIR-V, which is compiled already"
         )
 
 
@@ -77,7 +77,7 @@ def _compiled(source: str | Path, language: Language | None, options: SourceOpti
 
 
 def source_text(source: str | Path | bytes, options: SourceOptions = _DEFAULTS) -> str:
-    """The text that `load_shader` compiled, with the files that it includes; ``""`` for a SPIR-V module."""
+    """Returns the text that `load_shader` compiled, with the files that it includes; ``""`` for a SPIR-V module."""
     from ...spirv.sources.includes import included_files, read_source  # here: only errors need it
 
     text: str | Path

@@ -1,11 +1,11 @@
-"""Values of specialization constants by id or name, as a module has them.
+"""Values of specialization constants by id or name.
 
 - An id or a name that the module has sets every constant of the id.
-- One that it lacks is ignored with a note in the log if the source declares it: compilers drop constants that no code
+- One that it lacks is ignored, with a note in the log, if the source declares it: compilers drop constants that no code
   uses. The source is the file that was compiled, or text in the module's debug information.
 - An id (of 32 bits) that a module without a source lacks is ignored with a note too, as Vulkan does: programs pass one
   list of values to many variants of a shader.
-- Anything else is an error that lists what exists.
+- Anything else is an error that lists the constants.
 - Constants of one id may have different defaults, and without a value each keeps its own. That is rarely meant, so a
   warning names them.
 """
@@ -27,28 +27,28 @@ _log: Final = logging.getLogger("pumice.kernels")
 def find_constant(
     key: int | str, constants: Sequence[SpecializationConstant], code: bytes, kernel: str, source: Callable[[], str]
 ) -> SpecializationConstant | None:
-    """The constant of an id or a name; ``None``, with a note in the log, if the compiler has dropped it.
+    """Returns the constant of an id or a name; ``None``, with a note in the log, if the compiler has dropped it.
 
     Args:
         key: the id or name.
         constants: those of the module.
         code: the module.
-        kernel: its name.
-        source: gives the text that the module was compiled from, ``""`` for none.
+        kernel: the kernel's name.
+        source: returns the text that the module was compiled from, ``""`` for none.
 
     Raises:
         NotFoundError: neither the module nor its source has it.
         InvalidArgumentError: a name of several constants.
     """
     if isinstance(key, str):
-        found = [one for one in constants if key in one.names]
+        matching = [constant for constant in constants if key in constant.names]
     else:
-        found = [one for one in constants if one.constant_id == key]
-    if len(found) > 1:
-        ids = " and ".join(str(one.constant_id) for one in found)
+        matching = [constant for constant in constants if constant.constant_id == key]
+    if len(matching) > 1:
+        ids = " and ".join(str(constant.constant_id) for constant in matching)
         raise InvalidArgumentError(f"{shown(str(key))} is the name of specialization constants {ids}; give an id")
-    if found:
-        return found[0]
+    if matching:
+        return matching[0]
     known = ", ".join(map(str, constants)) or "none"
     text = source() or embedded_source(code)
     is_id = isinstance(key, int) and 0 <= key < 1 << 32
@@ -72,7 +72,7 @@ def specialization_by_id(
     kernel: str,
     source: Callable[[], str] = str,
 ) -> dict[int, SpecializationValue]:
-    """The values by id, of the constants that the module has. Logs what is ignored and what is ambiguous.
+    """Returns the values by id, for the constants that the module has. Logs ignored and ambiguous ones.
 
     Raises:
         NotFoundError, InvalidArgumentError: see `find_constant`; also two values for one constant.
@@ -98,7 +98,7 @@ def specialization_by_id(
 
 
 def ambiguity(constant: SpecializationConstant, reflection: ShaderModuleReflection) -> str:
-    """What is ambiguous about a constant with several defaults, and what to do."""
+    """Returns a warning of a constant with several defaults, with advice."""
     axes = {
         axis
         for entry in reflection.entry_points

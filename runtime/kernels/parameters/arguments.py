@@ -1,4 +1,4 @@
-"""Arguments of kernel calls: which arrays each binding takes, and the workgroup counts that follow from them."""
+"""Arguments of kernel calls as arrays, and workgroup counts."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ...images.texel_array import TexelArray
 from .parameter import KernelArgument, Parameter, Prepared, ResultArray
 
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
-"""Arrays for the bindings that are left out and that the kernel writes, in binding order."""
+"""Arrays for written bindings that the call gives by neither position nor name, in binding order."""
 Groups: TypeAlias = int | tuple[int, ...]
 """Workgroups in x, y and z; trailing ones are 1."""
 Counts: TypeAlias = tuple[int, int, int]
 
 
 def declared(parameters: Sequence[Parameter]) -> str:
-    """What a shader declares, for messages."""
-    shown: dict[str, int] = {}  # an array of bindings once
-    for one in parameters:
-        text = f"{one.label}: {one.declared()}{', written' if one.written else ''}"
+    """Returns a shader's declaration, for messages."""
+    shown: dict[str, int] = {}  # lists an array of bindings once
+    for parameter in parameters:
+        text = f"{parameter.label}: {parameter.declared()}{', written' if parameter.written else ''}"
         shown[text] = shown.get(text, 0) + 1
     return "; ".join(f"{text} (a list of {n})" if n > 1 else text for text, n in shown.items()) or "no bindings"
 
@@ -35,7 +35,7 @@ def declared(parameters: Sequence[Parameter]) -> str:
 def prepare_arguments(
     parameters: Sequence[Parameter], arrays: Sequence[KernelArgument], kernel: str
 ) -> tuple[list[Prepared], bool]:
-    """The arguments as arrays, and whether each is known to fit its binding."""
+    """Returns the arguments as arrays, and whether each is known to fit its binding."""
     values: list[Prepared] = []
     fit = True
     for parameter, value in zip(parameters, arrays, strict=True):
@@ -55,18 +55,18 @@ def prepare_arguments(
 
 
 def targets_of(out: Out, kernel: str) -> list[int]:
-    """The ids of the arrays in ``out=``, which results are copied into."""
+    """Returns the ids of the arrays in ``out=``, which results are copied into."""
     outs = listed(out)
-    for one in outs:
-        if isinstance(one, np.ndarray):
-            check_out(one, one.shape, one.dtype, f"{kernel}: out=")
-        elif not isinstance(one, (DeviceArray, DeviceImage, TexelArray)):
-            raise InvalidArgumentError(f"{kernel}: out= takes arrays to write into, got {type(one).__name__}")
-    return [id(one) for one in outs]
+    for array in outs:
+        if isinstance(array, np.ndarray):
+            check_out(array, array.shape, array.dtype, f"{kernel}: out=")
+        elif not isinstance(array, (DeviceArray, DeviceImage, TexelArray)):
+            raise InvalidArgumentError(f"{kernel}: out= takes arrays to write into, got {type(array).__name__}")
+    return [id(array) for array in outs]
 
 
 def listed(out: Out) -> list[ResultArray]:
-    """The arrays in ``out=``."""
+    """Returns the arrays in ``out=`` as a list."""
     if out is None:
         return []
     return list(out) if isinstance(out, (tuple, list)) else [out]  # type: ignore[list-item]  # checked by targets_of
@@ -76,7 +76,7 @@ def listed(out: Out) -> list[ResultArray]:
 
 
 def given_counts(groups: Groups, kernel: str) -> Counts:
-    """Workgroup counts as three ints."""
+    """Returns workgroup counts as three ints."""
     counts = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
     try:
         if not counts or any(isinstance(n, bool) for n in counts):
@@ -92,10 +92,11 @@ def given_counts(groups: Groups, kernel: str) -> Counts:
 def inferred_counts(
     parameters: Sequence[Parameter], arrays: Sequence[DeviceArray | Bound], local: Counts, kernel: str
 ) -> Counts:
-    """One invocation an element, or texel, of the largest written array (of the largest, if none is written).
+    """Returns workgroup counts for one invocation per element, or texel, of the largest written array.
 
-    With a one-dimensional local size elements are counted, otherwise the axes of the array are those of the grid, the
-    last axis first.
+    If no array is written, the largest one counts. With a one-dimensional local size elements are counted. Otherwise
+    the
+    axes of the array are those of the grid, the last axis first.
 
     Raises:
         InvalidArgumentError: there are no arrays.

@@ -20,14 +20,14 @@ _EXACT: Final = float(1 << 53)
 
 
 def describe(members: Sequence[BlockMember]) -> str:
-    """``float a, uint n`` for messages."""
+    """Returns the members as ``float a, uint n``, for messages."""
     parts = [f"{type_name(member)} {name}" for name, member in member_names(members).items()]
     more = f", … ({len(parts)} members)" if len(parts) > _SHOWN_MEMBERS else ""
     return ", ".join(parts[:_SHOWN_MEMBERS]) + more
 
 
 def type_name(member: BlockMember) -> str:
-    """A member's type for messages."""
+    """Returns a member's type, for messages."""
     if member.pointee:
         base = f"pointer to {member.pointee}"
     elif member.scalar is None:
@@ -42,7 +42,7 @@ def type_name(member: BlockMember) -> str:
 
 
 def member_layout(member: BlockMember, itemsize: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """NumPy's shape and strides of a member; a matrix is indexed by row and column."""
+    """Returns NumPy's shape and strides of a member; a matrix is indexed by row and column."""
     shape, strides = member.array_shape, member.array_strides
     if member.columns > 1:
         # Vulkan's columns (or rows) lie matrix_stride apart.
@@ -55,17 +55,17 @@ def member_layout(member: BlockMember, itemsize: int) -> tuple[tuple[int, ...], 
 
 
 def is_block_value(value: object) -> bool:
-    """Whether an argument is a block by member names, or an array of such: nothing that NumPy makes an array of."""
+    """Whether an argument is a mapping of a block's members, or nested lists of mappings."""
     while isinstance(value, (list, tuple)) and value:
         value = value[0]
     return isinstance(value, Mapping)
 
 
 def pack_argument(block: BufferBlock, value: object, where: str) -> np.ndarray:
-    """An array for a binding from a mapping of its block's members, or a list where the only member is an array.
+    """Packs a mapping of a block's members, or a list if the only member is an array, into an array for a binding.
 
     Returns:
-        An array of the elements where the block's only member is an array, else one 0-dimensional element: the block.
+        An array of the elements if an array is the block's only member, else one 0-dimensional element: the block.
     """
     array = only_array(block.members)
     if array is not None:
@@ -98,7 +98,7 @@ def _tail_length(block: BufferBlock, value: Mapping[str, object]) -> int:
 
 
 def _length(value: object) -> int | None:
-    """The length of a sequence, ``None`` of anything else."""
+    """Returns the length of a sequence, ``None`` for other values."""
     if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim):
         return len(value)
     return None
@@ -115,13 +115,14 @@ def pack_members(
     length: int = 0,
     missing: Literal["refused", "zero", "any"] = "refused",
 ) -> None:
-    """Writes members to their places from ``start``.
+    """Writes members at their offsets from ``start``.
 
     Args:
-        what: what a member is called in messages.
+        what: the noun for a member in messages.
         length: of the run-time sized array at the end.
-        missing: what to do where members are not given: with ``"zero"`` they are left as they are, but for pointers;
-            with ``"any"`` those too.
+        missing: how members without a value are treated: ``"refused"`` raises; ``"zero"`` leaves their bytes as they
+        are,
+            but raises for pointers; ``"any"`` leaves the bytes of all.
     """
     known = member_names(members)
     for name in values:
@@ -132,42 +133,42 @@ def pack_members(
     if absent:
         raise InvalidArgumentError(f"{where}: {what}(s) {', '.join(absent)} not given")
     for name, value in values.items():
-        member, place = known[name], f"{where}: {what} {name}"
+        member, label = known[name], f"{where}: {what} {name}"
         shape = tuple(n or length for n in member.array_shape)
         if member.scalar is not None:
-            _pack_scalars(data, start + member.offset, member, shape, value, place)
+            _pack_scalars(data, start + member.offset, member, shape, value, label)
             continue
-        for at, item in _structures(start + member.offset, shape, member.array_strides, value, place):
-            pack_members(data, at, member.members, item, place, missing=missing)
+        for at, item in _structures(start + member.offset, shape, member.array_strides, value, label):
+            pack_members(data, at, member.members, item, label, missing=missing)
 
 
 def has_pointer(member: BlockMember) -> bool:
-    """Whether it is a pointer or has one within."""
+    """Whether the member is a pointer or contains one."""
     return bool(member.pointee) or any(has_pointer(inner) for inner in member.members)
 
 
 def _structures(
     start: int, shape: Sequence[int], strides: Sequence[int], value: object, where: str
 ) -> list[tuple[int, Mapping[str, object]]]:
-    """The structures in an array, each with its place."""
+    """Returns the structures in an array with their offsets."""
     items: list[tuple[int, object]] = [(start, value)]
     for count, stride in zip(shape, strides, strict=True):
         spread: list[tuple[int, object]] = []
         for at, item in items:
-            given = _length(item)
-            if given != count or not isinstance(item, (list, tuple, np.ndarray)):
-                got = type(item).__name__ if given is None else given
+            length = _length(item)
+            if length != count or not isinstance(item, (list, tuple, np.ndarray)):
+                got = type(item).__name__ if length is None else length
                 raise InvalidArgumentError(f"{where} takes {count} structures, got {got}")
             spread += [(at + i * stride, part) for i, part in enumerate(item)]
         items = spread
-    found: list[tuple[int, Mapping[str, object]]] = []
+    structures: list[tuple[int, Mapping[str, object]]] = []
     for at, item in items:
         if isinstance(item, (np.void, np.ndarray)) and item.dtype.names is not None and item.ndim == 0:
             item = {name: item[name] for name in item.dtype.names}
         if not isinstance(item, Mapping):
             raise InvalidArgumentError(f"{where} is a structure; give its members by name in a mapping")
-        found.append((at, item))
-    return found
+        structures.append((at, item))
+    return structures
 
 
 def _pack_scalars(
@@ -186,11 +187,11 @@ def _pack_scalars(
 
 
 def _addresses(value: object, where: str) -> object:
-    """A pointer's value with arrays of the device replaced by their addresses."""
+    """Replaces arrays of the device in a pointer's value by their addresses."""
     if isinstance(value, DeviceArray):
         return value.device_address
     if isinstance(value, (list, tuple)):
-        return [_addresses(one, where) for one in value]
+        return [_addresses(item, where) for item in value]
     if isinstance(value, np.ndarray) and value.dtype.kind != "u":
         raise InvalidArgumentError(
             f"{where} is a pointer, got a NumPy array, which has no address on the device; give device.asarray(x)"
@@ -214,7 +215,7 @@ def _convert(
         raise refused(f", shape {shape or 'scalar'}; got shape {array.shape or 'scalar'}")
     kind = array.dtype.kind
     is_integer = member.scalar is not None and member.scalar.kind in ("int", "uint")
-    # Floats past 2^53 are not the integers that were given: NumPy makes them of large and small ones in one list.
+    # Floats past 2^53 are not the integers that were given: NumPy converts lists of large and small integers to floats.
     if (kind not in "biuf" and kind != dtype.kind) or (
         is_integer and kind == "f" and not np.all((array == np.trunc(array)) & (np.abs(array) <= _EXACT))
     ):
@@ -231,7 +232,7 @@ def _convert(
 
 
 def unpack_argument(block: BufferBlock, data: bytes) -> object:
-    """The values of a block's bytes, in the form that ``pack_argument`` takes: mappings and lists with NumPy's arrays.
+    """Returns the values of a block's bytes, as ``pack_argument`` takes them: mappings and lists with NumPy arrays.
 
     Bytes past the last whole element of a run-time sized array are left out.
     """
@@ -243,7 +244,7 @@ def unpack_argument(block: BufferBlock, data: bytes) -> object:
 
 
 def unpack_members(data: bytes, start: int, members: Sequence[BlockMember], length: int = 0) -> dict[str, object]:
-    """The values of members from ``start`` by name; ``length`` is of the run-time sized array at the end."""
+    """Returns members from ``start``, by name; ``length`` is that of the run-time sized array at the end."""
     found: dict[str, object] = {}
     for name, member in member_names(members).items():
         shape = tuple(n or length for n in member.array_shape)

@@ -21,7 +21,7 @@ def dtype_of_block(
     reflection: ShaderModuleReflection,
     kernel: str,
 ) -> np.dtype[np.generic]:
-    """The dtype of a binding's block, or of one that a pointer points to; see ``Kernel.dtype``."""
+    """Returns the dtype of a binding's block, or of a block that a pointer points to; see ``Kernel.dtype``."""
     blocks = names.blocks(name) or tuple(b for b in reflection.pointees if b.name == name)
     block = next((b for b in blocks if name in (b.name, b.structure)), None)
     if block is None or not block.members:

@@ -97,7 +97,7 @@ class ImageParameter(Parameter):
         return self._host(array, sampler, where)
 
     def _listed_dtype(self) -> np.dtype[np.generic]:
-        """The dtype of Python's numbers."""
+        """Returns the dtype for Python numbers."""
         return self.dtype or np.dtype({"float": np.float32, "int": np.int32}.get(self._image.sampled.kind, np.uint32))
 
     def _host(self, value: np.ndarray | ArraySpec, sampler: Sampler | None, where: str) -> HostImage:
@@ -107,12 +107,14 @@ class ImageParameter(Parameter):
             channels = None  # alpha is added
         layout = ImageLayout.of(value.shape, channels, self.dim, where)
         if declared is None:
-            given = value.shape[-1] if len(value.shape) > len(layout.grid) else 1
-            if self._image.depth and given == 1 and value.dtype in (np.float32, np.uint16):
+            channel_count = value.shape[-1] if len(value.shape) > len(layout.grid) else 1
+            if self._image.depth and channel_count == 1 and value.dtype in (np.float32, np.uint16):
                 declared = ImageFormat.parse("d32float" if value.dtype == np.float32 else "d16unorm")
             else:
                 try:
-                    declared = ImageFormat.of_dtype(value.dtype, 4 if given == 3 else given, self._image.sampled.kind)
+                    declared = ImageFormat.of_dtype(
+                        value.dtype, 4 if channel_count == 3 else channel_count, self._image.sampled.kind
+                    )
                 except InvalidArgumentError as error:
                     raise InvalidArgumentError(f"{where} takes {self.declared()}: {error.message}") from None
         if self.written:
@@ -214,7 +216,7 @@ class SamplerParameter(Parameter):
         return value
 
     def check(self, value: Prepared, kernel: str) -> None:
-        """Any sampler will do."""
+        """Accepts any sampler."""
 
     def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
         assert isinstance(value, Sampler)
@@ -255,7 +257,7 @@ class TexelParameter(BufferParameter):
         return super().prepare(value, kernel)
 
     def check(self, value: Prepared, kernel: str) -> None:
-        self._format(value, kernel)  # nothing is remembered: an array has to be bound by a view of it
+        self._format(value, kernel)  # not added to ``accepted``: an array is bound by a view of it
 
     def _format(self, value: Prepared, kernel: str) -> ImageFormat:
         where = f"{kernel}: {self.label}"
@@ -294,12 +296,12 @@ class TexelParameter(BufferParameter):
 
 
 def _check_device(
-    found: ArrayDevice, device: ArrayDevice, what: str, how: str, parameter: Parameter, kernel: str
+    owner: ArrayDevice, device: ArrayDevice, noun: str, maker: str, parameter: Parameter, kernel: str
 ) -> None:
-    if found is not device:
+    if owner is not device:
         raise InvalidArgumentError(
-            f"{kernel} runs on {device.name}; {parameter.label} got {what} on another device, "
-            f"{found.name}: make it with device.{how}()"
+            f"{kernel} runs on {device.name}; {parameter.label} got {noun} on another device, "
+            f"{owner.name}: make it with device.{maker}()"
         )
 
 

@@ -1,8 +1,8 @@
-"""Which argument of a call is for which binding: by position, by name, and by ``out=``.
+"""The assignment of a call's arguments to bindings: by position, by name, and by ``out=``.
 
-The rules are those of any Python function whose parameters are the bindings that ``out=`` does not fill: positional
-arguments are for the first ones, names for any of the others. ``out=`` fills the last written bindings without a name
-in the call.
+The rules are those of a Python function whose parameters are the bindings that ``out=`` does not fill. Positional
+arguments are for the first ones, names for any of the others. ``out=`` fills the last written bindings that the call
+does not name.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ _SEQUENCES: Final = (list, tuple)
 
 
 class Names:
-    """The names that a kernel's bindings and push constants go by in a call."""
+    """The names of a kernel's bindings and push constants in a call."""
 
     def __init__(self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str) -> None:
         """``push`` are the names of the push constants; ``kernel`` the kernel's, for messages."""
         self._parameters = parameters
         self._push = tuple(push)
         self._kernel = kernel
-        # For calls without names, by the numbers of arguments: which is for each parameter.
+        # For calls without names, by the argument counts: the argument of each parameter.
         self._plans: dict[tuple[int, int], list[int]] = {}
-        found: dict[str, dict[tuple[int, int], list[int]]] = {}
+        bindings: dict[str, dict[tuple[int, int], list[int]]] = {}
         for parameter in parameters:
             binding = parameter.binding
             for name in dict.fromkeys(n for block in binding.blocks for n in (block.name, block.structure) if n):
-                found.setdefault(name, {}).setdefault((binding.set, binding.binding), []).append(parameter.index)
-        self._shared = {name: [p[0] for p in places.values()] for name, places in found.items() if len(places) > 1}
+                bindings.setdefault(name, {}).setdefault((binding.set, binding.binding), []).append(parameter.index)
+        self._shared = {name: [p[0] for p in places.values()] for name, places in bindings.items() if len(places) > 1}
         self._indices = {
-            name: indices for name, places in found.items() if len(places) == 1 for indices in places.values()
+            name: indices for name, places in bindings.items() if len(places) == 1 for indices in places.values()
         }
 
     def place(
         self, arrays: Sequence[KernelArgument], out: Out, named: Named
     ) -> tuple[tuple[KernelArgument, ...], Named]:
-        """One argument a binding, and what is left for the push constants."""
+        """Returns one argument for each binding, and the named values that remain for the push constants."""
         parameters, kernel = self._parameters, self._kernel
         outs = listed(out)
         if not named:
             known = self._plans.get((len(arrays), len(outs)))
             if known is not None:
-                given = [*arrays, *outs]
-                return tuple([given[index] for index in known]), named
+                arguments = [*arrays, *outs]
+                return tuple([arguments[index] for index in known]), named
         placed, push = self._by_name(named)
         if out is not None:
             free = [p.index for p in parameters if p.written and p.index not in placed]
@@ -90,18 +90,18 @@ class Names:
         missing = [p.label for p in parameters if p.index not in placed]
         if missing:
             lists = next((text for text in map(_wrong_list, rest, arrays) if text), "")
-            what = lists or f"{', '.join(dict.fromkeys(missing))} missing"
-            raise InvalidArgumentError(f"{kernel}: {what}; the shader declares {declared(parameters)}")
+            problem = lists or f"{', '.join(dict.fromkeys(missing))} missing"
+            raise InvalidArgumentError(f"{kernel}: {problem}; the shader declares {declared(parameters)}")
         return tuple(placed[p.index] for p in parameters), push
 
     def blocks(self, name: str) -> tuple[BufferBlock, ...]:
-        """The blocks of the binding of that name; none if there is no such binding."""
+        """Returns the blocks of the binding of that name; none if there is no such binding."""
         if name in self._shared:
             self._check(name)
         return self._parameters[self._indices[name][0]].binding.blocks if name in self._indices else ()
 
     def check_push(self, fields: Iterable[str]) -> None:
-        """Raises for a name in a call with one array a binding that is no push constant's alone."""
+        """Checks the names in a call that gives all bindings by position: they are push constants."""
         for name in fields:
             self._check(name)
             if name in self._indices:
@@ -125,7 +125,7 @@ class Names:
                     f"{self._kernel}: {parameter.label} got two arrays, by its variable's and by its block's name"
                 )
             count = parameter.binding.count
-            if count <= 1:  # a run-time sized array takes its list itself
+            if count <= 1:  # a run-time sized array takes its list as a whole
                 placed[indices[0]] = value
             elif isinstance(value, _SEQUENCES) and len(value) == count:
                 placed.update(zip(indices, value, strict=True))
@@ -138,13 +138,13 @@ class Names:
         return placed, push
 
     def _check(self, name: str) -> None:
-        """Raises for a name that stands for nothing or for two things."""
+        """Raises for a name that is unknown or ambiguous."""
         if name in self._shared:
             labels = [self._parameters[index].label for index in self._shared[name]]
             others = [n for index in self._shared[name] for n in self._names_of(index) if n not in self._shared]
-            what = f"write {' and '.join(f'{n}=' for n in others)}, or give" if others else "give"
+            advice = f"write {' and '.join(f'{n}=' for n in others)}, or give" if others else "give"
             raise InvalidArgumentError(
-                f"{self._kernel}: {shown(name)} names {' and '.join(labels)}; {what} the arrays by position"
+                f"{self._kernel}: {shown(name)} names {' and '.join(labels)}; {advice} the arrays by position"
             )
         if name in self._indices:
             if name in self._push:
@@ -178,7 +178,7 @@ def _type_name(value: object) -> str:
 
 
 def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -> list[KernelArgument]:
-    """Positional arguments with a list for a whole array of bindings replaced by its items."""
+    """Replaces a positional list for a whole array of bindings by its items."""
     spread: list[KernelArgument] = []
     for array in arrays:
         at = len(spread)
@@ -194,7 +194,7 @@ def _spread(parameters: Sequence[Parameter], arrays: Sequence[KernelArgument]) -
 
 
 def _wrong_list(parameter: Parameter, value: KernelArgument) -> str:
-    """What is wrong with an argument at the place of an array of bindings, in words, if anything is."""
+    """Returns the error in a positional argument for an array of bindings, in words; ``""`` if there is none."""
     count = parameter.binding.count
     if count <= 1:
         return ""

@@ -1,4 +1,4 @@
-"""The parameters of a kernel: what each binding takes, and whether a value fits it.
+"""The parameters of a kernel: the values that each binding takes, and their checks.
 
 Each kind of descriptor has a class, named in ``KINDS``.
 """
@@ -37,12 +37,14 @@ from ...images.texel_array import TexelArray
 from .block import describe, is_block_value, pack_argument, type_name
 
 ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
-"""What a kernel can write: arrays of the host or of the device, images, and texel buffers."""
+"""A value that a kernel can write: arrays of the host or of the device, images, and texel buffers."""
 KernelArgument: TypeAlias = (
     ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
 )
-"""What a binding takes. ``pumice.empty`` gives arrays that are only written; sequences and mappings are for blocks of
-several types and for arrays of bindings; ``None`` leaves an array of bindings out."""
+"""A value that a binding takes. ``pumice.empty`` gives arrays that are only written; sequences and mappings are for
+blocks
+of several types and for arrays of bindings; ``None`` leaves an element of an array of bindings out.
+"""
 Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
 
 _UNIFORM_BUFFER: Final = 6  # VkDescriptorType
@@ -52,8 +54,8 @@ _STORAGE_BUFFER: Final = 7
 class Parameter(ABC):
     """One binding, or one element of an array of bindings.
 
-    A call takes its argument through ``prepare`` → ``check`` → ``bring``; arrays of the device whose dtype and
-    size are in ``accepted`` are bound without either.
+    Calling sequence for an argument: ``prepare`` → ``check`` → ``bring``. Arrays of the device whose dtype and size are
+    in ``accepted`` are bound without them.
 
     Attributes:
         index: position in a call.
@@ -62,8 +64,8 @@ class Parameter(ABC):
         dtype: of an element; ``None`` where NumPy has none.
         accepted: (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
         device_types: the classes of arguments that are on the device already.
-        stride, head: bytes of one element, and before the first, where the size of an argument tells their number;
-            else 0.
+        stride, head: bytes of one element, and before the first; 0 where the size of an argument does not tell the
+            element count.
     """
 
     __slots__ = ("accepted", "binding", "dtype", "head", "index", "label", "stride", "written")
@@ -88,22 +90,22 @@ class Parameter(ABC):
 
     @abstractmethod
     def prepare(self, value: KernelArgument, kernel: str) -> Prepared:
-        """An argument as what ``check`` and ``bring`` take; raises for what no shader could take."""
+        """Converts an argument for ``check`` and ``bring``; raises for a value that no shader could take."""
 
     @abstractmethod
     def check(self, value: Prepared, kernel: str) -> None:
-        """Raises if the binding cannot take a prepared value; remembers in ``accepted`` those it can."""
+        """Raises if a prepared value does not fit the binding; adds those that fit to ``accepted``."""
 
     def element_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The axes of an argument's elements, which a grid of several dimensions has one invocation each for."""
+        """Returns the axes of an argument's elements, which are those of a grid of several dimensions."""
         return shape
 
     def bring(self, transfer: Transfer, value: Prepared, into: np.ndarray | None) -> None:
-        """Adds a prepared value to a call's moves; ``into`` is the NumPy array that takes its result, if any."""
+        """Adds a prepared value to a transfer; ``into`` is the NumPy array that receives its result, if any."""
         transfer.bring(value, written=self.written, into=into)  # type: ignore[arg-type]  # arrays, or it is overridden
 
     def bind(self, placed: Placed, value: Prepared, device: ArrayDevice, kernel: str) -> DeviceArray | Bound:
-        """What the pipeline binds for an argument on the device; ``value`` is what it was prepared as."""
+        """Returns the resource to bind for an argument on the device, which was prepared as ``value``."""
         assert isinstance(placed, DeviceArray)
         return placed
 
@@ -112,7 +114,7 @@ class BufferParameter(Parameter):
     """A storage or uniform buffer, which takes arrays, and blocks as mappings of their members.
 
     Attributes:
-        max_bytes: that the device binds at once.
+        max_bytes: the most that the device binds at once.
     """
 
     __slots__ = ("_blocks", "max_bytes")
@@ -193,14 +195,14 @@ class BufferParameter(Parameter):
         return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
 
     def _packed(self, value: object, kernel: str) -> np.ndarray:
-        """A mapping of members in the first of the binding's blocks that has them all."""
+        """Packs a mapping of members for the first of the binding's blocks that has them all."""
         names = set(value) if isinstance(value, Mapping) else set()
         fitting = (block for block in self._blocks if names <= member_names(block.members).keys())
         return pack_argument(next(fitting, self._blocks[0]), value, f"{kernel}: {self.label}")
 
 
 def _stride(block: BufferBlock) -> int:
-    """Bytes from one element of a block's array to the next, or of the only member; else 0."""
+    """Returns the bytes from one element of a block's array, or of its only member, to the next; else 0."""
     if block.element is not None:
         return block.element.stride
     last = block.members[-1] if block.members else None
@@ -210,12 +212,12 @@ def _stride(block: BufferBlock) -> int:
 
 
 def _head(block: BufferBlock) -> int:
-    """Bytes before a run-time sized array."""
+    """Returns the bytes before a run-time sized array."""
     return block.fixed_size if tail(block.members) is not None else 0
 
 
 def _only_dtype(block: BufferBlock) -> np.dtype[np.generic] | None:
-    """The dtype of all scalars of a block; ``None`` where they differ, or NumPy has none."""
+    """Returns the dtype of all scalars of a block; ``None`` where they differ, or NumPy has none."""
     scalars = scalars_of(block.members)
     return scalars.pop().dtype if len(scalars) == 1 else None
 
@@ -240,7 +242,7 @@ def _declared(block: BufferBlock) -> str:
 
 
 def _is_padded(element: ElementLayout) -> bool:
-    """Whether a vec3 takes as much as a vec4, say."""
+    """Whether there are bytes between its elements, as in an array of vec3."""
     dtype = element.dtype
     return dtype is not None and 0 < element.stride != element.components * element.columns * dtype.itemsize
 
@@ -248,7 +250,9 @@ def _is_padded(element: ElementLayout) -> bool:
 def misfit(
     block: BufferBlock, dtype: np.dtype[np.generic], shape: tuple[int, ...], nbytes: int, *, pointee: bool = False
 ) -> str:
-    """Why a block cannot take an array, in words; ``""`` if it can. A pointer may point to the first of several."""
+    """Returns why a block cannot take an array, in words; ``""`` if it can. A pointer may point to the first of
+    several.
+    """
     stride, head, declared = _stride(block), _head(block), _declared(block)
     rest, needed = nbytes - block.fixed_size, f"{block.fixed_size} bytes"
     if tail(block.members) is not None:
@@ -256,7 +260,7 @@ def misfit(
         rest = -1 if rest < 0 or (stride and rest % stride) else rest
     described = declared if declared.startswith("a block of ") else f"{declared}, {needed}"
     sizes = f"{nbytes} bytes; the shader declares {described}" if rest < 0 else ""
-    if dtype == np.uint8:  # bytes, which have no axes: a picture of bytes is no array of floats
+    if dtype == np.uint8:  # bytes have no axes: a picture of bytes is no array of floats
         only = _only_dtype(block)
         if len(shape) > 1 and only is not None and only.itemsize > 1:
             return (
@@ -289,20 +293,20 @@ def misfit(
 
 
 def _struct_misfit(block: BufferBlock, dtype: np.dtype[np.generic], count: int, stride: int, declared: str) -> str:
-    given = f"a structured dtype of {dtype.itemsize} bytes; the shader declares {declared}"
+    came = f"a structured dtype of {dtype.itemsize} bytes; the shader declares {declared}"
     if only_array(block.members) is not None:
         expected = element_dtype(block)
         if dtype.itemsize != stride:
-            return f"{given}, each {stride} bytes: use kernel.dtype({block.name!r})"
+            return f"{came}, each {stride} bytes: use kernel.dtype({block.name!r})"
     else:
         if count != 1:
-            return f"{count} elements of {given}: give one"
+            return f"{count} elements of {came}: give one"
         last = tail(block.members)
         length = (dtype.itemsize - block.fixed_size) // stride if last is not None and stride else 0
         if length < 0:
-            return f"{given}, {block.fixed_size} bytes and more"
+            return f"{came}, {block.fixed_size} bytes and more"
         expected = block_dtype(block, None if last is None else length)
         if dtype.itemsize < expected.itemsize:
-            return f"{given}, {expected.itemsize} bytes"
+            return f"{came}, {expected.itemsize} bytes"
     where = "" if dtype == expected else difference(expected, dtype)
-    return f"{given}; {where}: use kernel.dtype({block.name!r})" if where else ""
+    return f"{came}; {where}: use kernel.dtype({block.name!r})" if where else ""

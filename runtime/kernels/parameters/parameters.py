@@ -1,4 +1,4 @@
-"""Which class is the parameter of a binding, and the parameters of an entry point."""
+"""The parameters of an entry point, and the class for each kind of binding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ KINDS: Final[Mapping[int, type[Parameter]]] = {
 
 
 def parameters_of(entry: EntryPoint, limits: DeviceLimits) -> tuple[Parameter, ...]:
-    """The parameters of an entry point in the order of a call: by set, binding and index in an array of bindings.
+    """Returns the parameters of an entry point in the order of a call: by set, binding and index in an array of
+    bindings.
 
     A run-time sized array of bindings is one parameter.
     """

@@ -1,7 +1,8 @@
-"""Arrays that a kernel gets by address: found among a call's arguments, checked, and given as addresses.
+"""Arrays that a kernel gets by address: found among a call's arguments, checked, and passed as addresses.
 
-The device keeps what a descriptor names; an address it knows nothing of. So a call holds the arrays whose addresses it
-passes, which ``uses=`` completes, and notes its work in each: a later read waits for it, and memory is freed after it.
+The device keeps the memory of descriptors alive, but not that of addresses. So a call holds the arrays whose addresses
+it passes, together with those in ``uses=``, and notes its work in each: a later read waits for it, and memory is freed
+after it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ class Pointers:
         self._accepted: set[tuple[str, np.dtype[np.generic], int]] = set()
         plain = [name for name, m in member_names(self._push).items() if m.pointee and not m.array_shape]
         self._plain = frozenset(plain)
-        self.present = any(map(has_pointer, self._push)) or any(any(map(has_pointer, one)) for one in self._blocks)
+        self.present = any(map(has_pointer, self._push)) or any(
+            any(map(has_pointer, members)) for members in self._blocks
+        )
 
     def collect(
         self,
@@ -54,13 +57,13 @@ class Pointers:
         push: object,
         named: Mapping[str, object],
     ) -> list[DeviceArray]:
-        """The arrays that a call passes by address: those in ``uses``, in push constants and in blocks.
+        """Returns the arrays that a call passes by address: those in ``uses``, in push constants and in blocks.
 
         Raises:
-            ClosedError: one was closed.
-            InvalidArgumentError: one is on another device, or not as the pointer's block is declared.
+            ClosedError: an array was closed.
+            InvalidArgumentError: an array is on another device, or does not fit the pointer's block.
         """
-        found: list[DeviceArray] = []
+        pointed: list[DeviceArray] = []
         if uses is None:
             uses = ()
         elif not isinstance(uses, (list, tuple)):
@@ -72,7 +75,7 @@ class Pointers:
                     f"got {type(array).__name__}"
                 )
             self._check_device(array)
-            found.append(array)
+            pointed.append(array)
         values: dict[str, object] = {**self._defaults}
         if isinstance(push, Mapping):
             values.update(push)
@@ -84,11 +87,13 @@ class Pointers:
             pairs += _in_block(members, value)
         for pointee, array in pairs:
             self._check(pointee, array)
-            found.append(array)
-        return found
+            pointed.append(array)
+        return pointed
 
     def with_addresses(self, named: Named) -> Named:
-        """Push constants by name with arrays replaced by their addresses, so that their bytes are found again."""
+        """Replaces arrays among push constants by their addresses, so that ``PushConstants`` finds the packed bytes
+        again.
+        """
         return {
             name: value.device_address if type(value) is DeviceArray and name in self._plain else value
             for name, value in named.items()
@@ -116,7 +121,7 @@ class Pointers:
 
 
 def _in_members(members: Sequence[BlockMember], values: Mapping[str, object]) -> Iterator[tuple[str, DeviceArray]]:
-    """Each array on the device among members' values, with the name of what the pointer is declared to point to."""
+    """Yields each array on the device among members' values, with the name of the pointer's declared pointee."""
     for name, member in member_names(members).items():
         if name in values:
             yield from _in_value(member, values[name])
@@ -129,8 +134,8 @@ def _in_value(member: BlockMember, value: object) -> Iterator[tuple[str, DeviceA
     elif isinstance(value, Mapping):
         yield from _in_members(member.members, value)
     elif isinstance(value, (list, tuple)) and has_pointer(member):
-        for one in value:
-            yield from _in_value(member, one)
+        for item in value:
+            yield from _in_value(member, item)
 
 
 def _in_block(members: Sequence[BlockMember], value: object) -> Iterator[tuple[str, DeviceArray]]:

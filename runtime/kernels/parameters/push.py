@@ -18,7 +18,8 @@ PushValue: TypeAlias = (
     "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic | DeviceArray"
 )
 """A push constant: a number, a vector or an array of numbers, a structure by the names of its members, or an array of
-the device for a pointer."""
+the device for a pointer.
+"""
 Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None
 """Push constants: the bytes of the whole block, values in order, or values by name."""
 
@@ -29,7 +30,7 @@ _MAX_KEPT: Final = 256
 
 
 class PushConstants:
-    """The push constants of a kernel; keeps the bytes of values that were given before."""
+    """The push constants of a kernel; keeps the bytes of earlier values."""
 
     def __init__(
         self,
@@ -38,7 +39,7 @@ class PushConstants:
         check: Callable[[Iterable[str]], None],
         defaults: Defaults = None,
     ) -> None:
-        """``block`` is what the shader declares, ``None`` for nothing; ``kernel`` its name, for messages.
+        """``block`` is the shader's declaration, ``None`` for none; ``kernel`` the kernel's name, for messages.
 
         ``check`` raises for names that are not those of push constants. ``defaults`` are values of members that a call
         leaves out, or 0 for zeros in place of all but pointers.
@@ -50,8 +51,9 @@ class PushConstants:
         self._kept: dict[object, bytes] = {}
 
     def pack(self, push: Push, fields: Mapping[str, object]) -> bytes:
-        """The bytes of the block, from bytes, a value for each member in order, or values by member name (``fields``
-        too).
+        """Returns the bytes of the block, from bytes, a value for each member in order, or values by member name.
+
+        ``fields`` are more values by name.
         """
         if self._block is None and push is None and not fields:
             return b""
@@ -85,11 +87,11 @@ def pack_push(
     kernel: str,
     defaults: Defaults = None,
 ) -> bytes:
-    """The bytes of a push-constant block; see ``PushConstants``."""
+    """Returns the bytes of a push-constant block; see ``PushConstants``."""
     if block is None:
         if fields or (push is not None and len(push)):
-            given = ", ".join(fields) or f"{len(push or ())} value(s)"
-            raise InvalidArgumentError(f"{kernel} has no push constants, got {given}")
+            came = ", ".join(fields) or f"{len(push or ())} value(s)"
+            raise InvalidArgumentError(f"{kernel} has no push constants, got {came}")
         return b""
     if isinstance(push, (bytes, bytearray)):
         if fields:
@@ -127,13 +129,13 @@ def pack_push(
 
 
 def _merged(defaults: Mapping[str, object], values: Mapping[str, object]) -> dict[str, object]:
-    """Values over defaults, structures member by member."""
-    found = {**defaults, **values}
+    """Merges values over defaults, structures member by member."""
+    merged = {**defaults, **values}
     for name in defaults.keys() & values.keys():
         default, value = defaults[name], values[name]
         if isinstance(default, Mapping) and isinstance(value, Mapping):
-            found[name] = _merged(default, value)
-    return found
+            merged[name] = _merged(default, value)
+    return merged
 
 
 def _checked_defaults(block: PushConstantBlock | None, defaults: Defaults, kernel: str) -> Defaults:

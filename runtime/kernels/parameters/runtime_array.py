@@ -1,4 +1,4 @@
-"""Parameters that are arrays of bindings without a length: they take a list, which may have gaps."""
+"""Run-time sized arrays of bindings as parameters: they take a list, which may have gaps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .parameter import KernelArgument, Parameter, Prepared
 
 
 class RuntimeArrayParameter(Parameter):
-    """A run-time sized array of bindings. A call takes its list apart, and each item goes through ``element``.
+    """A run-time sized array of bindings. A call splits its list, and each item goes through ``element``.
 
     Attributes:
         element: the parameter of an item.
@@ -34,7 +34,7 @@ class RuntimeArrayParameter(Parameter):
         return self.element.element_axes(shape)
 
     def items(self, value: KernelArgument, size: int, kernel: str) -> list[KernelArgument]:
-        """The items of an argument, up to ``size`` of them."""
+        """Returns the items of an argument, at most ``size``."""
         if not isinstance(value, (list, tuple)):
             got = f"one array of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
             raise InvalidArgumentError(f"{kernel}: {self.label} takes {self.declared()}; got {got}")
@@ -55,9 +55,9 @@ class RuntimeArrayParameter(Parameter):
 def take_apart(
     parameters: Sequence[Parameter], arrays: Sequence[KernelArgument], sizes: dict[int, int], kernel: str
 ) -> tuple[list[Parameter], list[KernelArgument]]:
-    """Parameters and arguments with the lists of run-time sized arrays replaced by their items.
+    """Replaces the lists of run-time sized arrays by their items, among parameters and arguments.
 
-    ``sizes`` are the most items by the parameter's index.
+    ``sizes`` are the greatest item counts by the parameter's index.
     """
     flat: list[Parameter] = []
     values: list[KernelArgument] = []
