@@ -101,7 +101,7 @@ class Renderer(Closing):
         slot.payload = self.device.submit((commands,))
         for verdict in verdicts:
             verdict.payload = slot.payload
-            self.device.verdicts.hold(slot.payload, verdict.alone, self.device.reached)
+            self.device.verdicts.hold(slot.payload, verdict.alone)
         picture.image.mark(slot.payload, written=True)
         return timing
 
