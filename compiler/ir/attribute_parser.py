@@ -71,6 +71,16 @@ class AttributeParser(TypeParser):
         self.leave()
         return values
 
+    def keyword_attributes(self) -> dict[str, Attribute]:
+        """Reads ``attributes {key = value, …}``, if it comes next."""
+        return self.attribute_dictionary() if self.accept_word("attributes") else {}
+
+    def attributes_before_types(self) -> dict[str, Attribute]:
+        """Reads ``{key = value, …}``, if it comes next, and the colon before types."""
+        attributes = self.attribute_dictionary()
+        self.expect(":")
+        return attributes
+
     def attribute(self) -> Attribute:
         """Reads an attribute."""
         self.enter()
@@ -238,13 +248,7 @@ class AttributeParser(TypeParser):
 
     def _field_value(self) -> object:
         if self.accept("["):
-            items: list[object] = []
-            while not self.accept("]"):
-                items.append(self._field_value())
-                if not self.accept(","):
-                    self.expect("]")
-                    break
-            return tuple(items)
+            return tuple([self._field_value() for _ in self.items("]")])
         number = self.match(NUMBER)
         if number is not None:
             text = number[1]

@@ -42,8 +42,7 @@ def convolution_sides(scanner: Scanner, name: str) -> StructAttr:
         start = scanner.here()
         spatial: dict[int, int] = {}
         named: dict[str, int] = {}
-        position = 0
-        while not scanner.accept("]"):
+        for position, _ in enumerate(scanner.items("]")):
             if scanner.peek_word():
                 named[scanner.word("a dimension")] = position
             elif scanner.accept("?"):
@@ -53,10 +52,6 @@ def convolution_sides(scanner: Scanner, name: str) -> StructAttr:
                 if number in spatial:
                     scanner.error(f"the dimension {number} is given twice", start)
                 spatial[number] = position
-            position += 1
-            if not scanner.accept(","):
-                scanner.expect("]")
-                break
         first, first_name, second, second_name = letters
         if set(named) != {first, second} or sorted(spatial) != list(range(len(spatial))):
             scanner.error(f"expected the dimensions {first}, {second} and 0, 1, … in some order", start)

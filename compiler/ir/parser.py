@@ -141,16 +141,8 @@ class Parser(LocationParser):
         return f"unknown operation {name}{dialects}"
 
     def _generic(self) -> tuple[Parts, Sequence[Block]]:
-        self.expect("(")
-        names = self.operand_names()
-        self.expect(")")
-        successors = []
-        if self.accept("["):
-            while not self.accept("]"):
-                successors.append(self.successor())
-                if not self.accept(","):
-                    self.expect("]")
-                    break
+        names = self.enclosed_names()
+        successors = [self.successor() for _ in self.items("]")] if self.accept("[") else []
         attributes: dict[str, Attribute] = {}
         if self.accept("<"):
             attributes |= self.attribute_dictionary()
@@ -161,8 +153,7 @@ class Parser(LocationParser):
             while self.accept(","):
                 regions.append(self.region())
             self.expect(")")
-        attributes |= self.attribute_dictionary()
-        self.expect(":")
+        attributes |= self.attributes_before_types()
         type = self.function_type()
         return Parts(self.operands(names, type.inputs), type.results, attributes, regions), successors
 
@@ -205,8 +196,6 @@ class Parser(LocationParser):
                 self.error(f"%{name} is not defined", use_offset)
             if self._open and self._open[-1] in blocks and isinstance(value.owner, Operation):
                 self.error(f"%{name} is used before it is defined", use_offset)
-            if self._open and all(block.parent is not self._open[-1].parent for block in blocks):
-                self.error(f"%{name} is used outside of the region that defines it", use_offset)
             if used.type is not value.type:
                 self.error(f"%{name} is used as {used.type}, it is defined as {value.type}", use_offset)
             used.owner, used.index, used.name = value.owner, value.index, value.name
@@ -227,6 +216,20 @@ class Parser(LocationParser):
             match = _NEXT_OPERAND.match(self.text, end)
         self.position = end
         return operands
+
+    def enclosed_names(self, brackets: str = "()") -> list[tuple[str, int]]:
+        """Reads the names of values with commas between them, in brackets."""
+        self.expect(brackets[0])
+        names = self.operand_names()
+        self.expect(brackets[1])
+        return names
+
+    def typed_operand(self) -> Value:
+        """Reads ``%a : type``."""
+        name = self.operand_name()
+        self.expect(":")
+        (value,) = self.operands([name], [self.type()])
+        return value
 
     def operand_name(self) -> tuple[str, int]:
         """Reads the name of one value."""
@@ -281,9 +284,7 @@ class Parser(LocationParser):
         """Reads ``{ … }``.
 
         Args:
-            arguments: names, types and offsets of the entry block's arguments, if the operation's syntax has them
-            before
-                the region.
+            arguments: names, types and offsets of the entry block's arguments, if they precede the region.
             is_isolated: whether the region sees no values from outside.
         """
         self.enter()
@@ -352,14 +353,11 @@ class Parser(LocationParser):
         """Reads ``(%a: type, …)``: names, types and offsets."""
         self.expect("(")
         arguments = []
-        while not self.accept(")"):
+        for _ in self.items(")"):
             name, offset = self.operand_name()
             self.expect(":")
             arguments.append((name, self.type(), offset))
             self.trailing_location()
-            if not self.accept(","):
-                self.expect(")")
-                break
         return arguments
 
     def successor(self) -> Block:

@@ -128,6 +128,11 @@ class Printer:
         others = {key: value for key, value in operation.attributes.items() if key not in shown}
         return dictionary_text(others) if others else ""
 
+    def keyword_attributes(self, operation: Operation, shown: Collection[str] = ()) -> str:
+        """Returns the attributes that are not shown otherwise, after the word ``attributes``; possibly empty."""
+        others = self.dictionary(operation, shown)
+        return f" attributes {others}" if others else ""
+
     def attribute(self, operation: Operation, name: str) -> str:
         return attribute_text(operation.attributes[name])
 

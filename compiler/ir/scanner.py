@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, Never
 
 from .sizes import SIZE_TEXT, Dim, Size, parse_size
@@ -24,9 +25,9 @@ _SIMPLE_ESCAPES: Final = {b"n": b"\n", b"t": b"\t"}
 
 
 class Scanner:
-    """Reads a text from left to right. ``accept`` methods do not move if something else comes next, and ``expect``
-    methods
-    raise CompileError.
+    """Reads a text from left to right.
+
+    ``accept`` methods do not move if something else comes next, and ``expect`` methods raise CompileError.
 
     Attributes:
         source: the text, for errors.
@@ -50,7 +51,7 @@ class Scanner:
         self.error(f"expected {expected}, got {token[0] if token else 'the end of the text'}", offset)
 
     def here(self) -> int:
-        """The offset of the next token."""
+        """Returns the offset of the next token."""
         match = _SPACE.match(self.text, self.position)
         assert match is not None
         self.position = match.end()
@@ -79,6 +80,14 @@ class Scanner:
         """Reads punctuation."""
         if not self.accept(literal):
             self.unexpected(f"'{literal}'")
+
+    def items(self, closing: str) -> Iterator[None]:
+        """Yields before each item of a list; reads the commas between items and the closing bracket."""
+        while not self.accept(closing):
+            yield
+            if not self.accept(","):
+                self.expect(closing)
+                break
 
     def peek_word(self) -> str:
         """Returns the word that comes next, or an empty string, without reading it."""

@@ -19,7 +19,7 @@ Commas stand between operands and attributes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, attribute_text
@@ -123,14 +123,15 @@ def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> 
         return [], []
     parser.expect(":")
     if form in ("same", "fn") and parser.at("("):
-        return _by_function(parser, names)
+        type = parser.function_type()
+        return parser.operands(names, type.inputs), type.results
     if form == "give":
         return [], parser.types()
     types = parser.types_in_parentheses() if form == "arrow" and parser.at("(") else parser.types()
     if form == "arrow":
         parser.expect("->")
         results = parser.types_in_parentheses() if parser.at("(") else parser.types()
-        return parser.operands(names, _spread(types, names)), results
+        return parser.operands(names, types * len(names) if len(types) == 1 else types), results
     if form in ("same", "fn"):
         if len(types) != 1:
             parser.error(f"expected one type for all operands and results, or a function type, got {len(types)} types")
@@ -138,13 +139,13 @@ def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> 
     return parser.operands(names, types), [] if form == "take" else types
 
 
-def _spread(types: list[Type], names: Sequence[object]) -> list[Type]:
-    return types * len(names) if len(types) == 1 else types
-
-
-def _by_function(parser: Parser, names: Sequence[tuple[str, int]]) -> tuple[list[Value], Sequence[Type]]:
-    type = parser.function_type()
-    return parser.operands(names, type.inputs), type.results
+def typed_parts(
+    parser: Parser, names: Sequence[tuple[str, int]], attributes: Mapping[str, Attribute], form: str
+) -> Parts:
+    """Reads the attribute dictionary and the types at an operation's end; the dictionary extends ``attributes``."""
+    attributes = {**attributes, **parser.attribute_dictionary()}
+    operands, results = parse_types(parser, names, form)
+    return Parts(operands, results, attributes, [])
 
 
 def types_after_colon(operation: Operation, form: str) -> str:
@@ -175,7 +176,8 @@ def parse_kind(parser: Parser, kind: str) -> Attribute:
     if kind == "string":
         return parser.string()
     if kind.startswith("enums."):
-        return _enums(parser, kind[6:])
+        parser.expect("[")
+        return tuple([EnumAttr("stablehlo", kind[6:], parser.word("a name")) for _ in parser.items("]")])
     if kind.startswith("enum."):
         return EnumAttr("stablehlo", kind[5:], parser.word("a name"))
     return parser.attribute()
@@ -184,24 +186,7 @@ def parse_kind(parser: Parser, kind: str) -> Attribute:
 def parse_ints(parser: Parser) -> tuple[Dim, ...]:
     """Reads ``[0, (d0+1)]``."""
     parser.expect("[")
-    numbers: list[Dim] = []
-    while not parser.accept("]"):
-        numbers.append(parser.length())
-        if not parser.accept(","):
-            parser.expect("]")
-            break
-    return tuple(numbers)
-
-
-def _enums(parser: Parser, kind: str) -> Attribute:
-    parser.expect("[")
-    cases = []
-    while not parser.accept("]"):
-        cases.append(EnumAttr("stablehlo", kind, parser.word("a name")))
-        if not parser.accept(","):
-            parser.expect("]")
-            break
-    return tuple(cases)
+    return tuple([parser.length() for _ in parser.items("]")])
 
 
 def kind_text(kind: str, value: Attribute) -> str:

@@ -23,20 +23,19 @@ _MARKS: Final = ("exact", "nneg")
 
 
 def _flags(parser: Parser) -> dict[str, Attribute]:
-    """Skips flags, which permit optimisations that are not used."""
+    """Skips flags, which permit unused optimisations, and reads attributes up to the colon before types."""
     for word in _FLAGS:
         if parser.accept_word(word):
             parser.expect("<")
             parser.balanced(">")
     for word in _MARKS:
         parser.accept_word(word)
-    return parser.attribute_dictionary()
+    return parser.attributes_before_types()
 
 
 def _elementwise(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
     attributes = _flags(parser)
-    parser.expect(":")
     types = parser.types()
     if parser.accept_word("to"):
         return Parts(parser.operands(names, types), [parser.type()], attributes, [])
@@ -48,7 +47,6 @@ def _elementwise(parser: Parser, name: str) -> Parts:
 def _extended(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
     attributes = _flags(parser)
-    parser.expect(":")
     first, *rest = parser.types()
     return Parts(parser.operands(names, [first] * len(names)), [first, rest[0] if rest else first], attributes, [])
 
@@ -56,7 +54,6 @@ def _extended(parser: Parser, name: str) -> Parts:
 def _test(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
     attributes = _flags(parser)
-    parser.expect(":")
     type = parser.type()
     return Parts(parser.operands(names, [type] * len(names)), [_condition(type)], attributes, [])
 
@@ -73,7 +70,6 @@ def _comparison(names: Sequence[str]) -> Parse:
         parser.expect(",")
         operands = parser.operand_names()
         attributes = {"predicate": IntegerAttr(names.index(word), I64), **_flags(parser)}
-        parser.expect(":")
         type = parser.type()
         return Parts(parser.operands(operands, [type] * len(operands)), [_condition(type)], attributes, [])
 
@@ -83,7 +79,6 @@ def _comparison(names: Sequence[str]) -> Parse:
 def _select(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
     attributes = _flags(parser)
-    parser.expect(":")
     *conditions, type = parser.types()
     condition = conditions[0] if conditions else I1
     return Parts(parser.operands(names, [condition, type, type]), [type], attributes, [])

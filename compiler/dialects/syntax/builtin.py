@@ -9,7 +9,7 @@ from ...ir.attributes import Attribute, DenseArray, SymbolRef, dictionary_text, 
 from ...ir.operation import Operation, Value
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
-from ...ir.syntax import CustomSyntax, Syntax, parse_types, syntax_of
+from ...ir.syntax import CustomSyntax, Syntax, parse_types, syntax_of, typed_parts
 from ...ir.types import I32, FunctionType, Type
 
 _VISIBILITIES: Final = ("public", "private", "nested")
@@ -19,8 +19,7 @@ def _parse_module(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {}
     if parser.at("@"):
         attributes["sym_name"] = parser.symbol()
-    if parser.accept_word("attributes"):
-        attributes |= parser.attribute_dictionary()
+    attributes |= parser.keyword_attributes()
     return Parts([], [], attributes, [parser.region(is_isolated=True)])
 
 
@@ -43,12 +42,9 @@ def _parse_function(parser: Parser, name: str) -> Parts:
     result_attributes: list[dict[str, Attribute]] = []
     if parser.accept("->"):
         if parser.accept("("):
-            while not parser.accept(")"):
+            for _ in parser.items(")"):
                 results.append(parser.type())
                 result_attributes.append(parser.attribute_dictionary())
-                if not parser.accept(","):
-                    parser.expect(")")
-                    break
         else:
             results.append(parser.type())
     attributes["function_type"] = FunctionType(types, results)
@@ -56,8 +52,7 @@ def _parse_function(parser: Parser, name: str) -> Parts:
         attributes["arg_attrs"] = tuple(argument_attributes)
     if any(result_attributes):
         attributes["res_attrs"] = tuple(result_attributes)
-    if parser.accept_word("attributes"):
-        attributes |= parser.attribute_dictionary()
+    attributes |= parser.keyword_attributes()
     regions = [parser.region(arguments, is_isolated=True)] if parser.at("{") else []
     if not regions and any(name for name, _, _ in arguments):
         parser.unexpected("the function's body")
@@ -70,7 +65,7 @@ def _arguments(parser: Parser) -> tuple[list[tuple[str, Type, int]], list[Type],
     arguments: list[tuple[str, Type, int]] = []
     types: list[Type] = []
     attributes: list[dict[str, Attribute]] = []
-    while not parser.accept(")"):
+    for _ in parser.items(")"):
         name, offset = "", parser.here()
         if parser.at("%"):
             name, offset = parser.operand_name()
@@ -79,14 +74,7 @@ def _arguments(parser: Parser) -> tuple[list[tuple[str, Type, int]], list[Type],
         attributes.append(parser.attribute_dictionary())
         parser.trailing_location()
         arguments.append((name, types[-1], offset))
-        if not parser.accept(","):
-            parser.expect(")")
-            break
     return arguments, types, attributes
-
-
-def _print_function(printer: Printer, operation: Operation) -> str:
-    return printer.scope(lambda: _function_text(printer, operation))
 
 
 def _function_text(printer: Printer, operation: Operation) -> str:
@@ -107,8 +95,7 @@ def _function_text(printer: Printer, operation: Operation) -> str:
     elif results:
         text += f" -> ({', '.join(results)})"
     shown = {"sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs"}
-    others = printer.dictionary(operation, shown)
-    text += f" attributes {others}" if others else ""
+    text += printer.keyword_attributes(operation, shown)
     return f"{text} {printer.region(operation.regions[0])}" if operation.regions else text
 
 
@@ -119,12 +106,7 @@ def _extra(attributes: Attribute, index: int) -> str:
 
 def _parse_call(parser: Parser, name: str) -> Parts:
     callee = SymbolRef(parser.symbol())
-    parser.expect("(")
-    names = parser.operand_names()
-    parser.expect(")")
-    attributes = parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, {"callee": callee, **attributes}, [])
+    return typed_parts(parser, parser.enclosed_names(), {"callee": callee}, "fn")
 
 
 def _print_call(printer: Printer, operation: Operation) -> str:
@@ -197,7 +179,9 @@ BRANCH: Final = CustomSyntax(_parse_branch, _print_branch)
 
 BUILTIN: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "builtin.module": CustomSyntax(_parse_module, _print_module),
-    "func.func": CustomSyntax(_parse_function, _print_function),
+    "func.func": CustomSyntax(
+        _parse_function, lambda printer, operation: printer.scope(lambda: _function_text(printer, operation))
+    ),
     "func.call": CustomSyntax(_parse_call, _print_call),
     "func.return": syntax_of("% {} :take"),
     "cf.br": BRANCH,

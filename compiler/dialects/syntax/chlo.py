@@ -9,58 +9,18 @@ from ...ir.attributes import Attribute, DenseArray, IntegerAttr, RawAttr
 from ...ir.operation import Operation
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
-from ...ir.syntax import CustomSyntax, Syntax, finished, parse_types, syntax_of
+from ...ir.syntax import CustomSyntax, Syntax, finished, parse_types, syntax_of, typed_parts
 from ...ir.types import I32, I64, FunctionType
 from .builtin import CONSTANT
 
-_ELEMENTWISE: Final = [
-    "acos",
-    "acosh",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "bessel_i1e",
-    "conj",
-    "constant_like",
-    "cosh",
-    "digamma",
-    "erf",
-    "erf_inv",
-    "erfc",
-    "is_inf",
-    "is_neg_inf",
-    "is_pos_inf",
-    "lgamma",
-    "mulhi",
-    "next_after",
-    "polygamma",
-    "sinh",
-    "square",
-    "tan",
-    "zeta",
-    "broadcast_add",
-    "broadcast_and",
-    "broadcast_atan2",
-    "broadcast_compare",
-    "broadcast_complex",
-    "broadcast_divide",
-    "broadcast_maximum",
-    "broadcast_minimum",
-    "broadcast_multiply",
-    "broadcast_next_after",
-    "broadcast_or",
-    "broadcast_polygamma",
-    "broadcast_power",
-    "broadcast_remainder",
-    "broadcast_select",
-    "broadcast_shift_left",
-    "broadcast_shift_right_arithmetic",
-    "broadcast_shift_right_logical",
-    "broadcast_subtract",
-    "broadcast_xor",
-    "broadcast_zeta",
-]
+_ELEMENTWISE: Final = """
+    acos acosh asin asinh atan atanh bessel_i1e conj constant_like cosh digamma erf erf_inv erfc is_inf
+    is_neg_inf is_pos_inf lgamma mulhi next_after polygamma sinh square tan zeta broadcast_add broadcast_and
+    broadcast_atan2 broadcast_compare broadcast_complex broadcast_divide broadcast_maximum broadcast_minimum
+    broadcast_multiply broadcast_next_after broadcast_or broadcast_polygamma broadcast_power broadcast_remainder
+    broadcast_select broadcast_shift_left broadcast_shift_right_arithmetic broadcast_shift_right_logical
+    broadcast_subtract broadcast_xor broadcast_zeta
+"""
 
 
 def _parse_top_k(parser: Parser, name: str) -> Parts:
@@ -77,9 +37,7 @@ def _parse_top_k(parser: Parser, name: str) -> Parts:
         parser.expect("=")
         attributes[key] = parser.word("true or false") == "true"
     parser.expect(")")
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "arrow")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "arrow")
 
 
 def _print_top_k(printer: Printer, operation: Operation) -> str:
@@ -90,18 +48,13 @@ def _print_top_k(printer: Printer, operation: Operation) -> str:
 
 
 def _parse_scan(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    inputs = parser.operand_names()
-    parser.expect(")")
+    inputs = parser.enclosed_names()
     parser.expect_word("inits")
-    parser.expect("(")
-    inits = parser.operand_names()
-    parser.expect(")")
+    inits = parser.enclosed_names()
     parser.expect_word("dimension")
     parser.expect("=")
     attributes: dict[str, Attribute] = {"dimension": IntegerAttr(parser.integer(), I64)}
-    if parser.accept_word("attributes"):
-        attributes |= parser.attribute_dictionary()
+    attributes |= parser.keyword_attributes()
     region = parser.region(is_isolated=True)
     operands, results = parse_types(parser, [*inputs, *inits], "fn")
     attributes["operandSegmentSizes"] = DenseArray(I32, (len(inputs), len(inits)))
@@ -112,8 +65,7 @@ def _parse_scan(parser: Parser, name: str) -> Parts:
 def _print_scan(printer: Printer, operation: Operation) -> str:
     count, _ = operation.integers("operandSegmentSizes")
     shown = ("dimension", "operandSegmentSizes", "resultSegmentSizes")
-    others = printer.dictionary(operation, shown)
-    attributes = f" attributes {others}" if others else ""
+    attributes = printer.keyword_attributes(operation, shown)
     inputs, inits = printer.operands(operation.operands[:count]), printer.operands(operation.operands[count:])
     head = f"({inputs}) inits ({inits}) dimension={operation.integer('dimension')}{attributes}"
     types = FunctionType([value.type for value in operation.operands], [value.type for value in operation.results])
@@ -160,7 +112,7 @@ MHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
 """Operations that StableHLO does not have."""
 
 CHLO: Final[Mapping[str, Syntax | CustomSyntax]] = {
-    **{f"chlo.{name}": syntax_of("% {} :arrow") for name in _ELEMENTWISE},
+    **{f"chlo.{name}": syntax_of("% {} :arrow") for name in _ELEMENTWISE.split()},
     "chlo.constant": CONSTANT,
     "chlo.scan": CustomSyntax(_parse_scan, _print_scan),
     "chlo.top_k": CustomSyntax(_parse_top_k, _print_top_k),

@@ -16,27 +16,18 @@ from .builtin import CONSTANT
 
 def _parse_region(parser: Parser, name: str) -> Parts:
     parser.expect("[")
-    workload = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
+    operands = [parser.typed_operand()]
     parser.expect("]")
     parser.expect("(")
     arguments: list[tuple[str, Type, int]] = []
-    while not parser.accept(")"):
+    for _ in parser.items(")"):
         argument, offset = parser.operand_name()
         parser.expect("=")
-        workload.append(parser.operand_name())
-        parser.expect(":")
-        types.append(parser.type())
-        arguments.append((argument, types[-1], offset))
-        if not parser.accept(","):
-            parser.expect(")")
-            break
+        operands.append(parser.typed_operand())
+        arguments.append((argument, operands[-1].type, offset))
     parser.expect(":")
     results = parser.types_in_parentheses() if parser.at("(") else parser.types()
-    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
-    operands = parser.operands(workload, types)
-    return Parts(operands, results, attributes, [parser.region(arguments)])
+    return Parts(operands, results, parser.keyword_attributes(), [parser.region(arguments)])
 
 
 def _print_region(printer: Printer, operation: Operation) -> str:
@@ -49,10 +40,8 @@ def _print_region(printer: Printer, operation: Operation) -> str:
     ]
     results = [value.type for value in operation.results]
     types = types_text(results) if len(results) == 1 else f"({types_text(results)})"
-    others = printer.dictionary(operation)
-    attributes = f" attributes {others}" if others else ""
-    head = f"[{printer.value(workload)} : {workload.type}]({', '.join(inputs)}) : {types}{attributes}"
-    return f"{head} {printer.region(body)}"
+    head = f"[{printer.value(workload)} : {workload.type}]({', '.join(inputs)}) : {types}"
+    return f"{head}{printer.keyword_attributes(operation)} {printer.region(body)}"
 
 
 def _parse_executable(parser: Parser, name: str) -> Parts:
@@ -62,42 +51,36 @@ def _parse_executable(parser: Parser, name: str) -> Parts:
         parser.expect("]")
     parser.expect("(")
     parser.expect(")")
-    if parser.accept_word("attributes"):
-        attributes |= parser.attribute_dictionary()
+    attributes |= parser.keyword_attributes()
     return Parts([], [], attributes, [parser.region(is_isolated=True)])
 
 
 def _print_executable(printer: Printer, operation: Operation) -> str:
     ordinal = operation.attributes.get("ordinal")
     number = f"[{getattr(ordinal, 'value', 0)}]" if ordinal is not None else ""
-    others = printer.dictionary(operation, {"sym_name", "ordinal"})
-    body = printer.region(operation.regions[0])
-    return f"@{operation.attributes['sym_name']}{number}(){f' attributes {others}' if others else ''} {body}"
+    attributes = printer.keyword_attributes(operation, {"sym_name", "ordinal"})
+    return f"@{operation.attributes['sym_name']}{number}(){attributes} {printer.region(operation.regions[0])}"
 
 
 def _parse_variant(parser: Parser, name: str) -> Parts:
     parser.expect("(")
     attributes: dict[str, Attribute] = {"target": parser.word("a target")}
     parser.expect(")")
-    if parser.accept_word("attributes"):
-        attributes |= parser.attribute_dictionary()
+    attributes |= parser.keyword_attributes()
     return Parts([], [], attributes, [parser.region(is_isolated=True)])
 
 
 def _print_variant(printer: Printer, operation: Operation) -> str:
-    others = printer.dictionary(operation, {"target"})
-    extra = f" attributes {others}" if others else ""
-    return f"({operation.attributes['target']}){extra} {printer.region(operation.regions[0])}"
+    attributes = printer.keyword_attributes(operation, {"target"})
+    return f"({operation.attributes['target']}){attributes} {printer.region(operation.regions[0])}"
 
 
 def _parse_load(parser: Parser, name: str) -> Parts:
     parser.expect("(")
-    names = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
+    operands = [parser.typed_operand()]
     parser.expect(")")
     parser.expect(":")
-    return Parts(parser.operands(names, types), [parser.type()], {}, [])
+    return Parts(operands, [parser.type()], {}, [])
 
 
 def _print_load(printer: Printer, operation: Operation) -> str:
@@ -107,15 +90,11 @@ def _print_load(printer: Printer, operation: Operation) -> str:
 
 def _parse_store(parser: Parser, name: str) -> Parts:
     parser.expect("(")
-    names = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
+    operands = [parser.typed_operand()]
     parser.expect(",")
-    names.append(parser.operand_name())
-    parser.expect(":")
-    types.append(parser.type())
+    operands.append(parser.typed_operand())
     parser.expect(")")
-    return Parts(parser.operands(names, types), [], {}, [])
+    return Parts(operands, [], {}, [])
 
 
 def _print_store(printer: Printer, operation: Operation) -> str:

@@ -13,75 +13,29 @@ from ...ir.operation import Operation
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
 from ...ir.sizes import Dim
-from ...ir.syntax import CustomSyntax, Syntax, finished, kind_text, parse_types, syntax_of, types_after_colon
+from ...ir.syntax import CustomSyntax, Syntax, finished, kind_text, syntax_of, typed_parts, types_after_colon
 from ...ir.types import I32, I64, ShapedType
 from .builtin import CONSTANT
 from .chlo import CHLO
 from .hlo_bodies import BODY_SYNTAX
 from .hlo_contractions import CONTRACTION_SYNTAX
 
-_UNARY: Final = [
-    "abs",
-    "cbrt",
-    "ceil",
-    "convert",
-    "cosine",
-    "count_leading_zeros",
-    "exponential",
-    "exponential_minus_one",
-    "floor",
-    "imag",
-    "is_finite",
-    "log",
-    "log_plus_one",
-    "logistic",
-    "negate",
-    "not",
-    "popcnt",
-    "real",
-    "reshape",
-    "round_nearest_afz",
-    "round_nearest_even",
-    "rsqrt",
-    "sign",
-    "sine",
-    "sqrt",
-    "tan",
-    "tanh",
-    "bitcast_convert",
-    "uniform_quantize",
-    "uniform_dequantize",
-]
-_BINARY: Final = [
-    "add",
-    "and",
-    "atan2",
-    "clamp",
-    "complex",
-    "divide",
-    "maximum",
-    "minimum",
-    "multiply",
-    "or",
-    "power",
-    "remainder",
-    "shift_left",
-    "shift_right_arithmetic",
-    "shift_right_logical",
-    "subtract",
-    "xor",
-]
-_BY_FUNCTION: Final = [
-    "batch_norm_training",
-    "dynamic_update_slice",
-    "dynamic_reshape",
-    "dynamic_pad",
-    "real_dynamic_slice",
-]
+_UNARY: Final = """
+    abs cbrt ceil convert cosine count_leading_zeros exponential exponential_minus_one floor imag is_finite log
+    log_plus_one logistic negate not popcnt real reshape round_nearest_afz round_nearest_even rsqrt sign sine
+    sqrt tan tanh bitcast_convert uniform_quantize uniform_dequantize
+"""
+_BINARY: Final = """
+    add and atan2 clamp complex divide maximum minimum multiply or power remainder shift_left
+    shift_right_arithmetic shift_right_logical subtract xor
+"""
+_BY_FUNCTION: Final = """
+    batch_norm_training dynamic_update_slice dynamic_reshape dynamic_pad real_dynamic_slice
+"""
 _FORMS: Final = {
-    **dict.fromkeys(_UNARY, "% {} :same"),
-    **dict.fromkeys(_BINARY, "% {} :same"),
-    **dict.fromkeys(_BY_FUNCTION, "% {} :fn"),
+    **dict.fromkeys(_UNARY.split(), "% {} :same"),
+    **dict.fromkeys(_BINARY.split(), "% {} :same"),
+    **dict.fromkeys(_BY_FUNCTION.split(), "% {} :fn"),
     "after_all": "% {} :same",
     "broadcast": "% sizes=broadcast_sizes:ints {} :fn",
     "broadcast_in_dim": "% dims=broadcast_dimensions:ints {} :fn",
@@ -118,9 +72,7 @@ def _parse_compare(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
     if parser.accept(","):
         attributes["compare_type"] = _enum(parser, "comparison_type")
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "fn")
 
 
 def _enum(parser: Parser, kind: str) -> EnumAttr:
@@ -137,8 +89,7 @@ def _print_compare(printer: Printer, operation: Operation) -> str:
 
 def _parse_select(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     if parser.at("("):
         type = parser.function_type()
         return Parts(parser.operands(names, type.inputs), type.results, attributes, [])
@@ -158,8 +109,7 @@ def _print_select(printer: Printer, operation: Operation) -> str:
 
 def _parse_complex(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     if parser.at("("):
         type = parser.function_type()
         return Parts(parser.operands(names, type.inputs), type.results, attributes, [])
@@ -181,20 +131,15 @@ def _parse_slice(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
     parser.expect("[")
     ranges: list[tuple[Dim, Dim, int]] = []
-    while not parser.accept("]"):
+    for _ in parser.items("]"):
         start = parser.length()
         parser.expect(":")
         limit = parser.length()
         ranges.append((start, limit, parser.integer() if parser.accept(":") else 1))
-        if not parser.accept(","):
-            parser.expect("]")
-            break
     attributes: dict[str, Attribute] = {
         key: DenseArray(I64, tuple(item[index] for item in ranges)) for index, key in enumerate(_SLICE)
     }
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "fn")
 
 
 def _print_slice(printer: Printer, operation: Operation) -> str:
@@ -205,12 +150,7 @@ def _print_slice(printer: Printer, operation: Operation) -> str:
 
 def _parse_custom_call(parser: Parser, name: str) -> Parts:
     target = parser.symbol()
-    parser.expect("(")
-    names = parser.operand_names()
-    parser.expect(")")
-    attributes = parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, {"call_target_name": target, **attributes}, [])
+    return typed_parts(parser, parser.enclosed_names(), {"call_target_name": target}, "fn")
 
 
 def _print_custom_call(printer: Printer, operation: Operation) -> str:
@@ -222,9 +162,7 @@ def _print_custom_call(printer: Printer, operation: Operation) -> str:
 def _parse_composite(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {"name": parser.string()}
     names = parser.operand_names()
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "fn")
 
 
 def _print_composite(printer: Printer, operation: Operation) -> str:
@@ -234,8 +172,7 @@ def _print_composite(printer: Printer, operation: Operation) -> str:
 
 def _parse_tuple(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     type = parser.type()
     elements = getattr(type, "elements", None)
     if elements is None:
@@ -248,9 +185,7 @@ def _parse_element(parser: Parser, name: str) -> Parts:
     parser.expect("[")
     attributes: dict[str, Attribute] = {"index": IntegerAttr(parser.integer(), I32)}
     parser.expect("]")
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "fn")
 
 
 def _print_element(printer: Printer, operation: Operation) -> str:
@@ -270,10 +205,8 @@ def _parse_precision(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {
         "exponent_bits": IntegerAttr(int(exponent[:9]), I32),
         "mantissa_bits": IntegerAttr(int(mantissa[:9]), I32),
-        **parser.attribute_dictionary(),
     }
-    operands, results = parse_types(parser, names, "same")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "same")
 
 
 def _print_precision(printer: Printer, operation: Operation) -> str:

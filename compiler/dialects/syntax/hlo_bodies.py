@@ -102,20 +102,17 @@ def assignments(parser: Parser) -> tuple[list[tuple[str, int]], list[tuple[str, 
     names: list[tuple[str, int]] = []
     starts: list[tuple[str, int]] = []
     parser.expect("(")
-    while not parser.accept(")"):
+    for _ in parser.items(")"):
         names.append(parser.operand_name())
         parser.expect("=")
         starts.append(parser.operand_name())
-        if not parser.accept(","):
-            parser.expect(")")
-            break
     return names, starts
 
 
 def _parse_while(parser: Parser, name: str) -> Parts:
     names, starts = assignments(parser)
     types = parser.types() if parser.accept(":") else []
-    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
+    attributes = parser.keyword_attributes()
     operands = parser.operands(starts, types)
     arguments = [(name, type, offset) for (name, offset), type in zip(names, types, strict=True)]
     parser.expect_word("cond")
@@ -132,8 +129,7 @@ def _print_while(printer: Printer, operation: Operation) -> str:
         f"{name} = {printer.value(value)}" for name, value in zip(arguments, operation.operands, strict=True)
     )
     types = f" : {types_text([value.type for value in operation.operands])}" if operation.operands else ""
-    others = printer.dictionary(operation)
-    text = f"({pairs}){types}{f' attributes {others}' if others else ''}"
+    text = f"({pairs}){types}{printer.keyword_attributes(operation)}"
     return f"{text}\n{printer.indent}cond {printer.region(condition)} do {printer.region(body)}"
 
 

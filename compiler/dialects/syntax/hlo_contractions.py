@@ -10,7 +10,7 @@ from ...ir.convolution import convolution_sides
 from ...ir.operation import Operation
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
-from ...ir.syntax import CustomSyntax, finished, kind_text, parse_ints, parse_kind, parse_types
+from ...ir.syntax import CustomSyntax, finished, kind_text, parse_ints, parse_kind, typed_parts
 from ...ir.types import I1, I64
 
 _DOT: Final = "stablehlo.dot"
@@ -36,9 +36,7 @@ def _parse_dot_general(parser: Parser, name: str) -> Parts:
             parser.error(f"expected batching_dims, contracting_dims, precision or algorithm, got {key}")
     lists = {f"{side}_{kind}_dimensions": () for kind in ("batching", "contracting") for side in ("lhs", "rhs")}
     attributes = {"dot_dimension_numbers": StructAttr(_DOT, lists | fields), **attributes}
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "fn")
 
 
 def _print_dot_general(printer: Printer, operation: Operation) -> str:
@@ -67,9 +65,7 @@ _WINDOW: Final = {
 
 
 def _parse_convolution(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    names = parser.operand_names()
-    parser.expect(")")
+    names = parser.enclosed_names()
     parser.expect_word("dim_numbers")
     parser.expect("=")
     attributes: dict[str, Attribute] = {"dimension_numbers": convolution_sides(parser, "stablehlo.conv")}
@@ -77,19 +73,14 @@ def _parse_convolution(parser: Parser, name: str) -> Parts:
     parser.expect_word("window")
     parser.expect("=")
     parser.expect("{")
-    while not parser.accept("}"):
+    for _ in parser.items("}"):
         key = parser.word("a field of the window")
         parser.expect("=")
         if key not in _WINDOW:
             parser.error(f"expected one of {', '.join(_WINDOW)}, got {key}")
         value = parser.attribute()
         attributes[_WINDOW[key]] = _pairs(value) if key == "pad" else _array(value)
-        if not parser.accept(","):
-            parser.expect("}")
-            break
-    attributes |= parser.attribute_dictionary()
-    operands, results = parse_types(parser, names, "fn")
-    return Parts(operands, results, attributes, [])
+    return typed_parts(parser, names, attributes, "fn")
 
 
 def _array(value: Attribute) -> Attribute:

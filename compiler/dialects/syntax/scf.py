@@ -90,8 +90,7 @@ def _while(parser: Parser, name: str) -> Parts:
     before = parser.region(arguments)
     parser.expect_word("do")
     after = _ended(parser.region())
-    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
-    return Parts(operands, type.results, attributes, [before, after])
+    return Parts(operands, type.results, parser.keyword_attributes(), [before, after])
 
 
 def _index_switch(parser: Parser, name: str) -> Parts:
@@ -123,38 +122,32 @@ def _assert(parser: Parser, name: str) -> Parts:
 
 
 def _switch(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    parser.expect(":")
-    types = [parser.type()]
+    operands = [parser.typed_operand()]
     parser.expect(",")
     parser.expect("[")
     values: list[int] = []
     counts: list[int] = []
     successors = []
-    while not parser.accept("]"):
+    for _ in parser.items("]"):
         if not parser.accept_word("default"):
             values.append(parser.integer())
         parser.expect(":")
         successors.append(parser.successor())
-        count = 0
+        passed: list[Value] = []
         if parser.accept("("):
-            flags = parser.operand_names()
+            names = parser.operand_names()
             parser.expect(":")
-            types += parser.types()
+            passed = parser.operands(names, parser.types())
             parser.expect(")")
-            names += flags
-            count = len(flags)
-        counts.append(count)
-        if not parser.accept(","):
-            parser.expect("]")
-            break
+        operands += passed
+        counts.append(len(passed))
     attributes: dict[str, Attribute] = {
         **parser.attribute_dictionary(),
         "case_operand_segments": DenseArray(I32, tuple(counts[1:])),
         "case_values": DenseArray(I32, tuple(values)),
     }
     parser.branch_to(successors)
-    return Parts(parser.operands(names, types), [], attributes, [])
+    return Parts(operands, [], attributes, [])
 
 
 SCF_SYNTAX: Final[Mapping[str, Parse]] = {

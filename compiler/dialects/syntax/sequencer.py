@@ -10,7 +10,7 @@ from ...ir.operation import Operation, Value
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
 from ...ir.syntax import CustomSyntax, Syntax, syntax_of
-from ...ir.types import MemRefType, Type, types_text
+from ...ir.types import MemRefType, types_text
 
 
 def _parse_dispatch(parser: Parser, name: str) -> Parts:
@@ -19,22 +19,16 @@ def _parse_dispatch(parser: Parser, name: str) -> Parts:
     entry = SymbolRef(f"{executable}::@{parser.word('an entry point')}")
     parser.expect("[")
     attributes: dict[str, Attribute] = {"entry": entry}
-    workload: list[tuple[str, int]] = []
-    types: list[Type] = []
+    workload: list[Value] = []
     if name.startswith("iree_ll_seq."):
         attributes["workload"] = parser.attribute()
     else:
-        workload = [parser.operand_name()]
-        parser.expect(":")
-        types = [parser.type()]
+        workload = [parser.typed_operand()]
     parser.expect("]")
-    parser.expect("(")
-    names = parser.operand_names()
-    parser.expect(")")
-    attributes |= parser.attribute_dictionary()
-    parser.expect(":")
+    names = parser.enclosed_names()
+    attributes |= parser.attributes_before_types()
     type = parser.function_type()
-    return Parts(parser.operands([*workload, *names], [*types, *type.inputs]), type.results, attributes, [])
+    return Parts([*workload, *parser.operands(names, type.inputs)], type.results, attributes, [])
 
 
 def _print_dispatch(printer: Printer, operation: Operation) -> str:
@@ -68,8 +62,8 @@ def _print_constant(printer: Printer, operation: Operation) -> str:
 
 
 def _parse_loop(parser: Parser, name: str) -> Parts:
-    operands = _parse_flag(parser)
-    attributes = parser.attribute_dictionary() if parser.accept_word("attributes") else {}
+    operands = [parser.typed_operand()]
+    attributes = parser.keyword_attributes()
     parser.expect_word("condition")
     regions = [parser.region(())]
     parser.expect_word("do")
@@ -78,7 +72,7 @@ def _parse_loop(parser: Parser, name: str) -> Parts:
 
 
 def _parse_repeat(parser: Parser, name: str) -> Parts:
-    operands = [] if parser.at("{") else _parse_flag(parser)
+    operands = [] if parser.at("{") else [parser.typed_operand()]
     attributes = {} if operands else parser.attribute_dictionary()
     return Parts(operands, [], attributes, [parser.region(())])
 
@@ -88,12 +82,6 @@ def _print_repeat(printer: Printer, operation: Operation) -> str:
     return f"{trips} {printer.region(operation.regions[0])}"
 
 
-def _parse_flag(parser: Parser) -> list[Value]:
-    name = parser.operand_name()
-    parser.expect(":")
-    return parser.operands([name], [parser.type()])
-
-
 def _print_flag(printer: Printer, operation: Operation) -> str:
     (value,) = operation.operands
     return f"{printer.value(value)} : {value.type}"
@@ -101,13 +89,12 @@ def _print_flag(printer: Printer, operation: Operation) -> str:
 
 def _print_loop(printer: Printer, operation: Operation) -> str:
     condition, body = (printer.region(region) for region in operation.regions)
-    others = printer.dictionary(operation)
-    attributes = f" attributes {others}" if others else ""
+    attributes = printer.keyword_attributes(operation)
     return f"{_print_flag(printer, operation)}{attributes} condition {condition} do {body}"
 
 
 def _parse_branch(parser: Parser, name: str) -> Parts:
-    operands = _parse_flag(parser)
+    operands = [parser.typed_operand()]
     regions = [parser.region(())]
     while parser.accept(","):
         regions.append(parser.region(()))

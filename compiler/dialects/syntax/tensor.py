@@ -18,18 +18,10 @@ Names = list[tuple[str, int]]
 _DYNAMIC: Final = -(1 << 63)
 
 
-def _indices(parser: Parser) -> Names:
-    parser.expect("[")
-    names = parser.operand_names()
-    parser.expect("]")
-    return names
-
-
 def _extract(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
-    indices = _indices(parser)
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    indices = parser.enclosed_names("[]")
+    attributes = parser.attributes_before_types()
     type = parser.type()
     operands = parser.operands([*names, *indices], [type, *[INDEX] * len(indices)])
     return Parts(operands, [_element(parser, type)], attributes, [])
@@ -45,9 +37,8 @@ def _insert(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
     parser.expect_word("into")
     names.append(parser.operand_name())
-    indices = _indices(parser)
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    indices = parser.enclosed_names("[]")
+    attributes = parser.attributes_before_types()
     type = parser.type()
     types = [_element(parser, type), type, *[INDEX] * len(indices)]
     return Parts(parser.operands([*names, *indices], types), [type], attributes, [])
@@ -56,27 +47,22 @@ def _insert(parser: Parser, name: str) -> Parts:
 def _of_elements(parser: Parser, name: str) -> Parts:
     """Reads ``from_elements`` and ``splat``: operands of the result's element type, and lengths in brackets."""
     names = parser.operand_names()
-    sizes = _indices(parser) if parser.at("[") else []
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    sizes = parser.enclosed_names("[]") if parser.at("[") else []
+    attributes = parser.attributes_before_types()
     type = parser.type()
     types = [_element(parser, type)] * len(names) + [INDEX] * len(sizes)
     return Parts(parser.operands([*names, *sizes], types), [type], attributes, [])
 
 
 def _empty(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    names = parser.operand_names()
-    parser.expect(")")
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    names = parser.enclosed_names()
+    attributes = parser.attributes_before_types()
     return Parts(parser.operands(names, [INDEX] * len(names)), [parser.type()], attributes, [])
 
 
 def _dim(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     types = parser.types()
     types = types if len(types) == len(names) else [*types, *[INDEX] * (len(names) - len(types))]
     return Parts(parser.operands(names, types), [INDEX], attributes, [])
@@ -84,15 +70,13 @@ def _dim(parser: Parser, name: str) -> Parts:
 
 def _rank(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     return Parts(parser.operands(names, [parser.type()]), [INDEX], attributes, [])
 
 
 def _cast(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     type = parser.type()
     parser.expect_word("to")
     return Parts(parser.operands(names, [type]), [parser.type()], attributes, [])
@@ -106,8 +90,7 @@ def _regrouped(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {"reassociation": groups}
     if parser.accept_word("output_shape"):
         sizes, attributes["static_output_shape"] = _numbers(parser)
-    attributes |= parser.attribute_dictionary()
-    parser.expect(":")
+    attributes |= parser.attributes_before_types()
     types = [parser.type(), *[INDEX] * len(sizes)]
     parser.expect_word("into")
     return Parts(parser.operands([*names, *sizes], types), [parser.type()], attributes, [])
@@ -118,15 +101,12 @@ def _numbers(parser: Parser) -> tuple[Names, DenseArray]:
     parser.expect("[")
     names: Names = []
     numbers: list[int] = []
-    while not parser.accept("]"):
+    for _ in parser.items("]"):
         if parser.at("%"):
             names.append(parser.operand_name())
             numbers.append(_DYNAMIC)
         else:
             numbers.append(parser.integer())
-        if not parser.accept(","):
-            parser.expect("]")
-            break
     return names, DenseArray(I64, tuple(numbers))
 
 
@@ -142,8 +122,7 @@ def _extract_slice(parser: Parser, name: str) -> Parts:
     names = [parser.operand_name()]
     attributes: dict[str, Attribute] = {}
     numbers = _ranges(parser, attributes)
-    attributes |= parser.attribute_dictionary()
-    parser.expect(":")
+    attributes |= parser.attributes_before_types()
     type = parser.type()
     parser.expect_word("to")
     operands = parser.operands([*names, *numbers], [type, *[INDEX] * len(numbers)])
@@ -156,8 +135,7 @@ def _insert_slice(parser: Parser, name: str) -> Parts:
     names.append(parser.operand_name())
     attributes: dict[str, Attribute] = {}
     numbers = _ranges(parser, attributes)
-    attributes |= parser.attribute_dictionary()
-    parser.expect(":")
+    attributes |= parser.attributes_before_types()
     source = parser.type()
     parser.expect_word("into")
     target = parser.type()
@@ -171,19 +149,14 @@ def _concat(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {"dim": IntegerAttr(parser.integer(), I64)}
     parser.expect(")")
     names = parser.operand_names()
-    attributes |= parser.attribute_dictionary()
-    parser.expect(":")
+    attributes |= parser.attributes_before_types()
     type = parser.function_type()
     return Parts(parser.operands(names, type.inputs), type.results, attributes, [])
 
 
 def _reshape(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    parser.expect("(")
-    names += parser.operand_names()
-    parser.expect(")")
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    names = [parser.operand_name(), *parser.enclosed_names()]
+    attributes = parser.attributes_before_types()
     type = parser.function_type()
     return Parts(parser.operands(names, type.inputs), type.results, attributes, [])
 
@@ -198,8 +171,7 @@ def _pad(parser: Parser, name: str) -> Parts:
         operand_names, attributes[f"static_{side}"] = _numbers(parser)
         sizes += operand_names
     region = parser.region()
-    attributes |= parser.attribute_dictionary()
-    parser.expect(":")
+    attributes |= parser.attributes_before_types()
     type = parser.type()
     parser.expect_word("to")
     operands = parser.operands([*names, *sizes], [type, *[INDEX] * len(sizes)])
@@ -209,16 +181,14 @@ def _pad(parser: Parser, name: str) -> Parts:
 def _generate(parser: Parser, name: str) -> Parts:
     names = parser.operand_names()
     region = parser.region()
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     return Parts(parser.operands(names, [INDEX] * len(names)), [parser.type()], attributes, [region])
 
 
 def _arrow(parser: Parser, name: str) -> Parts:
     """Reads operands of ``shape``, with the types of both sides of an arrow."""
     names = parser.operand_names()
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     types = parser.types()
     parser.expect("->")
     return Parts(parser.operands(names, types), [parser.type()], attributes, [])
@@ -226,8 +196,7 @@ def _arrow(parser: Parser, name: str) -> Parts:
 
 def _const_shape(parser: Parser, name: str) -> Parts:
     _, numbers = _numbers(parser)
-    attributes = parser.attribute_dictionary()
-    parser.expect(":")
+    attributes = parser.attributes_before_types()
     type = TensorType((len(numbers.values),), INDEX)
     value = DenseElements.of(np.array(numbers.values, np.int64), type)
     return Parts([], [parser.type()], {"shape": value, **attributes}, [])
