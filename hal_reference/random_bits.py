@@ -75,8 +75,7 @@ def rng_bit_generator(_: Evaluator, node: Node, operands: Sequence[Array]) -> Se
 
 def halved(shape: Sequence[int]) -> tuple[int, list[int]]:
     """Returns the dimension along which pairs of 32-bit words lie, the first even one or else the longest, and the
-    shape
-    with that dimension halved, rounded up.
+    shape with that dimension halved, rounded up.
     """
     even = [axis for axis, length in enumerate(shape) if length % 2 == 0]
     axis = even[0] if even else max(range(len(shape)), key=lambda dimension: shape[dimension])

@@ -39,8 +39,7 @@ class Size:
     """A polynomial with integer coefficients that is no constant: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
 
     Sums, differences and products are sizes or, if no symbol is left, integers. Sizes have no order, since it depends
-    on
-    the call: see ``is_at_least``.
+    on the call: see ``is_at_least``.
 
     Attributes:
         terms: pairs of a product of symbols, sorted, and its coefficient, which is not 0; sorted, the constant last.

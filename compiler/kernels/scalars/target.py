@@ -42,13 +42,12 @@ class Target:
 
     Attributes:
         kinds: the kinds of devices that get executables, of ``KINDS``, with features after a colon, joined by ``+``.
-        The
-            other attributes are about Vulkan devices. A device takes the executable with the most features that it has.
+            The other attributes are about Vulkan devices. A device takes the executable with the most features that it
+            has.
         float64: ``shaderFloat64``. It is used if the program has f64, which is not emulated.
         int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
         float16: ``shaderFloat16``, on devices where conversions to f16 round to nearest even and keep subnormals.
-        Without
-            it conversions use integers. Arithmetic is in f32 either way.
+            Without it conversions use integers. Arithmetic is in f32 either way.
         float_controls: whether conversions to f16 do so where a kernel asks for that, for floats of every width.
         workgroup_size: invocations of a workgroup.
         max_groups: the most workgroups in each dimension of a dispatch.

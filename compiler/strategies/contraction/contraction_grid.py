@@ -73,8 +73,7 @@ class ContractionGrid:
     """The result of a contraction, divided among workgroups and invocations.
 
     Columns are the last dimension that is not of length 1. Rows are preferably a dimension that shares no operand with
-    the
-    columns, as in a matrix product: all columns of a row share a factor, and all rows of a column.
+    the columns, as in a matrix product: all columns of a row share a factor, and all rows of a column.
 
     Args:
         hero: the contraction.

@@ -35,8 +35,7 @@ class Transposition:
     """Transposes of one kind, each element of which becomes one element of the result.
 
     Dimensions that stay together are merged, and those of length 1 are dropped. *Columns* are the innermost dimension
-    of
-    the result. *Rows* are the innermost dimension of the operands.
+    of the result. *Rows* are the innermost dimension of the operands.
 
     Attributes:
         heroes: the transposes, with the shapes of the reshapes from the result back to each.
