@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from support.regions import shader_declarations, shader_needs
 
+import pumice
 from pumice.spirv.binary.builder import Builder
 from pumice.spirv.checks.validation import ensure_valid
 
@@ -16,6 +17,12 @@ _EXTENSIONS = {
     "DotProduct": "SPV_KHR_integer_dot_product",
     "PhysicalStorageBufferAddresses": "SPV_KHR_physical_storage_buffer",
 }
+
+
+@pytest.fixture
+def gpu() -> Iterator[pumice.Device]:
+    with pumice.open_device("lavapipe") as device:
+        yield device
 
 
 @pytest.fixture(scope="session", autouse=True)

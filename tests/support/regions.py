@@ -18,6 +18,8 @@ from pumice.compiler.kernels.kernel import Kernel
 from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.scalars import storage_bits
 from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.pipeline import compile_text
+from pumice.compiler.stages import Program
 from pumice.compiler.strategies.choice import compile_region
 from pumice.hal_reference.operations import evaluate
 from pumice.spirv.binary.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionMode, Op
@@ -46,6 +48,36 @@ def function_of(text: str) -> Operation:
     """The only function of a program."""
     (function,) = parse(text)
     return function
+
+
+def function(arguments: str, result: str, body: str) -> str:
+    """Returns a function of one result, ``%r``."""
+    return f"func.func @main({arguments}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
+
+
+def contraction(left: str, right: str, result: str, numbers: str) -> str:
+    """Returns a contraction and an operation on its result."""
+    return f"""
+        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
+          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
+          %1 = stablehlo.add %0, %c : tensor<{result}>
+          return %1 : tensor<{result}>
+        }}
+    """
+
+
+def arguments_of(function: Operation) -> list[Array]:
+    """Returns small random integers for the arguments of a function, in their types."""
+    random = np.random.default_rng(0)
+    types = [value.tensor for value in function.regions[0].block.arguments]
+    return [random.integers(-9, 9, type.shape).astype(type.scalar.dtype) for type in types]
+
+
+def dispatch_regions(text: str, target: Target = EMULATED) -> list[Operation]:
+    """Returns the dispatch regions of a program."""
+    program = compile_text(text, "program", target, "regions").program
+    assert isinstance(program, Program)
+    return [operation for operation in program.functions["main"].walk() if operation.name == "iree.dispatch_region"]
 
 
 def to_words(array: Array, type: ShapedType) -> npt.NDArray[np.uint32]:

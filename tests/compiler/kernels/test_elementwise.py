@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,12 +24,6 @@ Array = npt.NDArray[Any]
 _SIGNED: Final = KINDS["s"]
 _UNSIGNED: Final = KINDS["u"]
 _NARROW: Final = KINDS["n"]
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def numbers(type: ScalarType, count: int, seed: int) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,6 @@ from pumice.compiler.strategies.choice import compile_region
 from pumice.status import InvalidArgumentError
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def values(shape: Sequence[int], type: str = "f32", seed: int = 0) -> Array:

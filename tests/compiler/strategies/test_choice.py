@@ -9,7 +9,6 @@ from pumice.compiler.ir.source import CompileError
 from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
-from pumice.compiler.stages import GraphFile, ModuleFile, Program
 from pumice.compiler.strategies.choice import STRATEGIES, candidates_of, compile_region, strategy_of
 from pumice.compiler.strategies.contraction.contraction_tile import ContractionTile
 from pumice.compiler.strategies.movement.elements import Elements
@@ -38,13 +37,7 @@ _NUMBERS = (
 
 def at_stage(text: str, stage: str) -> str:
     """Returns a program's text at a stage."""
-    texts = {}
-
-    def reached(name: str, program: Program | GraphFile | ModuleFile) -> None:
-        texts[name] = program.text(False)
-
-    compile_text(text, "program.mlir", Target(), reached=reached)
-    return texts[stage]
+    return compile_text(text, "program.mlir", Target(), stage).program.text(False)
 
 
 @pytest.mark.parametrize("stage", ["hl_seq", "ll_seq"])

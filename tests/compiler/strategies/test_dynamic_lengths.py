@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from support.dynamic import specialised
-from support.regions import EMULATED, by_definition, from_words, function_of, to_words
+from support.regions import EMULATED, by_definition, contraction, from_words, function_of, to_words
 
 import pumice
 from pumice.compiler.ir.operation import Operation
@@ -28,23 +28,6 @@ from pumice.spirv.checks.validation import ensure_valid
 
 Array = npt.NDArray[Any]
 LAVAPIPE = dataclasses.replace(EMULATED, family="cpu", subgroup_size=8, subgroup_operations=("shuffle",))
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
-
-
-def contraction(left: str, right: str, result: str, numbers: str) -> str:
-    """Returns a contraction and an operation on its result."""
-    return f"""
-        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
-          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
-          %1 = stablehlo.add %0, %c : tensor<{result}>
-          return %1 : tensor<{result}>
-        }}
-    """
 
 
 def convolution(left: str, right: str, result: str) -> str:

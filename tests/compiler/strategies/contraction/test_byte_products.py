@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -32,12 +31,6 @@ DEVICE = dataclasses.replace(
     max_workgroup_invocations=256,
 )
 PLAIN, TURNED = "contracting_dims = [1] x [0]", "contracting_dims = [0] x [1]"
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def contraction(left: str, right: str, result: str, numbers: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, by_definition, function_of, run_kernel
+from support.regions import EMULATED, by_definition, contraction, function_of, run_kernel
 
 import pumice
 from pumice.compiler.ir.operation import Operation
@@ -22,23 +21,6 @@ from pumice.compiler.strategies.contraction.workgroup_tile import WorkgroupTile
 from pumice.compiler.strategies.movement.elements import Elements
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
-
-
-def contraction(left: str, right: str, result: str, numbers: str) -> str:
-    """Returns a contraction and an operation on its result."""
-    return f"""
-        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
-          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
-          %1 = stablehlo.add %0, %c : tensor<{result}>
-          return %1 : tensor<{result}>
-        }}
-    """
 
 
 def convolution(left: str, right: str, result: str, window: str, groups: int = 1) -> str:

@@ -8,12 +8,11 @@ subgroup is one invocation, whose matrices are arrays.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from support.profiles import recorded_profile
-from support.regions import by_definition, function_of, run_kernel
+from support.regions import by_definition, contraction, function_of, run_kernel
 
 import pumice
 from pumice.compiler.kernels.region import KernelRegion
@@ -33,16 +32,6 @@ from pumice.spirv.checks.validation import ensure_valid
 HALVES = CooperativeMatrix(16, 8, 16, "f16", "f16", "f32", "f32")
 BYTES = CooperativeMatrix(16, 16, 32, "s8", "s8", "s32", "s32")
 NVIDIA = dataclasses.replace(target_of(recorded_profile("nvidia_rtx_4060")), cooperative_matrices=(HALVES, BYTES))
-
-
-def contraction(left: str, right: str, result: str, numbers: str) -> str:
-    return f"""
-        func.func @main(%a: tensor<{left}>, %b: tensor<{right}>, %c: tensor<{result}>) -> tensor<{result}> {{
-          %0 = stablehlo.dot_general %a, %b, {numbers} : (tensor<{left}>, tensor<{right}>) -> tensor<{result}>
-          %1 = stablehlo.add %0, %c : tensor<{result}>
-          return %1 : tensor<{result}>
-        }}
-    """
 
 
 PLAIN, TRANSPOSED = "contracting_dims = [1] x [0]", "contracting_dims = [0] x [1]"
@@ -96,12 +85,6 @@ def _in_older_words(code: bytes) -> bytes:
             made += encode(Op.ConstantFalse, declared, no) + encode(Op.ConstantTrue, declared, yes)
         made += encode(opcode, *operands)
     return pack(made)
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 class _Emulation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.profiles import recorded_profiles
-from support.regions import EMULATED, by_definition, function_of, run_kernel
+from support.regions import EMULATED, by_definition, function, function_of, run_kernel
 
 import pumice
 from pumice.compiler.kernels.region import KernelRegion
@@ -24,17 +23,6 @@ from pumice.compiler.strategies.movement.transpose_tile import TransposeTile
 
 Array = npt.NDArray[Any]
 NATIVE_LONG = replace(EMULATED, int64=True)
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
-
-
-def function(arguments: str, result: str, body: str) -> str:
-    """Returns a function of one result, ``%r``."""
-    return f"func.func @main({arguments}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
 
 
 def transposed(shape: tuple[int, ...], order: tuple[int, ...], element: str) -> str:

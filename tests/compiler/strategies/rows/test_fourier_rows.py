@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,6 @@ from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def transform(shape: str, length: int, kind: str = "FFT", element: str = "f32") -> str:

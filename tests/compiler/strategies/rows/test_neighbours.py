@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, by_definition, function_of, run_kernel
+from support.regions import EMULATED, arguments_of, by_definition, function, function_of, run_kernel
 
 import pumice
-from pumice.compiler.ir.operation import Operation
 from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.strategies.movement.elements import Elements
@@ -20,17 +18,6 @@ from pumice.spirv.binary.grammar import Op
 from pumice.spirv.binary.words import read_binary
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
-
-
-def function(arguments: str, result: str, body: str) -> str:
-    """Returns a function of one result, ``%r``."""
-    return f"func.func @main({arguments}) -> tensor<{result}> {{\n{body}\nreturn %r : tensor<{result}>\n}}"
 
 
 def sum_of(type: str) -> str:
@@ -147,12 +134,6 @@ def moves(seed: int) -> str:
         value = name
     lines.append(f"%r = stablehlo.negate {value} : {type(shape)}")
     return function(f"%a: {type(first)}", type(shape)[7:-1], "\n".join(lines))
-
-
-def arguments_of(given: Operation) -> list[Array]:
-    random = np.random.default_rng(0)
-    types = [value.tensor for value in given.regions[0].block.arguments]
-    return [random.integers(-9, 9, type.shape).astype(type.scalar.dtype) for type in types]
 
 
 @pytest.mark.sample(12)

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, by_definition, function_of, run_kernel
+from support.regions import EMULATED, arguments_of, by_definition, dispatch_regions, function_of, run_kernel
 
 import pumice
-from pumice.compiler.ir.operation import Operation
 from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.pipeline import compile_text
 from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.rows.rows import Rows
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def reduction(operation: str, type: str, start: str, axes: int = 1) -> str:
@@ -118,12 +109,6 @@ SHARES = [(1, 64), (2, 4), (4, 16), (16, 4), (32, 1), (64, 1)]
 """Invocations that share a row, and rows of a workgroup."""
 
 
-def arguments_of(function: Operation) -> list[Array]:
-    random = np.random.default_rng(0)
-    types = [value.tensor for value in function.regions[0].block.arguments]
-    return [random.integers(-4, 5, type.shape).astype(type.scalar.dtype) for type in types]
-
-
 @pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("has_subgroups", [False, True])
@@ -152,23 +137,9 @@ def test_rows_agree_with_the_definitions(gpu: pumice.Device, name: str, has_subg
             )
 
 
-def regions_of(text: str) -> list[Operation]:
-    """Returns the dispatch regions of a program."""
-    regions: list[Operation] = []
-
-    def reached(stage: str, program: Any) -> None:
-        if stage == "regions":
-            regions.extend(
-                operation for operation in program.functions["main"].walk() if operation.name == "iree.dispatch_region"
-            )
-
-    compile_text(text, "program", EMULATED, "regions", reached=reached)
-    return regions
-
-
 @pytest.mark.parametrize("rows", [100, 3])
 def test_a_softmax_is_one_dispatch(rows: int) -> None:
-    (region,) = regions_of(softmax(rows, 4096))
+    (region,) = dispatch_regions(softmax(rows, 4096))
     kernel = KernelRegion(region.regions[0].block, "main", EMULATED)
     assert isinstance(candidates_of(kernel)[0], Rows)
 
@@ -183,7 +154,7 @@ def test_many_rows_are_not_left_to_neighbours(element: str) -> None:
 @pytest.mark.parametrize("columns", [65, 99])
 def test_rows_that_fill_no_words_are_dispatches_of_their_own(columns: int) -> None:
     # An element of two bytes may share its word with the next row's.
-    actual = regions_of(softmax(8, columns, "f16"))
+    actual = dispatch_regions(softmax(8, columns, "f16"))
     assert len(actual) > 1
     last = KernelRegion(actual[-1].regions[0].block, "main", EMULATED)
     assert isinstance(candidates_of(last)[-1], Elements) and not any(isinstance(e, Rows) for e in candidates_of(last))

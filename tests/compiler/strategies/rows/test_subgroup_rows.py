@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,12 +42,6 @@ CENTRED = """func.func @main(%a: tensor<6x2x2x64xf32>, %b: tensor<2x64xf32>, %c:
 }"""
 
 PROGRAMS = {"sums": SUM.replace("ROWS", "37"), "two reductions, and elements of rows": CENTRED}
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def region_of(text: str) -> KernelRegion:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,12 +36,6 @@ PROGRAMS = {
     "integers": ("%a: tensor<SHAPE>, %b: tensor<SHAPE>", "1096xi32", CHAIN),
     "vectors and numbers of rows": ("%a: tensor<SHAPE>, %b: tensor<16xf32>, %c: tensor<64xf32>", "64x16xf32", ROWS),
 }
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def text_of(name: str) -> str:

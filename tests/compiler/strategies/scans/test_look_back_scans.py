@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import pumice
 from pumice.compiler.analysis.scans import LOOK_BACK
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.passes.dispatch.outline import entry_of
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import Program
 from pumice.compiler.strategies.choice import candidates_of
@@ -59,12 +60,6 @@ def wanted_of(value: Array, join: Callable[..., Array], start: float, way: str) 
     return -(actual[:, ::-1] if "reverse" in way else actual)
 
 
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
-
-
 def target_for(gpu: pumice.Device, **facts: Any) -> Target:
     """Returns the device's target with a family that scans in one pass."""
     return replace(target_of(gpu.profile), family="nvidia", **facts)
@@ -81,20 +76,10 @@ def called(gpu: pumice.Device, text: str, target: Target, arguments: Sequence[Ar
 
 def strategies_of(text: str, target: Target) -> list[object]:
     """Returns the strategy of each kernel of a program."""
-    strategies: list[object] = []
-
-    def reached(stage: str, program: Any) -> None:
-        if stage == "ll_seq":
-            functions = [
-                operation
-                for outer in program.executables
-                for operation in outer.walk()
-                if operation.name == "func.func"
-            ]
-            strategies.extend(candidates_of(kernel_region(function, target))[0] for function in functions)
-
-    compile_text(text, "program", target, "ll_seq", reached=reached)
-    return strategies
+    program = compile_text(text, "program", target, "ll_seq").program
+    assert isinstance(program, Program)
+    functions = [entry_of(executable)[1] for executable in program.executables]
+    return [candidates_of(kernel_region(function, target))[0] for function in functions]
 
 
 CASES = {

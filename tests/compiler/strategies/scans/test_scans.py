@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import EMULATED, function_of, run_kernel
+from support.regions import EMULATED, dispatch_regions, function_of, run_kernel
 
 import pumice
-from pumice.compiler.ir.operation import Operation
 from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.kernels.scalars.target import Target
-from pumice.compiler.pipeline import compile_text
 from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.scans.column_scans import ColumnScans
 from pumice.compiler.strategies.scans.row_scans import RowScans
@@ -64,12 +60,6 @@ def values_of(type: str, operation: str) -> Array:
     random = np.random.default_rng(0)
     chosen = [-1, 1] if operation == "multiply" else range(-3, 4)
     return random.choice(chosen, [int(length) for length in lengths]).astype(DTYPES[element])
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 CASES = {
@@ -134,23 +124,9 @@ def test_long_scans_agree_with_numpy(gpu: pumice.Device, name: str, way: str) ->
     np.testing.assert_array_equal(actual, by_numpy(value, axis, "add", float(start), way).astype(value.dtype))
 
 
-def regions_of(text: str, target: Target) -> list[Operation]:
-    """Returns the dispatch regions of a program."""
-    regions: list[Operation] = []
-
-    def reached(stage: str, program: Any) -> None:
-        if stage == "regions":
-            regions.extend(
-                operation for operation in program.functions["main"].walk() if operation.name == "iree.dispatch_region"
-            )
-
-    compile_text(text, "program", target, "regions", reached=reached)
-    return regions
-
-
 @pytest.mark.parametrize(("type", "count"), [("2048x2048xf32", 1), ("1048576xf32", 3)])
 def test_scans_are_one_dispatch_or_three(type: str, count: int) -> None:
-    assert len(regions_of(scan(type, type.count("x") - 1, start="0.0"), EMULATED)) == count
+    assert len(dispatch_regions(scan(type, type.count("x") - 1, start="0.0"), EMULATED)) == count
 
 
 @pytest.mark.parametrize("name", PROFILE_NAMES)
@@ -166,6 +142,6 @@ def test_a_kernel_keeps_to_the_limits_of_its_device(name: str) -> None:
 
 def test_an_initial_value_that_counts_is_no_scan() -> None:
     # The padding is the initial value as well, which a scan would add once.
-    (region,) = regions_of(scan("5x64xf32", 1, start="1.0"), EMULATED)[-1:]
+    (region,) = dispatch_regions(scan("5x64xf32", 1, start="1.0"), EMULATED)[-1:]
     kernel = KernelRegion(region.regions[0].block, "main", EMULATED)
     assert not any(isinstance(value, RowScans) for value in candidates_of(kernel))

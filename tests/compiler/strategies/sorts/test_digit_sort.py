@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -69,12 +68,6 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes short rows sorted by digits as well, in several chunks."""
     monkeypatch.setattr(digit_sorts, "MIN_LENGTH", 16)
     monkeypatch.setattr(digit_sorts, "CHUNKS", 20)
-
-
-@pytest.fixture
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def is_by_digits(text: str, target: Target) -> bool:

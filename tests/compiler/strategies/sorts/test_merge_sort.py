@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,6 @@ import pumice
 from pumice.compiler.ir.source import CompileError
 
 Array = npt.NDArray[Any]
-
-
-@pytest.fixture(scope="module")
-def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
-        yield device
 
 
 def program(types: list[str], axis: int, body: str, blocks: str = "") -> str:
