@@ -113,12 +113,18 @@ ROOMS: Mapping[str, set[str]] = {
         "compiler.strategies",
         "compiler.strategies.rows",
     },
-    "compiler.frontends.graphdef.operators": {
+    "compiler.frontends.building": {
         "compiler.analysis",
+        "compiler.dialects",
+        "compiler.ir",
+        "compiler.passes.dynamic",
+        "compiler.passes.formulas",
+    },
+    "compiler.frontends.graphdef.operators": {
+        "compiler.frontends.building",
         "compiler.dialects",
         "compiler.frontends.graphdef.file",
         "compiler.ir",
-        "compiler.passes.dynamic",
         "compiler.passes.formulas",
     },
     "compiler.passes.canonical": {
@@ -140,6 +146,7 @@ ROOMS: Mapping[str, set[str]] = {
     "compiler.frontends.graphdef": {
         "compiler.dialects",
         "compiler.dialects.rules",
+        "compiler.frontends.building",
         "compiler.frontends.graphdef.file",
         "compiler.frontends.graphdef.operators",
         "compiler.ir",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -11,15 +13,17 @@ import numpy as np
 from ...dialects.builder import Builder
 from ...dialects.rules.hlo import infer
 from ...dialects.rules.requirements import OperationError
-from ...ir.operation import Block, DebugLocation, Location, Operation, Region, Value
+from ...ir.operation import Block, DebugLocation, Location, Operation, Value
 from ...ir.parser import MAX_OPERATIONS
 from ...ir.source import CompileError
 from ...ir.types import I1, I32, TensorType, Type, types_text
+from ..building.control import choose, while_loop
+from ..building.known_values import known_array
 from .file.graph import ARGUMENT, Graph, GraphNode, Ref
 from .file.plan import Context, GraphLoop, GraphPlan
 from .operations import OPERATIONS, why_not
-from .operators.control import emit_while
-from .operators.node import MAX_ELEMENTS, Node, Translate, known_array
+from .operators.lists import opened
+from .operators.node import MAX_ELEMENTS, Node, Translate
 
 _MAX_DEPTH: Final = 64
 """Functions, conditionals and loops inside each other."""
@@ -193,20 +197,15 @@ class Translator:
             results: Sequence[Value] = branch(int(bool(known)), inner)
         else:
             self._enter(graph, node)
-            regions = []
-            for truth in (1, 0):
-                block = Block()
-                values = branch(truth, scope.inner(block, {}, context | {(choice.predicate, truth)}))
-                block.append(Operation("stablehlo.return", values, location=scope.builder.location))
-                regions.append(Region([block]))
-            self._depth -= 1
-            types = [[value.type for value in region.block.terminator.operands] for region in regions]
-            if types[0] != types[1]:
-                raise graph.error(
-                    node, f"its branches give ({types_text(types[0])}) if true and ({types_text(types[1])}) if false"
-                )
+
+            def chosen(truth: int, builder: Builder) -> list[Value]:
+                return branch(truth, scope.inner(builder.block, {}, context | {(choice.predicate, truth)}))
+
             scope.builder.location = self._location(graph, node)
-            results = scope.builder.append("if", [predicate], types[0], regions=regions).results
+            branches = [("its branch if true", partial(chosen, 1)), ("its branch if false", partial(chosen, 0))]
+            with _errors_of(graph, node):
+                results = choose(scope.builder, "if", predicate, branches)
+            self._depth -= 1
         for index, name in enumerate(merges):
             scope.values[Ref(name, 0)] = results[index]
             scope.values[Ref(name, 1)] = results[len(merges) + index]
@@ -235,9 +234,9 @@ class Translator:
             inner = scope.inner(builder.block, given(arguments), scope.context)
             return self.values(graph, [variable.following for variable in loop.variables], inner)
 
-        results = emit_while(
-            scope.builder, initial, test, body, Node(graph, node, (), scope.builder, self), self._location(graph, node)
-        )
+        scope.builder.location = self._location(graph, node)
+        with _errors_of(graph, node):
+            results = while_loop(scope.builder, initial, test, body, partial(opened, scope.builder))
         for variable, value in zip(loop.variables, results, strict=True):
             if variable.exit:
                 scope.values[Ref(variable.exit, 0)] = value
@@ -247,6 +246,17 @@ class Translator:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise graph.error(node, f"conditionals, loops and functions are nested more than {_MAX_DEPTH} deep")
+
+
+@contextmanager
+def _errors_of(graph: Graph, node: GraphNode) -> Iterator[None]:
+    """Turns errors of shapes that do not fit together into errors of a node."""
+    try:
+        yield
+    except CompileError:
+        raise
+    except ValueError as error:
+        raise graph.error(node, str(error)) from None
 
 
 def _guarded(node: Node, translate: Translate) -> Sequence[Value]:

@@ -8,9 +8,10 @@ from typing import Final
 
 from ....ir.operation import Value
 from ....ir.sizes import Dim, is_multiple, number_of, quotient
-from .node import Node, Translate, lengths_of
-from .pieces import padded, pairs_of
-from .shapes import transpose
+from ...building.known_values import lengths_of
+from ...building.movement import padded, transpose
+from .node import Node, Translate
+from .pieces import pairs_of
 
 
 def _split_depth(node: Node, shape: Sequence[Dim], block: int) -> tuple[tuple[Dim, int, int, int], bool]:
@@ -29,10 +30,10 @@ def _depth_to_space(node: Node) -> Sequence[Value]:
     inner = depth // block**2
     if is_last:
         split = node.builder.reshape(value, (batch, height, width, block, block, inner))
-        moved = transpose(node, split, (0, 1, 3, 2, 4, 5))
+        moved = transpose(node.builder, split, (0, 1, 3, 2, 4, 5))
         return [node.builder.reshape(moved, (batch, height * block, width * block, inner))]
     split = node.builder.reshape(value, (batch, block, block, inner, height, width))
-    moved = transpose(node, split, (0, 3, 4, 1, 5, 2))
+    moved = transpose(node.builder, split, (0, 3, 4, 1, 5, 2))
     return [node.builder.reshape(moved, (batch, inner, height * block, width * block))]
 
 
@@ -43,10 +44,10 @@ def _space_to_depth(node: Node) -> Sequence[Value]:
     rows, columns = height // block, width // block
     if is_last:
         split = node.builder.reshape(value, (batch, rows, block, columns, block, depth))
-        moved = transpose(node, split, (0, 1, 3, 2, 4, 5))
+        moved = transpose(node.builder, split, (0, 1, 3, 2, 4, 5))
         return [node.builder.reshape(moved, (batch, rows, columns, block**2 * depth))]
     split = node.builder.reshape(value, (batch, depth, rows, block, columns, block))
-    moved = transpose(node, split, (0, 3, 5, 1, 2, 4))
+    moved = transpose(node.builder, split, (0, 3, 5, 1, 2, 4))
     return [node.builder.reshape(moved, (batch, block**2 * depth, rows, columns))]
 
 
@@ -58,14 +59,14 @@ def _space_to_batch(node: Node) -> Sequence[Value]:
     extra = len(shape) - 1 - len(blocks)
     if min(map(min, pads), default=0) < 0:
         raise node.error(f"expected paddings that are not negative, got {pads}")
-    whole = padded(node, value, [(0, 0), *pads, *[(0, 0)] * extra])
+    whole = padded(node.builder, value, [(0, 0), *pads, *[(0, 0)] * extra])
     batch, *lengths = lengths_of(whole)
     split: list[Dim] = [batch]
     for length, block in zip(lengths, blocks, strict=False):
         split += [number_of(length) // block, block]
     inner = lengths[len(blocks) :]
     moved = transpose(
-        node,
+        node.builder,
         node.builder.reshape(whole, [*split, *inner]),
         [
             *range(2, len(split), 2),
@@ -91,7 +92,7 @@ def _batch_to_space(node: Node) -> Sequence[Value]:
     for index in range(count):
         order += [count + 1 + index, index]
     moved = transpose(
-        node,
+        node.builder,
         node.builder.reshape(value, [*blocks, outer, *lengths]),
         [*order, *range(2 * count + 1, 2 * count + 1 + len(inner))],
     )

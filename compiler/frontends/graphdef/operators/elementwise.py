@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ....ir.operation import Value, tensor_of
-from ....ir.types import I1, ScalarType
+from ....ir.operation import Value
+from ....ir.types import ScalarType
 from ....passes.formulas.expression import Expression
-from .broadcasting import broadcast_all, operands_of
+from ...building.broadcasting import broadcast_all
+from ...building.elementwise import (
+    ceil,
+    elu,
+    floor,
+    floor_div,
+    floor_mod,
+    is_finite,
+    is_inf,
+    is_nan,
+    relu6,
+    rounded,
+    selu,
+    sign,
+    softplus,
+    softsign,
+    squared_difference,
+    truncate_div,
+)
 from .node import Node, Translate
-
-_SELU_SCALE: Final = 1.0507009873554804934193349852946
-_SELU_ALPHA: Final = 1.6732632423543772848170429916717
 
 
 def _unary(function: Callable[[Expression], Expression]) -> Translate:
@@ -37,7 +52,7 @@ def _chlo(name: str) -> Translate:
 
 def _binary(function: Callable[[Expression, Expression], Expression]) -> Translate:
     def translate(node: Node) -> Sequence[Value]:
-        left, right = operands_of(node, 2)
+        left, right = node.expressions(2)
         if left.element is not right.element:
             raise node.error(f"expected inputs of one element type, got {node.type(0)} and {node.type(1)}")
         return [function(left, right).value]
@@ -56,47 +71,6 @@ def _compared(direction: str) -> Translate:
     return _binary(function)
 
 
-def _is_integer(x: Expression) -> bool:
-    return x.element.is_integer
-
-
-def _round(x: Expression) -> Expression:
-    return x if _is_integer(x) else x.call("round_nearest_even")
-
-
-def _floor(x: Expression) -> Expression:
-    return x if _is_integer(x) else x.call("floor")
-
-
-def _ceil(x: Expression) -> Expression:
-    return x if _is_integer(x) else x.call("ceil")
-
-
-def _floor_div(x: Expression, y: Expression) -> Expression:
-    if not _is_integer(x):
-        return (x / y).call("floor")
-    quotient = x / y
-    if x.element.kind == "uint":
-        return quotient
-    inexact = (quotient * y).differs(x) & (x < 0).call("xor", y < 0)
-    return inexact.then(quotient - 1, quotient)
-
-
-def _floor_mod(x: Expression, y: Expression) -> Expression:
-    rest = x.call("remainder", y)
-    if x.element.kind == "uint":
-        return rest
-    wrong = rest.differs(0) & (rest < 0).call("xor", y < 0)
-    return wrong.then(rest + y, rest)
-
-
-def _truncate_div(x: Expression, y: Expression) -> Expression:
-    if _is_integer(x):
-        return x / y
-    quotient = x / y
-    return (quotient < 0).then(quotient.call("ceil"), quotient.call("floor"))
-
-
 def _no_nan(combine: str) -> Translate:
     def function(x: Expression, y: Expression) -> Expression:
         return y.equals(0).then(0, x.call(combine, y))
@@ -111,59 +85,10 @@ def _times_log(log: str) -> Translate:
     return _binary(function)
 
 
-def _squared_difference(x: Expression, y: Expression) -> Expression:
-    difference = x - y
-    if x.element.kind == "complex":
-        builder = x.builder
-        parts = (
-            builder.part("real", difference.value),
-            builder.elementwise("negate", builder.part("imag", difference.value)),
-        )
-        return Expression(builder, builder.complex(*parts)) * difference
-    return difference * difference
-
-
-def _relu6(x: Expression) -> Expression:
-    return x.call("maximum", 0).call("minimum", 6)
-
-
-def _elu(x: Expression) -> Expression:
-    return (x > 0).then(x, x.call("exponential_minus_one"))
-
-
-def _selu(x: Expression) -> Expression:
-    return (x > 0).then(x * _SELU_SCALE, x.call("exponential_minus_one") * (_SELU_SCALE * _SELU_ALPHA))
-
-
-def _softplus(x: Expression) -> Expression:
-    # log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|).
-    return x.call("maximum", 0) + (-abs(x)).call("exponential").call("log_plus_one")
-
-
 def _leaky_relu(node: Node) -> Sequence[Value]:
     node.expect(1)
     x = node.expression(0)
     return [(x > 0).then(x, x * node.number("alpha", 0.2)).value]
-
-
-def _softsign(x: Expression) -> Expression:
-    return x / (abs(x) + 1)
-
-
-def _sign(x: Expression) -> Expression:
-    return x.call("sign") if x.element.kind != "uint" else x.call("minimum", 1)
-
-
-def _is_nan(x: Expression) -> Expression:
-    return x.differs(x)
-
-
-def _is_inf(x: Expression) -> Expression:
-    return abs(x).equals(float("inf"))
-
-
-def _is_finite(x: Expression) -> Expression:
-    return Expression(x.builder, x.builder.append("is_finite", [x.value], [tensor_of(x.value).of(I1)]).result)
 
 
 def _ndtri(node: Node) -> Sequence[Value]:
@@ -222,7 +147,7 @@ def _bitcast(node: Node) -> Sequence[Value]:
 
 
 def _complex(node: Node) -> Sequence[Value]:
-    real, imaginary = operands_of(node, 2)
+    real, imaginary = node.expressions(2)
     return [node.builder.complex(real.value, imaginary.value)]
 
 
@@ -241,7 +166,7 @@ def _complex_abs(node: Node) -> Sequence[Value]:
 
 
 def _clip(node: Node) -> Sequence[Value]:
-    x, low, high = operands_of(node, 3)
+    x, low, high = node.expressions(3)
     return [x.call("minimum", high).call("maximum", low).value]
 
 
@@ -255,7 +180,7 @@ def _fake_quantized(node: Node) -> Sequence[Value]:
         x = node.expression(0)
         low, high = x.constant(node.number("min", -6.0)), x.constant(node.number("max", 6.0))
     else:
-        x, low, high = operands_of(node, 3)
+        x, low, high = node.expressions(3)
     least, most = int(node.flag("narrow_range")), (1 << bits) - 1
     scale = (high - low) / (most - least)
     zero = (least - low / scale).call("maximum", least).call("minimum", most).call("round_nearest_afz")
@@ -265,7 +190,7 @@ def _fake_quantized(node: Node) -> Sequence[Value]:
 
 
 def _approximate_equal(node: Node) -> Sequence[Value]:
-    x, y = operands_of(node, 2)
+    x, y = node.expressions(2)
     return [(abs(x - y) < node.number("tolerance", 1e-5)).value]
 
 
@@ -278,25 +203,25 @@ _UNARY: Final[Mapping[str, Translate]] = {
     "Atan": _chlo("atan"),
     "Atanh": _chlo("atanh"),
     "BesselI1e": _chlo("bessel_i1e"),
-    "Ceil": _unary(_ceil),
+    "Ceil": _unary(ceil),
     "ComplexAbs": _complex_abs,
     "Conj": _chlo("conj"),
     "Cos": _named("cosine"),
     "Cosh": _chlo("cosh"),
     "Digamma": _chlo("digamma"),
-    "Elu": _unary(_elu),
+    "Elu": _unary(elu),
     "Erf": _chlo("erf"),
     "Erfc": _chlo("erfc"),
     "Erfinv": _chlo("erf_inv"),
     "Exp": _named("exponential"),
     "Expm1": _named("exponential_minus_one"),
-    "Floor": _unary(_floor),
+    "Floor": _unary(floor),
     "Imag": _part("imag"),
     "Inv": _unary(lambda x: 1 / x),
     "Invert": _named("not"),
-    "IsFinite": _unary(_is_finite),
-    "IsInf": _unary(_is_inf),
-    "IsNan": _unary(_is_nan),
+    "IsFinite": _unary(is_finite),
+    "IsInf": _unary(is_inf),
+    "IsNan": _unary(is_nan),
     "LeakyRelu": _leaky_relu,
     "Lgamma": _chlo("lgamma"),
     "Log": _named("log"),
@@ -310,17 +235,17 @@ _UNARY: Final[Mapping[str, Translate]] = {
     "Real": _part("real"),
     "Reciprocal": _unary(lambda x: 1 / x),
     "Relu": _unary(lambda x: x.call("maximum", 0)),
-    "Relu6": _unary(_relu6),
+    "Relu6": _unary(relu6),
     "Rint": _named("round_nearest_even"),
-    "Round": _unary(_round),
+    "Round": _unary(rounded),
     "Rsqrt": _named("rsqrt"),
-    "Selu": _unary(_selu),
+    "Selu": _unary(selu),
     "Sigmoid": _named("logistic"),
-    "Sign": _unary(_sign),
+    "Sign": _unary(sign),
     "Sin": _named("sine"),
     "Sinh": _chlo("sinh"),
-    "Softplus": _unary(_softplus),
-    "Softsign": _unary(_softsign),
+    "Softplus": _unary(softplus),
+    "Softsign": _unary(softsign),
     "Sqrt": _named("sqrt"),
     "Square": _unary(lambda x: x * x),
     "Tan": _named("tan"),
@@ -336,8 +261,8 @@ _BINARY: Final[Mapping[str, Translate]] = {
     "Div": _pair("divide"),
     "DivNoNan": _no_nan("divide"),
     "Equal": _compared("EQ"),
-    "FloorDiv": _binary(_floor_div),
-    "FloorMod": _binary(_floor_mod),
+    "FloorDiv": _binary(floor_div),
+    "FloorMod": _binary(floor_mod),
     "Greater": _compared("GT"),
     "GreaterEqual": _compared("GE"),
     "LeftShift": _pair("shift_left"),
@@ -350,16 +275,16 @@ _BINARY: Final[Mapping[str, Translate]] = {
     "Mod": _pair("remainder"),
     "Mul": _pair("multiply"),
     "MulNoNan": _no_nan("multiply"),
-    "NextAfter": lambda node: [node.chlo("next_after", *(operand.value for operand in operands_of(node, 2)))],
+    "NextAfter": lambda node: [node.chlo("next_after", *(operand.value for operand in node.expressions(2)))],
     "NotEqual": _compared("NE"),
     "Pow": _pair("power"),
     "RealDiv": _pair("divide"),
     "RightShift": _binary(
         lambda x, y: x.call("shift_right_logical" if x.element.kind == "uint" else "shift_right_arithmetic", y)
     ),
-    "SquaredDifference": _binary(_squared_difference),
+    "SquaredDifference": _binary(squared_difference),
     "Sub": _pair("subtract"),
-    "TruncateDiv": _binary(_truncate_div),
+    "TruncateDiv": _binary(truncate_div),
     "TruncateMod": _pair("remainder"),
     "Xdivy": _binary(lambda x, y: x.equals(0).then(0, x / y)),
     "Xlog1py": _times_log("log_plus_one"),

@@ -12,8 +12,9 @@ from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of
 from ....ir.types import F32, I32, TensorType
 from ....passes.formulas.expression import Expression
-from .indexing import take
-from .node import Node, Translate, lengths_of
+from ...building.known_values import lengths_of
+from ...building.movement import take
+from .node import Node, Translate
 
 Coordinates = npt.NDArray[np.float32]
 
@@ -46,7 +47,7 @@ def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinate
 
 def _taken(node: Node, value: Value, positions: npt.NDArray[np.generic], axis: int) -> Value:
     indices = node.builder.constant(positions, TensorType(positions.shape, I32))
-    return take(node, value, indices, axis, 0)
+    return take(node.builder, value, indices, axis, 0)
 
 
 def _nearest(node: Node) -> Sequence[Value]:

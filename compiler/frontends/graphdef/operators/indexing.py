@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ....ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
+from ....ir.attributes import IntegerAttr
 from ....ir.operation import Operation, Value, tensor_of
 from ....ir.sizes import Dim, Size, is_at_least, number_of
 from ....ir.types import I32, I64, TensorType
 from ....passes.formulas.expression import Expression
-from .node import Node, Translate, known_array, lengths_of
-from .shapes import transpose
+from ...building.known_values import lengths_of
+from ...building.movement import element_of, part, scatter, strided_part, take, take_by_vectors, transpose
+from .node import Node, Translate
 
 
 def _slice(node: Node) -> Sequence[Value]:
@@ -20,7 +21,7 @@ def _slice(node: Node) -> Sequence[Value]:
     sizes = list(node.known_lengths(2, "the sizes"))
     if len(sizes) != len(shape) or node.shape(1) != (len(shape),):
         raise node.error(f"expected a start and a size for each dimension of {node.type(0)}, got {sizes}")
-    starts = [_item(node, begins, index) for index in range(len(shape))]
+    starts = [element_of(node.builder, begins, index) for index in range(len(shape))]
     for axis, (start, length) in enumerate(zip(starts, shape, strict=True)):
         if sizes[axis] == -1:
             if isinstance(start, Value):
@@ -30,49 +31,11 @@ def _slice(node: Node) -> Sequence[Value]:
         fits = is_at_least(sizes[axis], 0), is_at_least(length - end, 0), isinstance(start, Value) or start >= 0
         if False in fits:
             raise node.error(f"expected a part of {node.type(0)}, got starts {_shown(starts)} and sizes {sizes}")
-    return [_cut(node, value, starts, sizes)]
+    return [part(node.builder, value, starts, sizes)]
 
 
 def _shown(starts: Sequence[int | Value]) -> list[str]:
     return [str(start) if isinstance(start, int) else "?" for start in starts]
-
-
-def _cut(node: Node, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim]) -> Value:
-    """A part of a value, with starts that are known, or are found when the program runs."""
-    builder = node.builder
-    if all(isinstance(start, int) for start in starts):
-        ranges = [(start, start + size, 1) for start, size in zip(starts, sizes, strict=True) if isinstance(start, int)]
-        return builder.slice(value, ranges)
-    index = next(start for start in starts if isinstance(start, Value))
-    offsets = [start if isinstance(start, Value) else builder.like(index, start) for start in starts]
-    type = TensorType(sizes, tensor_of(value).element)
-    attributes = {"slice_sizes": DenseArray(I64, tuple(sizes))}
-    return builder.append("dynamic_slice", [value, *offsets], [type], attributes).result
-
-
-def _item(node: Node, vector: Value, index: int) -> int | Value:
-    """An element of a vector of integers: a number where it is known, else a value."""
-    position = index
-    while True:
-        known = known_array(vector)
-        if known is not None:
-            return int(known.reshape(-1)[position])
-        owner = vector.owner
-        if not isinstance(owner, Operation):
-            break
-        if owner.name == "stablehlo.concatenate":
-            for vector in owner.operands:
-                length = number_of(*lengths_of(vector))
-                if position < length:
-                    break
-                position -= length
-        elif owner.name in ("stablehlo.convert", "stablehlo.reshape"):
-            (vector,) = owner.operands
-        else:
-            break
-    builder = node.builder
-    flat = builder.reshape(vector, [tensor_of(vector).count])
-    return builder.reshape(builder.slice(flat, [(position, position + 1, 1)]), ())
 
 
 def _strided_slice(node: Node) -> Sequence[Value]:
@@ -112,13 +75,13 @@ def _strided_slice(node: Node) -> Sequence[Value]:
             continue
         length, step = shape[axis], strides[bit]
         if shrink_mask >> bit & 1:
-            first = 0 if begin_mask >> bit & 1 else _item(node, begins, bit)
+            first = 0 if begin_mask >> bit & 1 else element_of(node.builder, begins, bit)
             starts.append(_counted(node, first, number_of(length), axis))
             sizes.append(1)
             steps.append(1)
             continue
-        start = None if begin_mask >> bit & 1 else _item(node, begins, bit)
-        end = None if end_mask >> bit & 1 else _item(node, ends, bit)
+        start = None if begin_mask >> bit & 1 else element_of(node.builder, begins, bit)
+        end = None if end_mask >> bit & 1 else element_of(node.builder, ends, bit)
         if isinstance(start, Value) or isinstance(end, Value):
             raise node.error(f"the bounds of dimension {axis} have to be known, or the dimension to be dropped")
         if isinstance(length, Size):
@@ -136,7 +99,7 @@ def _strided_slice(node: Node) -> Sequence[Value]:
         result.append(len(chosen))
     rest = shape[len(sizes) :]
     starts, sizes, steps = [*starts, *[0] * len(rest)], [*sizes, *rest], [*steps, *[1] * len(rest)]
-    return [node.builder.reshape(_stepped(node, value, starts, sizes, steps), [*result, *rest])]
+    return [node.builder.reshape(strided_part(node.builder, value, starts, sizes, steps), [*result, *rest])]
 
 
 def _counted(node: Node, start: int | Value, length: int, axis: int) -> int | Value:
@@ -151,68 +114,7 @@ def _counted(node: Node, start: int | Value, length: int, axis: int) -> int | Va
     )
 
 
-def _stepped(
-    node: Node, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim], steps: Sequence[int]
-) -> Value:
-    builder = node.builder
-    if any(isinstance(start, Value) for start in starts):
-        # Where a start is not known, its dimension has one element; the others are cut first.
-        shape = lengths_of(value)
-        whole = [0 if isinstance(start, Value) else start for start in starts]
-        lengths = [
-            length if isinstance(start, Value) else size
-            for start, length, size in zip(starts, shape, sizes, strict=True)
-        ]
-        value = _stepped(node, value, whole, lengths, steps)
-        return _cut(node, value, [start if isinstance(start, Value) else 0 for start in starts], sizes)
-    ranges: list[tuple[Dim, Dim, int]] = []
-    reversed_axes = []
-    for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
-        assert isinstance(start, int)
-        if isinstance(size, Size):
-            ranges.append((start, start + size, 1))
-            continue
-        last = start + (size - 1) * step if size else start
-        if step < 0:
-            reversed_axes.append(axis)
-        low, high = min(start, last), max(start, last)
-        ranges.append((low, high + 1 if size else low, abs(step)))
-    found = builder.slice(value, ranges)
-    if reversed_axes:
-        attributes = {"dimensions": DenseArray(I64, tuple(reversed_axes))}
-        found = builder.append("reverse", [found], [found.type], attributes).result
-    return found
-
-
 # -- gathers ---------------------------------------------------------------------------------------------
-
-
-def take(node: Node, value: Value, indices: Value, axis: int, batch: int) -> Value:
-    """Parts of a value by their positions along a dimension; the first ``batch`` dimensions of both go together."""
-    shape, index_shape = lengths_of(value), lengths_of(indices)
-    spread = len(index_shape) - batch
-    numbers = {
-        "offset_dims": (*range(batch, axis), *range(axis + spread, len(shape) + spread - 1)),
-        "collapsed_slice_dims": (axis,),
-        "operand_batching_dims": tuple(range(batch)),
-        "start_indices_batching_dims": tuple(range(batch)),
-        "start_index_map": (axis,),
-        "index_vector_dim": len(index_shape),
-    }
-    sizes = [1 if number < batch or number == axis else length for number, length in enumerate(shape)]
-    result = (*shape[:axis], *index_shape[batch:], *shape[axis + 1 :])
-    return _gathered(node, value, indices, numbers, sizes, result)
-
-
-def _gathered(
-    node: Node, value: Value, indices: Value, numbers: Mapping[str, object], sizes: Sequence[Dim], shape: Sequence[Dim]
-) -> Value:
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", numbers),
-        "slice_sizes": DenseArray(I64, tuple(sizes)),
-    }
-    type = TensorType(shape, tensor_of(value).element)
-    return node.builder.append("gather", [value, indices], [type], attributes).result
 
 
 def _gather(node: Node) -> Sequence[Value]:
@@ -222,28 +124,12 @@ def _gather(node: Node) -> Sequence[Value]:
     batch = node.axis(node.integer("batch_dims", 0), index_rank + 1)
     if batch > axis or node.shape(0)[:batch] != node.shape(1)[:batch]:
         raise node.error(f"{batch} leading dimensions of {node.type(0)} and {node.type(1)} do not go together")
-    return [take(node, value, indices, axis, batch)]
+    return [take(node.builder, value, indices, axis, batch)]
 
 
 def _gather_nd(node: Node) -> Sequence[Value]:
     value, indices = node.expect(2)
-    shape, index_shape = node.shape(0), node.shape(1)
-    batch = node.integer("batch_dims", 0)
-    count = number_of(index_shape[-1]) if index_shape else 0
-    if not 0 <= batch < max(len(index_shape), 1) or not index_shape or batch + count > len(shape):
-        raise node.error(f"vectors of {node.type(1)} do not index {node.type(0)}")
-    indexed = tuple(range(batch, batch + count))
-    result = (*index_shape[:-1], *shape[batch + count :])
-    numbers = {
-        "offset_dims": tuple(range(len(index_shape) - 1, len(result))),
-        "collapsed_slice_dims": indexed,
-        "operand_batching_dims": tuple(range(batch)),
-        "start_indices_batching_dims": tuple(range(batch)),
-        "start_index_map": indexed,
-        "index_vector_dim": len(index_shape) - 1,
-    }
-    sizes = [1 if axis < batch + count else length for axis, length in enumerate(shape)]
-    return [_gathered(node, value, indices, numbers, sizes, result)]
+    return [take_by_vectors(node.builder, value, indices, node.integer("batch_dims", 0))]
 
 
 def _reverse_sequence(node: Node) -> Sequence[Value]:
@@ -257,45 +143,28 @@ def _reverse_sequence(node: Node) -> Sequence[Value]:
             f"expected two dimensions and a length for each sequence, got {along}, {batch}, {node.type(1)}"
         )
     order = [batch, along, *(axis for axis in range(rank) if axis not in (batch, along))]
-    moved = transpose(node, value, order)
+    moved = transpose(node.builder, value, order)
     counting = TensorType(lengths_of(moved)[:2], node.type(1).element)
     position = Expression(builder, builder.iota(counting, 1))
     length = Expression(builder, builder.broadcast(lengths, counting.shape, [0]))
     source = (position < length).then(length - position - 1, position)
-    return [transpose(node, take(node, moved, source.value, 1, 1), [order.index(axis) for axis in range(rank)])]
-
-
-def _scatter(node: Node, value: Value, indices: Value, updates: Value, combine: str) -> Value:
-    """A value in which elements, or parts at the end of its shape, are combined with updates by index vectors."""
-    shape, index_shape = lengths_of(value), lengths_of(indices)
-    count = number_of(index_shape[-1]) if index_shape else 0
-    if not index_shape or count > len(shape):
-        raise node.error(f"vectors of {indices.type} do not index {value.type}")
-    outer = len(index_shape) - 1
-    numbers = {
-        "update_window_dims": tuple(range(outer, outer + len(shape) - count)),
-        "inserted_window_dims": tuple(range(count)),
-        "scatter_dims_to_operand_dims": tuple(range(count)),
-        "index_vector_dim": outer,
-    }
-    scalar = TensorType((), tensor_of(value).element)
-    region = node.builder.region(
-        [scalar, scalar], lambda inner, pair: [inner.elementwise(combine, *pair) if combine else pair[1]]
-    )
-    attributes = {"scatter_dimension_numbers": StructAttr("stablehlo.scatter", numbers)}
-    return node.builder.append("scatter", [value, indices, updates], [value.type], attributes, [region]).result
+    return [
+        transpose(
+            node.builder, take(node.builder, moved, source.value, 1, 1), [order.index(axis) for axis in range(rank)]
+        )
+    ]
 
 
 def _scatter_nd(node: Node) -> Sequence[Value]:
     indices, updates, _ = node.expect(3)
     empty = node.builder.constant(0, TensorType(node.known_integers(2, "the shape"), node.type(1).element))
-    return [_scatter(node, empty, indices, updates, "add")]
+    return [scatter(node.builder, empty, indices, updates, "add")]
 
 
 def _tensor_scatter(combine: str) -> Translate:
     def translate(node: Node) -> Sequence[Value]:
         value, indices, updates = node.expect(3)
-        return [_scatter(node, value, indices, updates, combine)]
+        return [scatter(node.builder, value, indices, updates, combine)]
 
     return translate
 

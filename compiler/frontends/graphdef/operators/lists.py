@@ -14,8 +14,9 @@ from ....ir.attributes import DenseArray
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim, number_of
 from ....ir.types import I32, I64, ScalarType, TensorType, Type
-from .indexing import take
-from .node import Node, Translate, lengths_of
+from ...building.known_values import lengths_of
+from ...building.movement import take
+from .node import Node, Translate
 
 _OPEN: Final = "open"
 OPEN_LIST: Final = "graphdef.list"
@@ -28,10 +29,10 @@ def is_open(type: Type) -> bool:
 
 
 def opened(builder: Builder, value: Value, type: Type) -> Value:
-    """An empty list of a type, if that fits the open list."""
-    if isinstance(type, TensorType) and not type.encoding and type.shape[:1] == value.tensor.shape:
-        return builder.constant(0, type)
-    return value
+    """An empty list of a type, if the value is an open list that fits it; else the value."""
+    if not is_open(value.type) or not isinstance(type, TensorType) or type.encoding:
+        return value
+    return builder.constant(0, type) if type.shape[:1] == value.tensor.shape else value
 
 
 def _new(node: Node, count: int, dims: Sequence[Dim | None] | None, element: ScalarType) -> Value:
@@ -108,7 +109,7 @@ def _length(node: Node, items: Value) -> Value:
 
 
 def _array_gather(node: Node) -> Sequence[Value]:
-    return [take(node, _given(node, 3, 2), node.operand(1), 0, 0)]
+    return [take(node.builder, _given(node, 3, 2), node.operand(1), 0, 0)]
 
 
 def _array_scatter(node: Node) -> Sequence[Value]:

@@ -8,9 +8,10 @@ from typing import Final
 from ....ir.operation import Value
 from ....ir.sizes import number_of, product
 from ....passes.formulas.expression import Expression
-from .node import Node, Translate, lengths_of
-from .reductions import mean, reduced, wide
-from .windows import windows
+from ...building.normalization import softmax
+from ...building.reductions import mean, wide
+from ...building.windows import reduced_windows
+from .node import Node, Translate
 
 
 def _fused_batch_norm(node: Node) -> Sequence[Value]:
@@ -65,23 +66,10 @@ def _batch_norm(node: Node) -> Sequence[Value]:
 
 
 def _softmax(node: Node) -> Sequence[Value]:
-    """Of the last dimension; the largest element is subtracted first, so that nothing overflows."""
-    node.expect(1)
-    builder = node.builder
-    shape = node.shape(0)
-    if not shape:
+    (value,) = node.expect(1)
+    if not node.shape(0):
         raise node.error(f"expected at least one dimension, got {node.type(0)}")
-    last = len(shape) - 1
-    x = Expression(builder, wide(builder, node.operand(0)))
-
-    def spread(value: Value) -> Expression:
-        return Expression(builder, builder.broadcast(value, lengths_of(x.value), range(last)))
-
-    x = x - spread(reduced(builder, x.value, [last], "maximum"))
-    power = x.call("exponential")
-    total = spread(reduced(builder, power.value, [last], "add"))
-    found = power / total if node.op == "Softmax" else x - total.call("log")
-    return [found.convert(node.type(0).scalar).value]
+    return [softmax(node.builder, value, is_log=node.op == "LogSoftmax")]
 
 
 def _local_response(node: Node) -> Sequence[Value]:
@@ -94,7 +82,7 @@ def _local_response(node: Node) -> Sequence[Value]:
     # Windows past both ends of the channels are cut to them.
     radius = min(radius, number_of(shape[3]))
     pads = [(0, 0)] * 3 + [(radius, radius)]
-    total = windows(node, (x * x).value, (1, 1, 1, 2 * radius + 1), (1, 1, 1, 1), pads, "add")
+    total = reduced_windows(node.builder, (x * x).value, (1, 1, 1, 2 * radius + 1), (1, 1, 1, 1), pads, "add")
     base = Expression(node.builder, total) * node.number("alpha", 1.0) + node.number("bias", 1.0)
     found = x / base.call("power", node.number("beta", 0.5))
     return [found.convert(node.type(0).scalar).value]

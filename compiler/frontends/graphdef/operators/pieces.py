@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ....ir.attributes import DenseArray
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of
-from ....ir.types import I64, TensorType
-from .node import Node, Translate, lengths_of
-
-_MAX_PARTS: Final = 1 << 14
+from ...building.known_values import lengths_of
+from ...building.movement import padded, parts, reverse
+from .node import Node, Translate
 
 
 def pairs_of(node: Node, index: int, count: int) -> list[tuple[int, int]]:
@@ -22,19 +19,12 @@ def pairs_of(node: Node, index: int, count: int) -> list[tuple[int, int]]:
     return list(zip(found[::2], found[1::2], strict=True))
 
 
-def padded(node: Node, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
-    """A value with elements put before and after each dimension: zeros, or what is given."""
-    filling = filling or node.builder.constant(0, TensorType((), tensor_of(value).element))
-    lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
-    return node.builder.pad(value, filling, lows, highs, [0] * len(pairs))
-
-
 def _pad(node: Node) -> Sequence[Value]:
     node.expect(2 + (node.op == "PadV2"))
     pairs = pairs_of(node, 1, node.type(0).rank)
     if min(map(min, pairs), default=0) < 0:
         raise node.error(f"expected paddings that are not negative, got {pairs}")
-    return [padded(node, node.operand(0), pairs, node.operand(2) if node.op == "PadV2" else None)]
+    return [padded(node.builder, node.operand(0), pairs, node.operand(2) if node.op == "PadV2" else None)]
 
 
 def _mirror_pad(node: Node) -> Sequence[Value]:
@@ -52,9 +42,7 @@ def _mirror_pad(node: Node) -> Sequence[Value]:
             raise node.error(f"expected paddings up to {length - skipped} for dimension {axis}, got {low} and {high}")
 
         def part(start: int, count: int, axis: int = axis, value: Value = value) -> Value:
-            cut = node.builder.piece(value, axis, start, start + count)
-            attributes = {"dimensions": DenseArray(I64, (axis,))}
-            return node.builder.append("reverse", [cut], [cut.type], attributes).result
+            return reverse(node.builder, node.builder.piece(value, axis, start, start + count), [axis])
 
         before = [part(skipped, low)] if low else []
         after = [part(length - skipped - high, high)] if high else []
@@ -94,15 +82,7 @@ def _unpack(node: Node) -> Sequence[Value]:
     if node.integer("num", count) != count:
         raise node.error(f"num is {node.integer('num')}, dimension {axis} of {node.type(0)} has {count}")
     inner = [*shape[:axis], *shape[axis + 1 :]]
-    return [node.builder.reshape(item, inner) for item in parts(node, value, axis, [1] * count)]
-
-
-def parts(node: Node, value: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
-    """A value taken apart along a dimension."""
-    if len(sizes) > _MAX_PARTS:
-        raise node.error(f"expected at most {_MAX_PARTS} parts, got {len(sizes)}")
-    ends = list(itertools.accumulate(sizes))
-    return [node.builder.piece(value, axis, end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    return [node.builder.reshape(item, inner) for item in parts(node.builder, value, axis, [1] * count)]
 
 
 def _split(node: Node) -> Sequence[Value]:
@@ -123,7 +103,7 @@ def _split(node: Node) -> Sequence[Value]:
         sizes = [length // count] * count
     if sum(sizes) != length or min(sizes, default=0) < 0:
         raise node.error(f"sizes {sizes} do not add up to the {length} of dimension {axis}")
-    return parts(node, value, axis, sizes)
+    return parts(node.builder, value, axis, sizes)
 
 
 def _reverse(node: Node) -> Sequence[Value]:
@@ -133,8 +113,7 @@ def _reverse(node: Node) -> Sequence[Value]:
         axes = [axis for axis, chosen in enumerate(node.known(1, "the dimensions").reshape(-1)) if chosen]
     else:
         axes = [node.axis(axis, rank) for axis in node.known_integers(1, "the dimensions")]
-    attributes = {"dimensions": DenseArray(I64, tuple(axes))}
-    return [node.builder.append("reverse", [value], [value.type], attributes).result]
+    return [reverse(node.builder, value, axes)]
 
 
 def _roll(node: Node) -> Sequence[Value]:
@@ -146,8 +125,8 @@ def _roll(node: Node) -> Sequence[Value]:
     for shift, axis in zip(shifts, (node.axis(axis, node.type(0).rank) for axis in axes), strict=True):
         length = number_of(node.shape(0)[axis])
         cut = -shift % length if length else 0
-        parts = [node.builder.piece(value, axis, cut, length), node.builder.piece(value, axis, 0, cut)]
-        value = node.builder.concatenate(parts, axis)
+        pair = [node.builder.piece(value, axis, cut, length), node.builder.piece(value, axis, 0, cut)]
+        value = node.builder.concatenate(pair, axis)
     return [value]
 
 

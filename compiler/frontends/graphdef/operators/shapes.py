@@ -9,15 +9,15 @@ from typing import Final
 
 import numpy as np
 
-from ....ir.attributes import DenseArray, type_shape
+from ....ir.attributes import type_shape
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim, Size, is_multiple, number_of, product, quotient
-from ....ir.types import I32, I64, TensorType
+from ....ir.types import I32, TensorType
 from ....passes.formulas.expression import Expression
+from ...building.broadcasting import broadcast_shape, broadcast_to
+from ...building.movement import parts, transpose
 from ..file.tensors import array_of
-from .broadcasting import broadcast_shape, broadcast_to
 from .node import Node, Translate
-from .pieces import parts
 
 
 def _const(node: Node) -> Sequence[Value]:
@@ -76,7 +76,7 @@ def _size(node: Node) -> Sequence[Value]:
     element = node.element("out_type") if node.has("out_type") else I32
     found = node.builder.constant(1, TensorType((), I32))
     for length in itertools.chain(
-        *(parts(node, _shape_of(node, value), 0, [1] * tensor_of(value).rank) for value in node.expect(1))
+        *(parts(node.builder, _shape_of(node, value), 0, [1] * tensor_of(value).rank) for value in node.expect(1))
     ):
         found = node.builder.elementwise("multiply", found, node.builder.reshape(length, ()))
     return [node.builder.convert(found, element)]
@@ -135,13 +135,6 @@ def _expand_dims(node: Node) -> Sequence[Value]:
     return [node.builder.reshape(value, shape)]
 
 
-def transpose(node: Node, value: Value, order: Sequence[int]) -> Value:
-    """A value with its dimensions in another order."""
-    type = tensor_of(value)
-    result = TensorType([type.shape[axis] for axis in order], type.element)
-    return node.builder.append("transpose", [value], [result], {"permutation": DenseArray(I64, tuple(order))}).result
-
-
 def _transpose(node: Node) -> Sequence[Value]:
     value, _ = node.expect(2)
     rank = node.type(0).rank
@@ -150,7 +143,7 @@ def _transpose(node: Node) -> Sequence[Value]:
         raise node.error(f"expected an order of {rank} dimensions, got {order}")
     if node.op == "ConjugateTranspose":
         value = node.chlo("conj", value)
-    return [transpose(node, value, order)]
+    return [transpose(node.builder, value, order)]
 
 
 def _tile(node: Node) -> Sequence[Value]:

@@ -3,48 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from ....analysis.identities import identity_of
-from ....ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
+from ....ir.attributes import Attribute, DenseArray, type_shape
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim, Size, number_of
 from ....ir.types import I1, I64, TensorType
 from ....passes.formulas.expression import Expression
-from .node import Node, Translate, lengths_of
-from .reductions import wide
-from .shapes import transpose
+from ...building.known_values import lengths_of
+from ...building.movement import transpose
+from ...building.reductions import wide
+from ...building.windows import Layout, convolution, reduced_windows, same_padding, spread_sizes, window_counts
+from .node import Node, Translate
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Which dimensions of an image are what.
-
-    Attributes:
-        feature: that of the channels.
-        spatial: the others, without the first, which counts images.
-    """
-
-    feature: int
-    spatial: tuple[int, ...]
-
-    def of(self, values: Sequence[Dim]) -> list[int]:
-        """Of a number for each dimension, those of the spatial ones."""
-        return [number_of(values[axis]) for axis in self.spatial]
-
-
-def _layout(node: Node, rank: int) -> _Layout:
+def _layout(node: Node, rank: int) -> Layout:
     if rank not in (3, 4, 5):
         raise node.error(f"expected images of 3 to 5 dimensions, got {rank}")
     given = node.text("data_format", "") or ("NHWC" if rank == 4 else "NDHWC")
     if given.startswith("NC") and given != "NCHW_VECT_C":
-        return _Layout(1, tuple(range(2, rank)))
+        return Layout(1, tuple(range(2, rank)))
     if not given.endswith("C") or given == "NCHW_VECT_C":
         raise node.error(f"expected the data_format NHWC, NCHW, NDHWC or NCDHW, got {given}")
-    return _Layout(rank - 1, tuple(range(1, rank - 1)))
+    return Layout(rank - 1, tuple(range(1, rank - 1)))
 
 
 def _per_dimension(node: Node, name: str, rank: int, default: int | None = None) -> tuple[int, ...]:
@@ -68,42 +51,7 @@ def _padding(
         return [(given[2 * axis], given[2 * axis + 1]) for axis in axes]
     if kind != "SAME":
         raise node.error(f"expected the padding SAME, VALID or EXPLICIT, got {kind}")
-    pairs = []
-    for length, size, stride in zip(lengths, sizes, strides, strict=True):
-        if isinstance(length, Size):
-            pairs.append(_unmoved(length, size, stride))
-            continue
-        total = max((-(-length // stride) - 1) * stride + size - length, 0)
-        pairs.append((total // 2, total - total // 2))
-    return pairs
-
-
-def _unmoved(length: Size, size: int, stride: int) -> tuple[int, int]:
-    """The padding of a dimension whose length depends on the call: windows have one element of it."""
-    if size != 1 or stride != 1:
-        raise ValueError(f"windows move along a dimension whose length depends on the call, {length}")
-    return 0, 0
-
-
-def _spread(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
-    """How long windows with gaps are."""
-    return [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]
-
-
-def _outputs(
-    lengths: Sequence[Dim], sizes: Sequence[int], strides: Sequence[int], pads: Sequence[tuple[int, int]]
-) -> list[Dim]:
-    found: list[Dim] = []
-    for length, size, stride, (low, high) in zip(lengths, sizes, strides, pads, strict=True):
-        if isinstance(length, Size):
-            found.append(length + sum(_unmoved(length, size, stride)))
-        else:
-            found.append(max((length + low + high - size) // stride + 1, 0))
-    return found
-
-
-def _pairs(pairs: Sequence[tuple[int, int]]) -> tuple[DenseArray, ...]:
-    return tuple(DenseArray(I64, pair) for pair in pairs)
+    return [same_padding(*dimension) for dimension in zip(lengths, sizes, strides, strict=True)]
 
 
 # -- convolutions ----------------------------------------------------------------------------------------
@@ -127,50 +75,15 @@ def _convolution(node: Node) -> Sequence[Value]:
     *sizes, inner, _ = type_shape(tensor_of(kernel))
     if not inner or features % inner:
         raise node.error(f"{features} channels do not make groups of {inner}, which the filter {node.type(1)} takes")
-    spread = _spread(sizes, dilations)
+    spread = spread_sizes(sizes, dilations)
     lengths = layout.of(node.shape(0))
     pads = _padding(node, lengths, spread, strides, layout.spatial)
-    outputs = _outputs(lengths, spread, strides, pads)
+    outputs = window_counts(lengths, spread, strides, pads)
     attributes: dict[str, Attribute] = {
         "window_strides": DenseArray(I64, tuple(strides)),
         "rhs_dilation": DenseArray(I64, tuple(dilations)),
     }
-    return [_convolved(node, value, kernel, layout, pads, outputs, features // inner, attributes)]
-
-
-def _convolved(
-    node: Node,
-    value: Value,
-    kernel: Value,
-    layout: _Layout,
-    pads: Sequence[tuple[int, int]],
-    outputs: Sequence[Dim],
-    groups: int,
-    others: Mapping[str, Attribute],
-) -> Value:
-    count = len(layout.spatial)
-    fields: dict[str, object] = {
-        "kernel_input_feature_dimension": count,
-        "kernel_output_feature_dimension": count + 1,
-        "kernel_spatial_dimensions": tuple(range(count)),
-    }
-    for side in ("input", "output"):
-        fields[f"{side}_batch_dimension"] = 0
-        fields[f"{side}_feature_dimension"] = layout.feature
-        fields[f"{side}_spatial_dimensions"] = layout.spatial
-    shape = list(lengths_of(value))
-    shape[layout.feature] = lengths_of(kernel)[-1]
-    for axis, length in zip(layout.spatial, outputs, strict=True):
-        shape[axis] = length
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.conv", fields),
-        "padding": _pairs(pads),
-        "feature_group_count": IntegerAttr(groups, I64),
-        "batch_group_count": IntegerAttr(1, I64),
-        **others,
-    }
-    type = TensorType(shape, tensor_of(value).element)
-    return node.builder.append("convolution", [value, kernel], [type], attributes).result
+    return [convolution(node.builder, value, kernel, layout, pads, outputs, features // inner, attributes)]
 
 
 def _transposed_convolution(node: Node) -> Sequence[Value]:
@@ -196,10 +109,10 @@ def _transposed_convolution(node: Node) -> Sequence[Value]:
         kernel, inner, outer = node.builder.reshape(kernel, (*sizes, 1, inner * outer)), 1, inner * outer
     if given != outer or groups < 1 or outer % groups:
         raise node.error(f"the filter {node.type(1)} does not give the {given} channels of {node.type(2)}")
-    spread = _spread(sizes, dilations)
+    spread = spread_sizes(sizes, dilations)
     pads = _padding(node, lengths, spread, strides, layout.spatial)
     steps = layout.of(node.shape(2))
-    if _outputs(lengths, spread, strides, pads) != steps:
+    if window_counts(lengths, spread, strides, pads) != steps:
         raise node.error(f"an input of shape {list(wanted)} does not give {node.type(2)}")
     turned = []
     for length, size, stride, step, (low, _) in zip(lengths, spread, strides, steps, pads, strict=True):
@@ -207,35 +120,17 @@ def _transposed_convolution(node: Node) -> Sequence[Value]:
         turned.append((before, length + size - 1 - ((step - 1) * stride + 1) - before))
     count = len(sizes)
     split = node.builder.reshape(kernel, (*sizes, inner, groups, outer // groups))
-    moved = transpose(node, split, (*range(count), count + 2, count + 1, count))
+    moved = transpose(node.builder, split, (*range(count), count + 2, count + 1, count))
     kernel = node.builder.reshape(moved, (*sizes, outer // groups, groups * inner))
     attributes: dict[str, Attribute] = {
         "lhs_dilation": DenseArray(I64, tuple(strides)),
         "rhs_dilation": DenseArray(I64, tuple(dilations)),
         "window_reversal": DenseArray(I1, (True,) * count),
     }
-    return [_convolved(node, value, kernel, layout, turned, lengths, groups, attributes)]
+    return [convolution(node.builder, value, kernel, layout, turned, lengths, groups, attributes)]
 
 
 # -- pools -----------------------------------------------------------------------------------------------
-
-
-def windows(
-    node: Node, value: Value, sizes: Sequence[int], strides: Sequence[int], pads: Sequence[tuple[int, int]], name: str
-) -> Value:
-    """Elements of each window joined by an operation."""
-    type = tensor_of(value)
-    scalar = TensorType((), type.element)
-    region = node.builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
-    start = identity_of(name, type.scalar)
-    attributes: dict[str, Attribute] = {
-        "window_dimensions": DenseArray(I64, tuple(sizes)),
-        "window_strides": DenseArray(I64, tuple(strides)),
-        "padding": _pairs(pads),
-    }
-    result = TensorType(_outputs(lengths_of(value), sizes, strides, pads), type.element)
-    operands = [value, node.builder.constant(0 if start is None else start, scalar)]
-    return node.builder.append("reduce_window", operands, [result], attributes, [region]).result
 
 
 def _pool(node: Node) -> Sequence[Value]:
@@ -250,8 +145,10 @@ def _pool(node: Node) -> Sequence[Value]:
         sizes, strides = _per_dimension(node, "ksize", len(shape)), _per_dimension(node, "strides", len(shape))
     pads = _padding(node, shape, sizes, strides, range(len(shape)))
     if node.op.startswith("Max"):
-        return [windows(node, value, sizes, strides, pads, "maximum")]
-    total = Expression(node.builder, windows(node, wide(node.builder, value), sizes, strides, pads, "add"))
+        return [reduced_windows(node.builder, value, sizes, strides, pads, "maximum")]
+    total = Expression(
+        node.builder, reduced_windows(node.builder, wide(node.builder, value), sizes, strides, pads, "add")
+    )
     counts = np.ones((), np.float32)
     # Elements of the padding are not counted.
     for length, size, stride, (low, _), count in zip(shape, sizes, strides, pads, lengths_of(total.value), strict=True):

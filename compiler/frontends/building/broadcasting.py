@@ -1,14 +1,13 @@
-"""Shapes that are made equal as NumPy does."""
+"""Shapes made equal by NumPy's rules of broadcasting."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....dialects.builder import Builder
-from ....ir.operation import Value
-from ....ir.sizes import Dim
-from ....passes.formulas.expression import Expression
-from .node import Node, lengths_of
+from ...dialects.builder import Builder
+from ...ir.operation import Value
+from ...ir.sizes import Dim
+from .known_values import lengths_of
 
 
 def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
@@ -41,8 +40,3 @@ def broadcast_all(builder: Builder, values: Sequence[Value]) -> list[Value]:
     """Values of one shape."""
     shape = broadcast_shape([lengths_of(value) for value in values])
     return [broadcast_to(builder, value, shape) for value in values]
-
-
-def operands_of(node: Node, count: int) -> list[Expression]:
-    """So many operands in one shape."""
-    return [Expression(node.builder, value) for value in broadcast_all(node.builder, node.expect(count))]
