@@ -1,8 +1,7 @@
-"""Tensor programs become modules: front ends, the stages between, and SPIR-V.
+"""The compiler: tensor programs become modules.
 
-Imports: spirv, formats, hal_reference (the definitions of operations), vm.bytecode, vm.assembly.
-Read: ir, dialects, passes, codegen, targets, conversion, graphdef, function_abi, type_converter, calling_convention,
-entry_points, module, stages, lowering, origin, pipeline, module_cache, compile.
+Read: ir, analysis, dialects, kernels, origin, strategies, targets, passes, conversion, abi, frontends, module, stages,
+pass_manager, lowering, pipeline, module_cache, compile.
 """
 
 from typing import TYPE_CHECKING

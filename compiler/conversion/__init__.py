@@ -1,5 +1,4 @@
-"""Operations of other dialects as StableHLO's: MHLO, arith, math, tensor, shape, scf, cf.
+"""Conversion of MHLO, arith, math, tensor, shape, scf and cf to StableHLO.
 
-Imports: ir, dialects, passes.
 Read: quantized, conversion, arith, math, tensor, shape, mhlo, check, scf, cf, convert, user_types, places.
 """

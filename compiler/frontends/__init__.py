@@ -1,1 +1,4 @@
-"""Front ends: programs of other frameworks become StableHLO."""
+"""Front ends: programs of other frameworks become StableHLO.
+
+Read: building, graphdef.
+"""

@@ -1,6 +1,4 @@
-"""``pumice compile``: from a tensor program to a module.
+"""``pumice compile`` and ``pumice build``.
 
-Imports: the files of `tools`, no other room of it.
-
-Read: `command`.
+Read: build, tuning, command.
 """

@@ -1,4 +1,4 @@
-"""What front ends of all frameworks build programs with: functions from StableHLO values to StableHLO values.
+"""Functions over StableHLO values that front ends of all frameworks share.
 
-Read: known_values, broadcasting, elementwise, movement, reductions, normalization, contractions, windows.
+Read: control, elementwise, known_values, broadcasting, movement, reductions, contractions, normalization, windows.
 """

@@ -1,5 +1,4 @@
-"""The canonical form: one way to say what programs say in several, and nothing that is not needed.
+"""The canonical form: one spelling of each operation, constants folded, unused operations gone.
 
-Imports: ir, dialects, passes.formulas, targets.
 Read: checks, custom_calls, distribution, legacy, canonicalize, trip_counts.
 """

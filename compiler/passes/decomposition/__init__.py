@@ -1,6 +1,5 @@
-"""What no kernel computes alone, or not in time, as operations that one does.
+"""Decomposition of operations that no kernel computes alone, or not fast enough.
 
-Imports: codegen (the target), ir, dialects, passes.formulas, passes.canonical.
-Read: random_bits, transforms, factorizations, whole_words, row_scatters, digit_sorts, sorts, decompose, exact_sums,
-sorted_updates, chunked_updates, updates_by_place, scatters, staged_reductions, large_windows, split, scans.
+Read: factorizations, random_bits, row_scatters, chunked_updates, exact_sums, sorted_updates, staged_reductions,
+large_windows, scans, split, transforms, whole_words, digit_sorts, sorts, decompose, updates_by_place, scatters.
 """

@@ -1,5 +1,4 @@
-"""What runs as one dispatch, apart from when it runs.
+"""Dispatch regions: which operations run as one dispatch.
 
-Imports: ir, dialects, passes.canonical.
 Read: cluster, regions, in_place, outline.
 """

@@ -1,5 +1,4 @@
-"""Lengths that are known at the call: every ``?`` becomes a size.
+"""Lengths that depend on the call: every ``?`` becomes a size.
 
-Imports: ir, dialects.
 Read: known_sizes, forms, requirements, resolve.
 """

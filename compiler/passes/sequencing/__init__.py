@@ -1,5 +1,4 @@
-"""When dispatches run and where their buffers lie: the low-level sequencer.
+"""The low-level sequencer: when dispatches run, and where their buffers lie.
 
-Imports: ir, dialects, passes.dispatch.
 Read: memory, steps, liveness, coalesce, predicate, reuse, barriers, schedule, ll_seq.
 """

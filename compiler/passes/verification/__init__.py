@@ -1,5 +1,4 @@
-"""Holds programs against what the passes and targets after each stage take for granted.
+"""Verification of programs at each stage.
 
-Imports: ir, dialects, passes.dispatch, passes.dynamic, passes.sequencing, targets.
 Read: verify, stage_rules, executables, ll_seq, stages.
 """
