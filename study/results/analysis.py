@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ..definition.point import AxisValue, Point
-from ..definition.sample import MEASURES, SEGMENTS
+from ..definition.sample import SEGMENTS
 from ..definition.study import Study
 from ..statistics.summary import Summary, summarize
 from .roofline import RoofPlace, place_on_roof
@@ -24,20 +24,18 @@ from .storage.records import DISTURBED, PointStatus, SampleFlag
 from .storage.stored_results import StoredResults
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
-"""The parts of a sample in the order of time: ``device`` stands for queue, execute and wake if these are not known."""
+"""The parts of a sample in time order; ``device`` replaces queue, execute and wake where these are unknown."""
 
 Array = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Keep = SampleFlag | Literal["kept"] | None
-"""Which samples are in statistics: ``"kept"`` for those of ``PointResult.keep``, or as in ``PointResult.values``."""
 
 
 class PointAnalysis:
     """The figures of one point, computed on demand. Times are nanoseconds of a sample with all its dispatches."""
 
-    def __init__(self, results: StoredResults, result: PointResult, study: Study, keep: Keep = "kept") -> None:
+    def __init__(self, results: StoredResults, result: PointResult, study: Study) -> None:
         self.result: Final = result
-        self.keep: Final = result.keep if isinstance(keep, str) else keep
+        self.keep: Final = result.keep
         self.sampling: Final = study.sampling
         self._study = study
         self._results = results
@@ -53,19 +51,19 @@ class PointAnalysis:
 
     @cached_property
     def axes(self) -> Mapping[str, AxisValue]:
-        """The value on each axis of the study; on one of several names they are as on a command line: ``8:8`` on
+        """The value on each axis of the study. An axis of several names has a text, as on a command line: ``8:8`` on
         ``tx,ty``.
         """
         values = self.point.axes
-        together = {name: axis.names for axis in self._study.axes for name in axis.names if len(axis.names) > 1}
-        found: dict[str, AxisValue] = {}
+        joined = {name: axis.names for axis in self._study.axes for name in axis.names if len(axis.names) > 1}
+        axes: dict[str, AxisValue] = {}
         for name, value in values.items():
-            names = together.get(name)
+            names = joined.get(name)
             if names is None:
-                found[name] = value
+                axes[name] = value
             else:
-                found[",".join(names)] = ":".join(str(values[each]) for each in names)
-        return found
+                axes[",".join(names)] = ":".join(str(values[part]) for part in names)
+        return axes
 
     @cached_property
     def total(self) -> int:
@@ -77,7 +75,7 @@ class PointAnalysis:
         return int(np.count_nonzero(self.result.mask(keep=self.keep)))
 
     def flagged(self, flag: SampleFlag) -> int:
-        """The number of measured samples with any bit of a flag."""
+        """Counts the measured samples with any bit of a flag."""
         return int(np.count_nonzero(self.result.flags & int(flag)))
 
     @cached_property
@@ -87,17 +85,17 @@ class PointAnalysis:
 
     @property
     def is_paired(self) -> bool:
-        """Whether it was measured in turns with a point of the other side, of which all samples are compared."""
+        """Whether it was measured in turns with a point of the other side. All samples of a pair are compared."""
         return self.point.is_against or self.point.against is not None
 
     @property
     def status_text(self) -> str:
-        """The status; of a pair that is too noisy with what is: the ratio, whatever the noise of either side."""
+        """The status; ``noisy ratio`` for a pair, whose ratio and not either side is too noisy."""
         return f"{self.status} ratio" if self.status is PointStatus.NOISY and self.is_paired else str(self.status)
 
     @property
     def samples_used(self) -> str:
-        """``"undisturbed samples only: 970 of 1000"``, or that all are used and why."""
+        """Which samples are used: ``"undisturbed samples only: 970 of 1000"``, or all and why."""
         disturbed = self.flagged(DISTURBED)
         if not self.total:
             return "no samples"
@@ -108,7 +106,7 @@ class PointAnalysis:
         return f"undisturbed samples only: {self.kept} of {self.total}{'; all are compared' if self.is_paired else ''}"
 
     def values(self, name: str = "headline") -> Array:
-        """One duration of the samples that count, in the order of sampling; see ``PointResult.values``."""
+        """Returns one duration of the samples in the statistics, in sampling order; see ``PointResult.values``."""
         return self.result.values(name, keep=self.keep)
 
     @cached_property
@@ -116,7 +114,7 @@ class PointAnalysis:
         return self.result.blocks_of(keep=self.keep)
 
     def summary(self, name: str = "headline") -> Summary | None:
-        """The statistics of one duration; ``None`` if no sample has it."""
+        """Returns the statistics of one duration; None if no sample has it."""
         if name not in self._summaries:
             values = self.values(name)
             self._summaries[name] = (
@@ -138,9 +136,10 @@ class PointAnalysis:
 
     @cached_property
     def stack(self) -> Mapping[str, float]:
-        """The medians of ``STACK`` that apply, in its order."""
-        apart = "execute" in self.medians
-        return {name: self.medians[name] for name in STACK if name in self.medians and not (apart and name == "device")}
+        """The medians of the parts in ``STACK`` that are known, in its order."""
+        divided = "execute" in self.medians
+        names = [name for name in STACK if name in self.medians and not (divided and name == "device")]
+        return {name: self.medians[name] for name in names}
 
     @property
     def median(self) -> float | None:
@@ -148,39 +147,29 @@ class PointAnalysis:
 
     @cached_property
     def baseline_median(self) -> float | None:
-        """The same duration of the empty kernel in this setting; ``None`` if it was not measured."""
+        """The median of the empty kernel in this setting; None if it was not measured."""
         baseline = self.result.baseline
         return None if baseline is None else baseline.medians(keep=baseline.keep).get(self.point.measure)
 
     @cached_property
     def figures(self) -> Mapping[str, float]:
-        """The derived figures, those known before measuring included; see ``Results.figures``."""
-        return {**self.point.derived, **self._results.figures(self.result, keep=self.keep)}
+        """The derived figures, including those known before measuring; see ``Results.figures``."""
+        return self.figures_at(1.0)
 
-    def figures_at(self, times: float) -> Mapping[str, float]:
-        """The derived figures as if everything had taken so many times as long."""
-        return {**self.point.derived, **self._results.figures(self.result, keep=self.keep, times=times)}
+    def figures_at(self, factor: float) -> Mapping[str, float]:
+        """Returns the derived figures as if all times were multiplied by ``factor``."""
+        return {**self.point.derived, **self._results.figures(self.result, keep=self.keep, times=factor)}
 
     @cached_property
     def roof(self) -> RoofPlace | None:
-        """The place under the device's roofline; ``None`` without known peaks, bytes and flops."""
-        # Those of the latest run replace earlier ones.
-        peaks = {peak.name: peak.value for peak in self._results.peaks if peak.device == self.point.device}
-        return place_on_roof(self.figures, peaks)
+        """The place under the device's roofline; None without known peaks, bytes and flops."""
+        return place_on_roof(self.figures, self._results.peaks_of(self.point.device))
 
     @cached_property
-    def first(self) -> Mapping[str, float]:
-        """The durations of the first call; medians if several processes made one."""
-        found = {}
-        for name in MEASURES:
-            values = self.result.values(name, "first")
-            if np.isfinite(values).any():
-                found[name] = float(np.nanmedian(values))
-        return found
-
-    @property
     def first_call(self) -> float | None:
-        return self.first.get(self.point.measure)
+        """The headline of the first call, the median if several processes made one; None if it is unknown."""
+        values = self.result.values(phase="first")
+        return float(np.nanmedian(values)) if np.isfinite(values).any() else None
 
     @cached_property
     def dispatches(self) -> int:
@@ -189,7 +178,7 @@ class PointAnalysis:
 
     @cached_property
     def overlapping(self) -> bool:
-        """Whether dispatches of a sample may have overlapped, so that none has a duration of its own."""
+        """Whether dispatches of a sample may have overlapped: then no dispatch has a duration of its own."""
         return self.dispatches > 1 and self.result.overlapping
 
     @property
@@ -199,21 +188,24 @@ class PointAnalysis:
 
 
 class StudyAnalysis:
-    """The points of a study, analysed on demand: ``points`` has an analysis of each, by index."""
+    """The points of a study, analysed on demand; ``points`` is in the order of their indices."""
 
-    def __init__(self, results: StoredResults, keep: Keep = "kept") -> None:
+    def __init__(self, results: StoredResults) -> None:
         self.results: Final = results
         self.study: Final = results.as_study()
-        self.points: Final = tuple(PointAnalysis(results, one, self.study, keep) for one in results.points)
+        self.points: Final = tuple(PointAnalysis(results, result, self.study) for result in results.points)
 
     @property
     def measured(self) -> tuple[PointAnalysis, ...]:
-        """The points with samples of their headline, without baselines and those of the other side."""
+        """The points with samples of their headline, except baselines and points of the other side."""
         return tuple(
-            one for one in self.points if not (one.point.is_baseline or one.point.is_against) and one.median is not None
+            analysis
+            for analysis in self.points
+            if not (analysis.point.is_baseline or analysis.point.is_against) and analysis.median is not None
         )
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The names of all axes of points, without baselines, in order; of an axis of several names each."""
-        return tuple(dict.fromkeys(axis for one in self.points if not one.point.is_baseline for axis in one.point.axes))
+        """The axis names of all points except baselines, in order. An axis of several names has an entry for each."""
+        points = [analysis.point for analysis in self.points if not analysis.point.is_baseline]
+        return tuple(dict.fromkeys(axis for point in points for axis in point.axes))

@@ -19,7 +19,6 @@ from tabulate import tabulate
 
 from ...base.files import write_whole
 from ...status import InvalidArgumentError
-from .analysis import Keep
 from .results import Results
 from .tables import points_table, sample_batches, sample_schema
 
@@ -33,45 +32,36 @@ _MARKDOWN_STATISTICS: Final = (
 )
 
 
-def export_results(
-    results: Results,
-    kind: str,
-    path: str | os.PathLike[str],
-    *,
-    raw: bool = False,
-    keep: Keep = "kept",
-) -> None:
+def export_results(results: Results, kind: str, path: str | os.PathLike[str], *, raw: bool = False) -> None:
     """Writes results to a file, atomically.
 
     Args:
         results: of a study.
         kind: one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all. ``"json"`` is an object with
-            the study, runs, devices and a list of points; ``"records"`` is that list alone, of flat objects.
+            the study, runs, devices and a list of points; ``"records"`` is only that list, of flat objects.
         path: of the file, which is replaced if it exists.
-        raw: one row a sample, of all phases, instead of one a point.
-        keep: which samples are in the statistics of points: ``"kept"`` for those of ``PointResult.keep``, or as in
-            ``PointResult.values``.
+        raw: one row per sample, of all phases, instead of one per point.
 
     Raises:
         InvalidArgumentError: no such kind.
         NotFoundError, PermissionDeniedError, ResourceExhaustedError: as ``write_report``.
     """
     _check(kind)
-    write_whole(path, lambda file: export_to(results, kind, file, raw=raw, keep=keep))
+    write_whole(path, lambda file: export_to(results, kind, file, raw=raw))
 
 
-def export_to(results: Results, kind: str, file: BinaryIO, *, raw: bool = False, keep: Keep = "kept") -> None:
-    """``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
+def export_to(results: Results, kind: str, file: BinaryIO, *, raw: bool = False) -> None:
+    """Writes what ``export_results`` does to an open binary file, such as ``sys.stdout.buffer``."""
     _check(kind)
     if raw:
         schema, batches = sample_schema(results), sample_batches(results)
     else:
-        table = points_table(results, keep=keep)
+        table = points_table(results)
         schema, batches = table.schema, iter(table.to_batches())
     if kind == "json":
         _json(results, file, raw, batches)
     elif kind == "records":
-        _records(file, batches)
+        _write_rows(file, batches, b"[\n ", b"\n]\n")
     elif kind == "markdown":
         _markdown(file, raw, schema, batches)
     else:
@@ -86,31 +76,29 @@ def _check(kind: str) -> None:
 
 
 def _json(results: Results, file: BinaryIO, raw: bool, batches: Iterator[pa.RecordBatch]) -> None:
-    """An object with the study, its runs, devices, peaks and notes, and a list of points or samples."""
+    """Writes an object with the study, its runs, devices, peaks and notes, and a list of points or samples."""
     head: dict[str, object] = {"study": dict(results.study), "created": results.created}
     for name in ("runs", "devices", "peaks", "notes", "observations"):
-        head[name] = [dataclasses.asdict(one) for one in getattr(results, name)]
+        head[name] = [dataclasses.asdict(record) for record in getattr(results, name)]
     text = json.dumps(head, ensure_ascii=False, indent=1)
     file.write(text.removesuffix("\n}").encode())
-    file.write(b',\n "samples": [' if raw else b',\n "points": [')
-    separator = b"\n  "
+    file.write(b',\n "samples": ' if raw else b',\n "points": ')
+    _write_rows(file, batches, b"[\n  ", b"\n ]", parse_settings=not raw)
+    file.write(b"\n}\n")
+
+
+def _write_rows(
+    file: BinaryIO, batches: Iterator[pa.RecordBatch], begin: bytes, end: bytes, *, parse_settings: bool = False
+) -> None:
+    """Writes a JSON list of flat objects, one batch at a time."""
+    separator = begin
     for batch in batches:
         for row in batch.to_pylist():
-            if not raw:
+            if parse_settings:
                 row["settings"] = json.loads(row["settings"])
             file.write(separator + json.dumps(row, ensure_ascii=False, allow_nan=False).encode())
-            separator = b",\n  "
-    file.write(b"\n ]\n}\n")
-
-
-def _records(file: BinaryIO, batches: Iterator[pa.RecordBatch]) -> None:
-    """A list of flat objects, as pandas and other programs read tables."""
-    separator = b"[\n "
-    for batch in batches:
-        for row in batch.to_pylist():
-            file.write(separator + json.dumps(row, ensure_ascii=False, allow_nan=False).encode())
-            separator = b",\n "
-    file.write(b"\n]\n" if separator.startswith(b",") else b"[]\n")
+            separator = begin.replace(b"[", b",")
+    file.write(begin + end if separator == begin else end)
 
 
 def _markdown(file: BinaryIO, raw: bool, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
@@ -129,5 +117,5 @@ def _markdown(file: BinaryIO, raw: bool, schema: pa.Schema, batches: Iterator[pa
 
 
 def _cell(value: object) -> object:
-    """A text for a cell, which a bar or a line break would end."""
+    """Escapes what would end a cell: bars and line breaks."""
     return " ".join(value.replace("|", "\\|").split()) if isinstance(value, str) else value

@@ -6,15 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from ...base.notebook import Mark, figure_text, html_table, interval_text
+from ...base.notebook import figure_text, html_table, interval_text
 from ...status import UnavailableError
-from .analysis import Keep
 from .storage.stored_results import StoredResults
 
 if TYPE_CHECKING:
     import pandas
 
-    from .analysis import PointAnalysis
     from .best import Best
 
 
@@ -24,22 +22,19 @@ _MAX_ROWS: Final = 60  # each of them takes a bootstrap
 class Results(StoredResults):
     """The results in one folder, with what is computed from them; see ``StoredResults`` for what is stored."""
 
-    def best(
-        self, by: str | None = None, *, per: str | Sequence[str] = ("device",), keep: Keep = "kept"
-    ) -> tuple[Best, ...]:
-        """The best point of each group, and which others are not told apart from it.
+    def best(self, by: str | None = None, *, per: str | Sequence[str] = ("device",)) -> tuple[Best, ...]:
+        """Finds the best point of each group, and the points that cannot be told apart from it.
 
         Args:
-            by: a figure, or ``"headline"`` for the median of the headline, of one dispatch; ``None`` for GFLOP/s, else
-                GB/s, if all points of a group have it, else the headline. Of figures that fall as times grow the
-                highest is the best, of others the lowest.
-            per: what the points of a group have in common, of ``"target"``, ``"device"`` and the names of axes, besides
-                the segment that they measure; one of them, or several.
-            keep: which samples count: as in ``export_results``.
+            by: a figure, or ``"headline"`` for the median of the headline per dispatch; None for GFLOP/s, else GB/s,
+                if all points of a group have it, else the headline. The highest figure is best if it falls as times
+                grow, otherwise the lowest.
+            per: what the points of a group have in common besides the segment that they measure: one or several of
+                ``"target"``, ``"device"`` and the names of axes.
 
         Returns:
             A ``Best`` for each group with a measured point, in the order of points, without baselines and other sides.
-            A figure is known as far as the headline is, whose ratio is compared as ``study report`` compares points.
+            A figure is as uncertain as the headline, whose ratio is compared as ``study report`` compares points.
 
         Raises:
             InvalidArgumentError: no such figure or name, or a figure that does not depend on the times.
@@ -47,14 +42,13 @@ class Results(StoredResults):
         from .analysis import StudyAnalysis
         from .best import find_best
 
-        return find_best(StudyAnalysis(self, keep), by, per)
+        return find_best(StudyAnalysis(self), by, per)
 
-    def to_pandas(self, *, raw: bool = False, keep: Keep = "kept") -> pandas.DataFrame:
-        """The results as a data frame, with the columns of exports.
+    def to_pandas(self, *, raw: bool = False) -> pandas.DataFrame:
+        """Returns the results as a data frame, with the columns of exports.
 
         Args:
-            raw: one row a sample, of all phases, instead of one a point.
-            keep: which samples are in the statistics of points: as in ``export_results``.
+            raw: one row per sample, of all phases, instead of one per point.
 
         Raises:
             UnavailableError: pandas is not installed.
@@ -67,50 +61,42 @@ class Results(StoredResults):
 
         from .tables import points_table, sample_batches, sample_schema
 
-        table = pyarrow.Table.from_batches(sample_batches(self), sample_schema(self)) if raw else None
-        return (points_table(self, keep=keep) if table is None else table).to_pandas()
+        if raw:
+            return pyarrow.Table.from_batches(sample_batches(self), sample_schema(self)).to_pandas()
+        return points_table(self).to_pandas()
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: a row a point, with the medians of the headline; the best ones are marked. Over a
-        numeric axis there is a plot, too.
+        """Returns a table for notebooks: a row per point with the median of its headline; the best points are marked.
+        Points on a numeric axis have a plot, too.
         """
         from .analysis import StudyAnalysis
         from .best import find_best
-        from .comparison.series import series_plot
+        from .comparison.series import Plotted, series_plot
 
         analysis = StudyAnalysis(self)
-        shown = [one for one in analysis.points if not one.point.is_baseline]
+        shown = [point for point in analysis.points if not point.point.is_baseline]
         points = shown[:_MAX_ROWS]
-        figures = list(dict.fromkeys(name for one in points for name in one.figures))
-        best = {one.point.point.index for one in find_best(analysis, ties=False) if one.count > 1}
-        # What is the same for all points stands in the title, so that narrow pages have room for figures.
-        measures, devices = [one.point.measure for one in points], [one.point.device for one in points]
+        figures = list(dict.fromkeys(name for point in points for name in point.figures))
+        best = {best.point.point.index for best in find_best(analysis, ties=False) if best.count > 1}
+        # What all points have in common is in the title, so that narrow pages have room for figures.
+        measures, devices = [point.point.measure for point in points], [point.point.device for point in points]
         several = {"measure": measures, "device": devices}
         several = {name: texts for name, texts in several.items() if len(set(texts)) > 1}
-        title = analysis.study.title or self.name
-        title += f": {measures[0]}" if points and "measure" not in several else ""
-        title += f" on {devices[0]}" if points and "device" not in several else ""
-        rows = []
-        for place, one in enumerate(points):
-            mark = " ★" if one.point.index in best else ""
-            texts = (f"{one.point.label}{mark}", *(each[place] for each in several.values()), one.status_text)
-            summary = one.summary()
-            ends = (math.nan, math.nan) if summary is None else summary.median_interval
-            median = None if one.median is None else one.median / 1e3
-            times = (figure_text(median), interval_text(*(end / 1e3 for end in ends)))
-            values = [figure_text(one.figures.get(name)) for name in figures]
-            rows.append((*texts, *times, str(one.kept), *values))
+        heading = analysis.study.title or self.name
+        heading += f": {measures[0]}" if points and "measure" not in several else ""
+        heading += f" on {devices[0]}" if points and "device" not in several else ""
+        rows, plotted = [], []
+        for index, point in enumerate(points):
+            mark = " ★" if point.point.index in best else ""
+            texts = (f"{point.point.label}{mark}", *(texts[index] for texts in several.values()), point.status_text)
+            summary, median = point.summary(), None if point.median is None else point.median / 1e3
+            low, high = (math.nan, math.nan) if summary is None else (end / 1e3 for end in summary.median_interval)
+            values = [figure_text(point.figures.get(name)) for name in figures]
+            rows.append((*texts, figure_text(median), interval_text(low, high), str(point.kept), *values))
+            if median is not None and not point.point.is_against:
+                title = f"median of {point.point.measure}, µs"
+                plotted.append(Plotted(point.point, point.axes, title, median, (low, high)))
         columns = ("point", *several, "status", "median, µs", "interval", "samples", *figures)
         more = [f"{_MAX_ROWS} of {len(shown)} points; to_pandas() has all"] if len(shown) > _MAX_ROWS else []
-        table = html_table(columns, rows, title=title, notes=more, texts=("status", *several))
-        indices = {one.point.index for one in points}
-        measured = [one for one in analysis.measured if one.point.index in indices]
-        return table + series_plot(
-            measured, _mark, lambda one: f"median of {one.point.measure}, µs", first=analysis.study.fit
-        )
-
-
-def _mark(one: PointAnalysis, x: float) -> Mark:
-    summary = one.summary()
-    assert summary is not None and one.median is not None  # it was measured
-    return Mark(x, one.median / 1e3, *(end / 1e3 for end in summary.median_interval))
+        table = html_table(columns, rows, title=heading, notes=more, texts=("status", *several))
+        return table + series_plot(plotted, first=analysis.study.fit)

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from .analysis import Keep, PointAnalysis, StudyAnalysis
+from .analysis import PointAnalysis, StudyAnalysis
 from .storage.point_result import SAMPLE_FIELDS
 from .storage.records import SampleFlag
 from .storage.rows import DURATIONS
@@ -30,29 +30,30 @@ _SAMPLE_COLUMNS: Final = {"flags": "sample_flags"}
 Value = str | int | float | bool | None
 
 
-def points_table(results: StoredResults, *, keep: Keep = "kept") -> pa.Table:
-    """One row a point, baselines too: the point, its axes, how it was measured (``_sampled``), statistics of the
-    headline (``_statistics``), medians of the segments, derived figures, and ``settings`` as JSON.
+def points_table(results: StoredResults) -> pa.Table:
+    """Returns a table with one row per point, baselines included: the point, its axes, how it was measured
+    (``_sampled``), statistics of the headline (``_statistics``), medians of the segments, derived figures, and
+    ``settings`` as JSON.
     """
     axes = _axis_columns(results)
     devices = {record.device: record for record in results.devices}
-    points = StudyAnalysis(results, keep).points
+    points = StudyAnalysis(results).points
     rows = []
-    for one in points:
-        point, device = one.point, devices.get(one.point.device)
+    for analysis in points:
+        point, device = analysis.point, devices.get(analysis.point.device)
         name, driver = (device.name, device.driver) if device else (None, None)
-        who = (point.index, point.key, point.target, point.device, name, driver)
-        row: dict[str, Value] = dict(zip(_POINT_COLUMNS, who, strict=True))
-        row.update((column, one.point.axes.get(axis)) for axis, column in axes.items())
-        row.update(_sampled(one))
-        row.update(_statistics(one))
-        row.update((f"{name}_median_ns", value) for name, value in one.medians.items())
-        row.update(_roofline(one))
+        identity = (point.index, point.key, point.target, point.device, name, driver)
+        row: dict[str, Value] = dict(zip(_POINT_COLUMNS, identity, strict=True))
+        row.update((column, point.axes.get(axis)) for axis, column in axes.items())
+        row.update(_sampled(analysis))
+        row.update(_statistics(analysis))
+        row.update((f"{name}_median_ns", value) for name, value in analysis.medians.items())
+        row.update(_roofline(analysis))
         rows.append(row)
     taken = {*_in_order(rows), "settings"}
-    for row, one in zip(rows, points, strict=True):
-        row.update((f"figure.{name}" if name in taken else name, value) for name, value in one.figures.items())
-        row["settings"] = json.dumps(dict(one.point.settings), ensure_ascii=False)
+    for row, analysis in zip(rows, points, strict=True):
+        row.update((f"figure.{name}" if name in taken else name, value) for name, value in analysis.figures.items())
+        row["settings"] = json.dumps(dict(analysis.point.settings), ensure_ascii=False)
     columns = {name: [_null_for_nan(row.get(name)) for row in rows] for name in _in_order(rows)}
     table = pa.table({name: _array(values) for name, values in columns.items()})
     return table.replace_schema_metadata(_metadata(results))
@@ -94,16 +95,16 @@ def _statistics(one: PointAnalysis) -> dict[str, Value]:
 
 
 def _roofline(one: PointAnalysis) -> dict[str, Value]:
-    """``limited_by`` is memory or compute, ``ridge_ratio`` the arithmetic intensity over that of the ridge; no columns
-    without known peaks, bytes and flops.
+    """Returns the columns of the roofline, empty without known peaks, bytes and flops: ``limited_by`` is memory or
+    compute, ``ridge_ratio`` the arithmetic intensity divided by the ridge's.
     """
     roof = one.roof
     return {} if roof is None else {"limited_by": roof.limit, "ridge_ratio": roof.distance, "roof_share": roof.share}
 
 
 def sample_schema(results: StoredResults) -> pa.Schema:
-    """The columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples`` (``flags`` as
-    ``sample_flags``).
+    """Returns the columns of ``sample_batches``: the point, its axes, and the columns of the table ``samples``
+    (``flags`` as ``sample_flags``).
     """
     fields = [("point", pa.int64()), ("target", pa.string()), ("device", pa.string())]
     for axis, column in _axis_columns(results).items():
@@ -113,7 +114,7 @@ def sample_schema(results: StoredResults) -> pa.Schema:
 
 
 def sample_batches(results: StoredResults) -> Iterator[pa.RecordBatch]:
-    """One row a sample of every phase, as ``sample_schema`` says; a batch for each point that has samples."""
+    """Yields a batch for each point with samples: a row per sample, of all phases; see ``sample_schema``."""
     schema = sample_schema(results)
     axes = _axis_columns(results)
     start = len(schema) - len(SAMPLE_FIELDS)
@@ -127,8 +128,8 @@ def sample_batches(results: StoredResults) -> Iterator[pa.RecordBatch]:
             pa.array([_as_type(value, field.type)] * len(rows), type=field.type)
             for value, field in zip(fixed, schema, strict=False)
         ]
-        for place, column in enumerate(zip(*rows, strict=True), start):
-            arrays.append(pa.array(column, type=schema.field(place).type))
+        for index, column in enumerate(zip(*rows, strict=True), start):
+            arrays.append(pa.array(column, type=schema.field(index).type))
         yield pa.record_batch(arrays, schema=schema)
 
 
@@ -139,7 +140,7 @@ def _sample_type(name: str) -> pa.DataType:
 
 
 def _axis_columns(results: StoredResults) -> dict[str, str]:
-    """The column of each axis, in the order in which points have them."""
+    """Returns the column name of each axis, in the order of the points' axes."""
     axes = dict.fromkeys(axis for result in results.points for axis in result.point.axes)
     taken = {*_POINT_COLUMNS, *SAMPLE_FIELDS, *_SAMPLE_COLUMNS.values(), *_FIXED}
     return {axis: f"axis.{axis}" if axis in taken or axis.endswith("_ns") else axis for axis in axes}
@@ -170,13 +171,13 @@ _FIXED: Final = (
 
 
 def _in_order(rows: Sequence[Mapping[str, Value]]) -> list[str]:
-    """The names of all columns, those of the fullest row first."""
+    """Returns the names of all columns, those of the fullest row first."""
     names = dict.fromkeys(name for row in sorted(rows, key=len, reverse=True) for name in row if name != "settings")
     return [*names, "settings"]
 
 
 def _array(values: Sequence[Value]) -> pa.Array:
-    """A column of axis values or figures; of texts if they have no common type."""
+    """Returns a column of axis values or figures; values without a common type become texts."""
     kind = _common_type(values)
     return pa.array([_as_type(value, kind) for value in values], type=kind)
 

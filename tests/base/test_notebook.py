@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
+import json
 import math
 import os
 import re
 import sys
 import types
-import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,19 +19,11 @@ from support.wait_sources import Signal
 
 import pumice
 from pumice import shaders
-from pumice.base.notebook import (
-    Mark,
-    figure_text,
-    html_table,
-    interval_text,
-    place_text,
-    svg_plot,
-    with_process,
-    without_process,
-)
+from pumice.base.notebook import figure_text, html_table, interval_text, place_text, with_process, without_process
 from pumice.hal.buffer import Buffer
 from pumice.study import compare, compare_results, summarize
 from pumice.study.definition.point import Point
+from pumice.study.results.comparison.series import Plotted, series_figure
 from pumice.study.results.storage.store import Store
 
 
@@ -49,8 +40,7 @@ class _Reader(HTMLParser):
         assert not self.open
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag != "img":  # which has no end
-            self.open.append(tag)
+        self.open.append(tag)
         self.names.add(tag)
         if tag == "tr":
             self.rows.append([])
@@ -66,9 +56,10 @@ class _Reader(HTMLParser):
 
 
 def read(text: str) -> list[list[str]]:
+    table = text[: text.rindex("</table>")] + "</table></div>"
     # Neither black nor white is written: the page's own colours are.
-    assert not re.search(r"(?<![-\w])(color|background): (?!inherit|transparent)", text)
-    return _Reader(text).rows
+    assert not re.search(r"(?<![-\w])(color|background): (?!inherit|transparent)", table)
+    return _Reader(table).rows
 
 
 def test_names_are_text_and_no_markup() -> None:
@@ -102,24 +93,6 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         assert [row[1::4] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
 
 
-def test_comparisons_have_a_plot_of_their_ratios(tmp_path: Path) -> None:
-    def slower(store: Store, points: tuple[Point, ...]) -> None:
-        for point in points:
-            store.add_samples(point.index, 0, "sample", taken(point, scale=1 + point.index / 10))
-            store.set_status(point.index, "done", "error reached")
-
-    with made(tmp_path / "a", STUDY) as a, made(tmp_path / "b", STUDY, slower) as b:
-        found = compare_results(a, b)
-    picture = drawn(found._repr_html_())
-    ratios = {one.b.point.label: one.comparison.ratio for one in found.points if one.comparison}
-    known = [
-        ratios[f"mul batch={batch} barrier={barrier}"] for barrier in ("between", "none") for batch in (1, 4, 16, 64)
-    ]
-    heights = places(picture)[:, 1]
-    np.testing.assert_allclose(heights, np.polyval(np.polyfit(known, heights, 1), known), atol=0.2)
-    assert texts(picture)[:4] == ["ratio, second over first", "batch", "barrier=between", "barrier=none"]
-
-
 def test_summaries_and_comparisons_of_samples() -> None:
     values = np.random.default_rng(1).normal(100, 3, 2000)
     shown = {row[0]: row[1] for row in read(summarize(values)._repr_html_())}
@@ -138,66 +111,45 @@ def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
     assert (interval_text(1.0, 1.2), interval_text(math.nan, math.nan)) == ("[1.000, 1.200]", "—")
 
 
-def drawn(page: str) -> ET.Element:
-    """The picture of a plot in a page, in a namespace of its own."""
-    (data,) = re.findall(r'<img [^>]*src="data:image/svg\+xml;base64,([^"]*)">', page)
-    return ET.fromstring(base64.b64decode(data))
+def test_results_and_comparisons_have_a_plot_of_each_line_over_their_axis(tmp_path: Path) -> None:
+    def slower(store: Store, points: tuple[Point, ...]) -> None:
+        for point in points:
+            store.add_samples(point.index, 0, "sample", taken(point, scale=1 + point.index / 10))
+            store.set_status(point.index, "done", "error reached")
+
+    with made(tmp_path / "a", STUDY) as a, made(tmp_path / "b", STUDY, slower) as b:
+        found = compare_results(a, b)
+        medians = {one.point.label: np.median(one.values()) / 1e3 for one in a.points}
+        pages = a._repr_html_(), found._repr_html_()
+    ratios = {one.b.point.label: one.comparison.ratio for one in found.points if one.comparison}
+    for page, values, title in zip(
+        pages, (medians, ratios), ("median of execute, \u00b5s", "ratio, second over first"), strict=True
+    ):
+        lines, layout = (json.JSONDecoder().raw_decode(text.strip(" ,\n"))[0] for text in figure_parts(page))
+        assert [line["name"] for line in lines] == ["barrier=between", "barrier=none"]
+        for line in lines:
+            known = [values[f"mul batch={batch:g} {line['name']}"] for batch in line["x"]]
+            np.testing.assert_allclose(line["y"], known)
+            assert line["x"] == [1, 4, 16, 64]
+        assert [layout[axis]["title"]["text"] for axis in ("xaxis", "yaxis")] == ["batch", title]
+        assert layout["xaxis"]["type"] == "log"
 
 
-def named(picture: ET.Element, name: str) -> list[ET.Element]:
-    return list(picture.iter(f"{{http://www.w3.org/2000/svg}}{name}"))
+def figure_parts(page: str) -> tuple[str, str]:
+    """The data and the layout of a page's plot, each followed by more text."""
+    data = page[page.index("[{", page.index("Plotly.newPlot(")) :]
+    return data, data[json.JSONDecoder().raw_decode(data)[1] :]
 
 
-def places(picture: ET.Element) -> np.ndarray:
-    """The centre of each point of a plot, of one line after the other."""
-    marks = [one.attrib for one in named(picture, "circle") if one.get("class") == "m"]
-    return np.array([[float(one["cx"]), float(one["cy"])] for one in marks])
-
-
-def texts(picture: ET.Element) -> list[str]:
-    """The titles of the axes, the names of lines, and ticks from the bottom and from the left."""
-    return [one.text or "" for one in named(picture, "text")]
-
-
-@pytest.mark.parametrize("y", [[30, 31, 33, 35], [1, 10, 100, 1000], [2e-5, 3e-5, 4e-5, 5e-5], [0, 0, 0, 0]])
-def test_a_plot_places_points_along_its_axes(y: list[float]) -> None:
-    x = [1, 4, 16, 64]
-    page = svg_plot({"a": [Mark(*one, math.nan, math.nan) for one in zip(x, y, strict=True)]}, x="n", y="t, µs")
-    picture = drawn(page)
-    across, up = places(picture).T
-    fitted = np.polyfit(np.log(x), across, 1)
-    np.testing.assert_allclose(np.polyval(fitted, np.log(x)), across, atol=0.1)
-    values = np.log(y) if y[-1] > 10 * y[0] else np.array(y)
-    if np.ptp(values):
-        fitted = np.polyfit(values, up, 1)
-        assert fitted[0] < 0
-        np.testing.assert_allclose(np.polyval(fitted, values), up, atol=0.1)
-    titles, ticks = texts(picture)[:2], texts(picture)[2:]
-    assert titles == ["t, µs", "n"] and ticks[-4:] == ["1", "4", "16", "64"]
-    assert 2 <= len(ticks[:-4]) <= 12 or ticks[:-4] == ["0"]
-
-
-def test_intervals_end_at_the_edge_of_a_plot_and_ticks_keep_apart() -> None:
-    marks = [Mark(n, 10.0, -math.inf, math.inf) for n in range(3)] + [Mark(3, 10.0, 0.0, 1e9)]
-    marks += [Mark(n, 10.0, 9.0, 11.0) for n in range(100_000, 100_030)]
-    page = svg_plot({"<a>": marks, "b": marks}, x="<x>", y='<y> "&')
-    assert _Reader(page).names == {"p", "img"}
-    picture = drawn(page)
-    paths = " ".join(one.attrib["d"] for one in named(picture, "path"))
-    ends = [float(one) for pair in re.findall(r"M[\d.]+ (-?[\d.]+)V(-?[\d.]+)", paths) for one in pair]
-    assert ends and min(ends) >= 0 and max(ends) <= float(picture.attrib["height"])
-    assert texts(picture)[:4] == ['<y> "&', "<x>", "<a>", "b"]
-    assert len([text for text in texts(picture) if text.startswith("100,0")]) < 5
-
-
-def test_results_have_a_plot_of_each_line_over_their_axis(tmp_path: Path) -> None:
-    with made(tmp_path / "a", STUDY) as a:
-        picture = drawn(a._repr_html_())
-        medians = {one.point.label: np.median(one.values()) for one in a.points if not one.point.is_baseline}
-    for line, barrier in zip(np.split(places(picture)[:, 1], 2), ("between", "none"), strict=True):
-        known = np.log([medians[f"mul batch={batch} barrier={barrier}"] for batch in (1, 4, 16, 64)])
-        np.testing.assert_allclose(line, np.polyval(np.polyfit(known, line, 1), known), atol=0.2)
-    assert texts(picture)[:4] == ["median of execute, µs", "batch", "barrier=between", "barrier=none"]
+def test_intervals_of_a_plot_are_its_error_bars_where_they_are_known() -> None:
+    intervals = [(9.0, 12.0), (-math.inf, math.inf), (math.nan, math.nan)]
+    marks = [Plotted(Point(n, "t", "d"), {"n": n}, "<t>", 10.0, interval) for n, interval in enumerate(intervals)]
+    figure = series_figure(marks)
+    assert figure is not None
+    bars = figure.data[0].error_y
+    assert (list(bars.array), list(bars.arrayminus)) == ([2, 0, 0], [1, 0, 0])
+    assert (figure.layout.yaxis.title.text, figure.layout.yaxis.type) == ("&lt;t&gt;", "linear")
+    assert series_figure(marks[:1]) is None
 
 
 def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,9 @@ def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
     """A chart for each device with known peaks and points of known bytes and flops."""
     charts = []
     for device in dict.fromkeys(one.point.device for one in analysis.measured):
-        # Those of the latest run replace earlier ones.
-        peaks = {peak.name: peak.value for peak in analysis.results.peaks if peak.device == device}
         points = [one for one in analysis.measured if one.point.device == device and one.roof is not None]
         if points:
-            charts.append(_chart(device, points, peaks))
+            charts.append(_chart(device, points, analysis.results.peaks_of(device)))
     return charts
 
 

@@ -8,10 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ....base.lazy_dataclass import dataclass
-from ....base.notebook import Mark, figure_text, html_table, interval_text
+from ....base.notebook import figure_text, html_table, interval_text
 from ....status import FailedPreconditionError, InvalidArgumentError, shown
 from ...definition.expansion import unpaired
-from ...definition.point import AxisValue, Point
 from ...statistics.comparison import Comparison
 from ..storage.point_result import PointResult
 from ..storage.stored_results import StoredResults
@@ -38,15 +37,6 @@ class PointComparison:
     b: PointResult
     comparison: Comparison | None
     why_not: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ratio:
-    """What a plot shows of a point."""
-
-    point: Point
-    axes: Mapping[str, AxisValue]
-    mark: Mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +85,11 @@ class ResultsComparison:
 
     def _repr_html_(self) -> str:
         """A table for notebooks: a row a point. Over a numeric axis there is a plot of the ratios, too."""
-        from .series import series_plot
+        from .series import Plotted, series_plot
 
-        rows = []
-        ratios = []
+        ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
+        sides = "new over old" if self._in_turns else "second over first"
+        rows, ratios = [], []
         for one in self.points:
             point, found = one.b.point, one.comparison
             name = f"{point.label} on {point.device}" if self.by_device else point.label
@@ -108,15 +99,13 @@ class ResultsComparison:
             figures = (figure_text(found.ratio), interval_text(*found.interval), f"{found.count_a}, {found.count_b}")
             rows.append((name, str(found.verdict), *figures, "; ".join(found.remarks)))
             if math.isfinite(found.ratio):
-                ratios.append(_Ratio(point, point.axes, Mark(math.nan, found.ratio, *found.interval)))
-        ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
+                ratios.append(Plotted(point, point.axes, f"{ratio}, {sides}", found.ratio, found.interval))
         columns = ("point", "verdict", ratio, "interval", "samples", "notes")
         measures = {one.b.point.measure for one in self.points}
         measure = measures.pop() if self.measure == "headline" and len(measures) == 1 else self.measure
-        sides = "new over old" if self._in_turns else "second over first"
         notes = [*self.notes, *self.unpaired]
         table = html_table(columns, rows, title=f"{measure}, {sides}", notes=notes, texts=("verdict", "notes"))
-        return table + series_plot(ratios, lambda one, x: one.mark._replace(x=x), lambda _: f"{ratio}, {sides}")
+        return table + series_plot(ratios)
 
 
 def compare_results(

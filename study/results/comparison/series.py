@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final, Protocol, TypeVar
+import html
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from ....base.notebook import MAX_LINES, Mark, svg_plot
 from ...definition.point import AxisValue, Point
 
-_NAMES: Final = ("target", "device")  # which say by themselves what they are
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+_NAMES: Final = ("target", "device")  # whose values need no name before them
+_GREY: Final = "#808080"  # readable on light and dark pages
+_WIDTH, _HEIGHT = 640, 360
 
 Key = tuple[tuple[str, AxisValue], ...]
 """What the points of a series share: target, device, and the values of all other axes."""
 
 
 class OnAxes(Protocol):
-    """What is known of a point.
-
-    Attributes:
-        point: the point.
-        axes: its value on each axis.
-    """
+    """Anything with a point and its value on each axis."""
 
     @property
     def point(self) -> Point: ...
@@ -32,58 +33,91 @@ T = TypeVar("T", bound=OnAxes)
 
 
 def numeric_axes(points: Iterable[OnAxes]) -> list[str]:
-    values: dict[str, set[AxisValue]] = {}
-    for one in points:
-        for name, value in one.axes.items():
-            values.setdefault(name, set()).add(value)
+    """Returns the axes on which points have several values, all of them numbers."""
+    axes: dict[str, set[AxisValue]] = {}
+    for point in points:
+        for name, value in point.axes.items():
+            axes.setdefault(name, set()).add(value)
     return [
         name
-        for name, found in values.items()
-        if len(found) > 1 and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in found)
+        for name, values in axes.items()
+        if len(values) > 1 and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
     ]
 
 
 def series_over(points: Iterable[T], axis: str) -> dict[Key, list[T]]:
-    """The points that differ on one axis only, by what they share, in ascending order of the axis."""
+    """Groups points that differ on one axis only, by what they share; each series is in ascending order."""
     series: dict[Key, list[T]] = {}
-    for one in points:
-        if axis in one.axes:
-            rest = ((name, value) for name, value in one.axes.items() if name != axis)
-            key = (("target", one.point.target), ("device", one.point.device), *rest)
-            series.setdefault(key, []).append(one)
-    for found in series.values():
-        found.sort(key=lambda one: axis_number(one, axis))
+    for member in points:
+        if axis in member.axes:
+            rest = ((name, value) for name, value in member.axes.items() if name != axis)
+            key = (("target", member.point.target), ("device", member.point.device), *rest)
+            series.setdefault(key, []).append(member)
+    for members in series.values():
+        members.sort(key=lambda member: axis_number(member, axis))
     return series
 
 
-def axis_number(one: OnAxes, axis: str) -> float:
-    return float(one.axes[axis])
+def axis_number(member: OnAxes, axis: str) -> float:
+    return float(member.axes[axis])
 
 
-def series_plot(
-    points: Collection[T], mark: Callable[[T, float], Mark], title: Callable[[T], str], first: Collection[str] = ()
-) -> str:
-    """A plot for notebooks: a line for each series over a numeric axis; nothing without such an axis.
+class Plotted(NamedTuple):
+    """A point of a notebook's plot: its axis values, the title of the vertical axis, its value, and the interval."""
 
-    Args:
-        points: what is shown, if it is on a line.
-        mark: the mark of a point at a place of the axis.
-        title: of the axis of the marks, for a point; lines with another title than the first line are left out.
-        first: axes to be taken before others.
+    point: Point
+    axes: Mapping[str, AxisValue]
+    title: str
+    value: float
+    interval: tuple[float, float]
+
+
+def series_plot(points: Collection[Plotted], first: Collection[str] = ()) -> str:
+    """Returns the HTML of ``series_figure``, or "" for None. The browser loads Plotly's script from its CDN."""
+    figure = series_figure(points, first)
+    return "" if figure is None else figure.to_html(full_html=False, include_plotlyjs="cdn")
+
+
+def series_figure(points: Collection[Plotted], first: Collection[str] = ()) -> Figure | None:
+    """Plots a line for each series over a numeric axis, preferably one of ``first``; None without such an axis.
+
+    Lines whose title differs from the first line's are left out.
     """
     for axis in sorted(numeric_axes(points), key=lambda axis: axis not in first):
-        lines = {key: found for key, found in series_over(points, axis).items() if len(found) > 1}
-        if not lines:
-            continue
-        above = title(next(iter(lines.values()))[0])
-        keys = [key for key, found in lines.items() if title(found[0]) == above]
-        same = set.intersection(*(set(key) for key in keys))
-        marks = {}
-        for key in keys[:MAX_LINES]:
-            parts = [
-                str(value) if name in _NAMES else f"{name}={value}" for name, value in key if (name, value) not in same
-            ]
-            marks[", ".join(parts)] = [mark(one, axis_number(one, axis)) for one in lines[key]]
-        left = f"<p>{MAX_LINES} of {len(keys)} lines</p>" if len(keys) > MAX_LINES else ""
-        return svg_plot(marks, x=axis, y=above) + left
-    return ""
+        lines = {key: members for key, members in series_over(points, axis).items() if len(members) > 1}
+        if lines:
+            title = next(iter(lines.values()))[0].title
+            return _figure({key: members for key, members in lines.items() if members[0].title == title}, axis, title)
+    return None
+
+
+def _figure(lines: Mapping[Key, Sequence[Plotted]], axis: str, title: str) -> Figure:
+    from plotly import graph_objects as go  # takes a second to load
+
+    figure = go.Figure()
+    common = set.intersection(*map(set, lines))
+    for key, members in lines.items():
+        names = [
+            str(value) if name in _NAMES else f"{name}={value}" for name, value in key if (name, value) not in common
+        ]
+        intervals = [(low, high) if math.isfinite(low + high) else (y, y) for *_, y, (low, high) in members]
+        figure.add_scatter(
+            x=[axis_number(member, axis) for member in members],
+            y=[member.value for member in members],
+            name=html.escape(", ".join(names)),
+            error_y={
+                "array": [high - member.value for member, (_, high) in zip(members, intervals, strict=True)],
+                "arrayminus": [member.value - low for member, (low, _) in zip(members, intervals, strict=True)],
+            },
+        )
+    transparent = {"paper_bgcolor": "rgba(0,0,0,0)", "plot_bgcolor": "rgba(0,0,0,0)", "font_color": _GREY}
+    figure.update_layout(width=_WIDTH, height=_HEIGHT, showlegend=len(lines) > 1, **transparent)
+    x = [axis_number(member, axis) for members in lines.values() for member in members]
+    y = [member.value for members in lines.values() for member in members]
+    figure.update_xaxes(title_text=html.escape(axis), type=_scale(x))
+    figure.update_yaxes(title_text=html.escape(title), type=_scale(y), rangemode="tozero")
+    return figure
+
+
+def _scale(values: Sequence[float]) -> str:
+    return "log" if 0 < 10 * min(values) < max(values) else "linear"

@@ -87,7 +87,6 @@ class StoredResults(Closing):
         self._reader: Reader | None = reader
         self._lock = threading.Lock()
         self._study: Study | None = None
-        self._peaks: tuple[PeakRecord, ...] = ()
         try:
             with values_as_written(path):
                 ((name, created, study, text),) = self._rows("SELECT name, created, study, toml FROM study")
@@ -175,10 +174,9 @@ class StoredResults(Closing):
             return {}
         dispatches = result.integers("dispatches", keep=keep)
         if self._study is None:
-            self._study, self._peaks = self.as_study(), self.peaks
-        # Those of the latest run replace earlier ones.
-        peaks = {peak.name: peak.value for peak in self._peaks if peak.device == result.point.device}
-        return derive(self._study, result.point, {**measured, "dispatches": float(np.median(dispatches))}, peaks)
+            self._study = self.as_study()
+        measured["dispatches"] = float(np.median(dispatches))
+        return derive(self._study, result.point, measured, self.peaks_of(result.point.device))
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
@@ -216,6 +214,10 @@ class StoredResults(Closing):
     def peaks(self) -> tuple[PeakRecord, ...]:
         """The measured peaks, by run and device."""
         return self._records(PeakRecord, "peaks ORDER BY run, device, name")
+
+    def peaks_of(self, device: str) -> dict[str, float]:
+        """Returns the measured peaks of a device by name, those of the latest run that measured them."""
+        return {peak.name: peak.value for peak in self.peaks if peak.device == device}
 
     @property
     def observations(self) -> tuple[ObservationRecord, ...]:
