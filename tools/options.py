@@ -134,9 +134,14 @@ def fields_of(kind: type[object], options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in kind.__annotations__ if name in options}
 
 
+def several_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+    """Returns a decorator that adds options to a command, in the order of its help."""
+    return lambda command: functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
+
+
 def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -> Callable[[_Command], _Command]:
     """The options of a shader's source, which `parse_sources` takes."""
-    several = (
+    return several_options(
         option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for the source."),
         option(
             "--include",
@@ -153,13 +158,6 @@ def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -
             help="The source's language, where the name of the file does not tell.",
         ),
     )
-
-    def decorate(command: _Command) -> _Command:
-        for one in reversed(several):
-            command = one(command)
-        return command
-
-    return decorate
 
 
 def parse_sources(

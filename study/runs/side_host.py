@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from ...base.message_pipe import Message, MessagePipe, error_as_message
 from ..definition.study import make_sampling
 from ..results.storage.rows import Value, point_from_row
-from ..results.storage.sink import Sink
+from ..results.storage.sink import SinkLog
 from ..sampling.point_run import PointRun
 from ..workloads.workload import DevicePool, WorkloadContext
 
@@ -27,7 +27,7 @@ class _SideHost:
     def __init__(self, pool: DevicePool, request: Message) -> None:
         self._pool = pool
         self._sampling = make_sampling(request["sampling"])
-        self._log = _Log()
+        self._log = SinkLog()
         self._run: PointRun | None = None
 
     def answer(self, question: Message) -> Message:
@@ -56,17 +56,3 @@ class _SideHost:
     def close(self) -> None:
         if self._run is not None:
             self._run.close()
-
-
-class _Log(Sink):
-    """Keeps what is measured until it is taken."""
-
-    def __init__(self) -> None:
-        self._written: list[tuple[str, str, list[Mapping[str, Value]]]] = []
-
-    def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        self._written.append((table, doing, list(rows)))
-
-    def take(self) -> list[tuple[str, str, list[Mapping[str, Value]]]]:
-        written, self._written = self._written, []
-        return written

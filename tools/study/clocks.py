@@ -1,10 +1,10 @@
-"""The option of commands that measure for the device's clock: ``--lock-clocks``."""
+"""The option ``--lock-clocks`` of commands that measure."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,19 +15,15 @@ from ..streams import note
 if TYPE_CHECKING:
     from ...study.definition.study import Study
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
 _DEFAULT = "default"
 
-
-def clocks_option(command: _Command) -> _Command:
-    """``--lock-clocks [MHZ]``."""
-    return click.option(
-        "--lock-clocks",
-        is_flag=False,
-        flag_value=_DEFAULT,
-        metavar="[MHZ]",
-        help="Lock the clock of an NVIDIA device meanwhile, by default to that for applications; needs root.",
-    )(command)
+clocks_option = click.option(
+    "--lock-clocks",
+    is_flag=False,
+    flag_value=_DEFAULT,
+    metavar="[MHZ]",
+    help="Lock the clock of an NVIDIA device meanwhile, by default to that for applications; needs root.",
+)
 
 
 @contextlib.contextmanager
@@ -39,8 +35,8 @@ def clocks_as_asked(
     *,
     scheduler: str | None = None,
 ) -> Iterator[None]:
-    """Within it, the clocks of the study's devices are locked if that is asked for; tells of those that a killed run
-    has left locked.
+    """Locks the clocks of the study's devices within the block, if asked for; else reports those that a killed run left
+    locked.
     """
     from ...hal_vulkan import shared_driver
     from ...study.machine.clock_lock import left_locked, locked_clocks

@@ -1,31 +1,30 @@
-"""The gate of a comparison: its options, what is written, and the exit status.
+"""The gate of a comparison: its options, outputs and exit status.
 
 A command that compares takes the options by ``gating_options``, makes a ``Gate`` of them, compares with its ``limits``,
-and exits with the status that ``finish`` returns.
+and exits with the status of the judgement that ``finish`` returns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...base.lazy_dataclass import dataclass
 from ...status import shown
 from ..errors import usage, usage_error
+from ..options import several_options
 from ..output_files import Outputs
 from .judgement import Judgement, judge
 
 if TYPE_CHECKING:
     from ...study.results.comparison.results_comparison import ResultsComparison
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Wrong usage for a file that there is no folder for: before minutes of measuring."""
+    """Raises a usage error if the folder of a file does not exist; call it before minutes of measuring."""
     if path is not None and not path.absolute().parent.is_dir():
         raise usage_error(f"{option}: there is no folder {path.parent}")
 
@@ -35,8 +34,8 @@ class Gate:
     """The options of ``gating_options``.
 
     Attributes:
-        fail_on: ``"slower"``, ``"unclear"`` (which includes slower) or ``"never"``: what is an exit status above 0.
-        tolerate: the slow-down, as a fraction, up to which a point that is SLOWER passes.
+        fail_on: what gives an exit status above 0: ``"slower"``, ``"unclear"`` (which includes slower) or ``"never"``.
+        tolerate: the largest slow-down, as a fraction, with which a SLOWER point passes.
         measure, confidence, resolution, threshold: of the comparison.
         markdown, junit: the files to write, if any.
         github: whether to write annotations.
@@ -65,8 +64,8 @@ class Gate:
         return {name: getattr(self, name) for name in ("measure", "confidence", "resolution", "threshold")}
 
     def check(self) -> tuple[str, str]:
-        """The segment and the statistic that are compared; wrong usage for other options of the comparison, and for
-        files that there is no folder for: before minutes of measuring.
+        """Returns the segment and the statistic that are compared. Raises a usage error for values out of range and for
+        files whose folder does not exist; call it before minutes of measuring.
         """
         from ...study.results.comparison.point_comparison import criteria_of
 
@@ -79,11 +78,11 @@ class Gate:
         return criteria.segment, criteria.statistic
 
     def finish(self, found: ResultsComparison, within: Mapping[str, object] | None = None) -> Judgement:
-        """Prints the comparison, writes the files that were asked for, and returns what it made of the comparison.
+        """Prints the comparison, writes the files that were asked for, and returns the judgement.
 
         Args:
             found: the comparison.
-            within: a JSON document that it is printed in, as ``comparison``.
+            within: a JSON document in which it is printed, as ``comparison``.
 
         Raises:
             UnavailableError, PermissionDeniedError, ResourceExhaustedError, NotFoundError: something could not be
@@ -112,7 +111,7 @@ class Gate:
 
 
 def _fraction(text: str) -> float:
-    """A fraction below 1, as 0.05 or 5%."""
+    """Parses a fraction below 1, such as 0.05 or 5%."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
@@ -122,12 +121,12 @@ def _fraction(text: str) -> float:
     return number
 
 
-def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ()) -> Callable[[_Command], _Command]:
-    """The options of ``Gate``, by the names of its fields.
+def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ()) -> Callable[[Any], Any]:
+    """Returns a decorator with the options of ``Gate``, whose parameter names are its fields.
 
     Args:
         fail_on: the default of ``--fail-on``.
-        leave_out: fields for which the command has options of its own, or none.
+        leave_out: fields without an option here.
     """
     options = {
         "fail_on": click.option(
@@ -179,14 +178,7 @@ def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ())
         "github": click.option("--github", is_flag=True, help="Write annotations for GitHub Actions to stderr."),
         "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     }
-
-    def decorate(command: _Command) -> _Command:
-        for name, option in reversed(options.items()):
-            if name not in leave_out:
-                command = option(command)
-        return command
-
-    return decorate
+    return several_options(*(option for name, option in options.items() if name not in leave_out))
 
 
 across_option = click.option(

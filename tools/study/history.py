@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from ..streams import note, put
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from ...study.results.history import History, HistoryEntry, PointHistory
+    from ...study.results.history import History, PointHistory
     from ...study.statistics.bootstrap import Interval
     from ...study.statistics.change_points import Change
 
@@ -88,7 +88,7 @@ def _print(found: History) -> None:
 
 
 def sparkline(one: PointHistory) -> Text:
-    """A bar for each entry, from the smallest level to the largest; those of changes are coloured."""
+    """Returns a bar for each entry, from the smallest level to the largest; those of changes are coloured."""
     from rich.text import Text
 
     text = Text("…" if len(one.entries) > _MAX_BARS else "")
@@ -105,7 +105,7 @@ def sparkline(one: PointHistory) -> Text:
 
 
 def change_text(one: PointHistory, change: Change) -> str:
-    """``+5.2 % [+4.1, +6.3] since 1a2b3c4d5 "The subject"``."""
+    """Formats a change: ``+5.2 % [+4.1, +6.3] since 1a2b3c4d5 "The subject"``."""
     entry = one.entries[change.place]
     low, high = change.interval
     ends = f" [{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]" if math.isfinite(low) else ""
@@ -124,42 +124,22 @@ def _interval(one: PointHistory, interval: Interval) -> str:
     return f"[{_level(one, low)}, {_level(one, high)}]" if math.isfinite(low) else "-"
 
 
+# Names of fields in JSON, where they differ.
+_JSON_NAMES: Final = {"median": "median_ns", "median_interval": "median_interval_ns", "place": "entry"}
+
+
 def _json(found: History) -> dict[str, object]:
-    def number(value: float) -> float | None:
-        return value if math.isfinite(value) else None
-
-    def numbers(values: Sequence[float]) -> list[float | None]:
-        return [number(value) for value in values]
-
-    def entry(one: HistoryEntry) -> dict[str, object]:
-        return {
-            "folder": str(one.folder),
-            "started": one.started,
-            "revision": one.revision.facts() if one.revision else None,
-            "status": one.status,
-            "median_ns": number(one.median),
-            "median_interval_ns": numbers(one.median_interval),
-            "ratio": number(one.ratio),
-            "ratio_interval": numbers(one.ratio_interval),
-            "level": number(one.level),
-            "level_interval": numbers(one.level_interval),
-            "related": one.related,
-        }
-
-    points = [
-        {
-            "study": one.study,
-            "point": one.point,
-            "device": one.device,
-            "measure": one.measure,
-            "by": one.by,
-            "entries": [entry(each) for each in one.entries],
-            "changes": [
-                {"entry": each.place, "ratio": number(each.ratio), "interval": numbers(each.interval)}
-                for each in one.changes
-            ],
-        }
-        for one in found.points
-    ]
+    """Returns a history as JSON values: its fields by name, NaN and infinity as null."""
     unread = [{"folder": str(folder), "error": reason} for folder, reason in found.unread]
-    return {"order": found.order, "points": points, "unread": unread}
+    return {"order": found.order, "points": _plain(found.points), "unread": unread}
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {_JSON_NAMES.get(name, name): plain for name, plain in fields.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return str(value) if isinstance(value, Path) else value

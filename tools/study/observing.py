@@ -1,15 +1,16 @@
-"""The options of commands that measure for figures apart from samples, such as what the driver says of pipelines."""
+"""Options for figures that are taken separately from samples, such as the driver's statistics of pipelines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ...base.terminal import printable
 from ..errors import usage_error
+from ..options import several_options
 from ..streams import note
 
 if TYPE_CHECKING:
@@ -17,32 +18,25 @@ if TYPE_CHECKING:
     from ...study.runs.observing import Observer
 
 OBSERVING_OPTIONS: Final = ("statistics", "energy", "counters")
-"""The names of the options."""
+"""The parameter names of ``observing_options``, which ``observers`` takes."""
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
-
-def observing_options(command: _Command) -> _Command:
-    """``--statistics``, ``--energy`` and ``--counters``; see ``observers``."""
-    for option in (
-        click.option(
-            "--counters",
-            metavar="NAME,...",
-            help="Performance counters of the device over a command buffer's dispatches, by the driver's names.",
-        ),
-        click.option(
-            "--energy",
-            is_flag=True,
-            help="Joules of a sample, by the counters of NVIDIA's devices and of processors, in a second of samples.",
-        ),
-        click.option(
-            "--statistics",
-            is_flag=True,
-            help="What the driver says of each pipeline: registers, spills, memory; and the occupancy.",
-        ),
-    ):
-        command = option(command)
-    return command
+observing_options = several_options(
+    click.option(
+        "--statistics",
+        is_flag=True,
+        help="What the driver says of each pipeline: registers, spills, memory; and the occupancy.",
+    ),
+    click.option(
+        "--energy",
+        is_flag=True,
+        help="Joules of a sample, by the counters of NVIDIA's devices and of processors, in a second of samples.",
+    ),
+    click.option(
+        "--counters",
+        metavar="NAME,...",
+        help="Performance counters of the device over a command buffer's dispatches, by the driver's names.",
+    ),
+)
 
 
 def observers(
@@ -53,7 +47,7 @@ def observers(
     *,
     scheduler: str | None = None,
 ) -> list[Observer]:
-    """What ``OBSERVING_OPTIONS`` ask for. UnavailableError: a device has no such figures."""
+    """Creates the observers that the options ask for. UnavailableError: a device has no such figures."""
     from ...study.machine.counters import CounterObserver
     from ...study.machine.energy import EnergyObserver
     from ...study.machine.pipelines import PipelineObserver
@@ -79,7 +73,7 @@ def observers(
 
 
 def take_observations(wanted: Sequence[Observer], study: Study, folder: Path, validation: bool | None) -> None:
-    """Takes the figures of the points in a folder, and says what is missing."""
+    """Takes the figures of the points in a folder, and reports what is missing."""
     from ...study.runs.observing import observe
 
     for observer in wanted:

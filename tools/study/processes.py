@@ -1,16 +1,17 @@
-"""The options of commands that measure two sides: in which processes, by which installation, in which environment."""
+"""Options of commands that measure two sides: their processes, installations and environment variables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ...base.terminal import printable
 from ...status import shorten
 from ..errors import usage, usage_error
+from ..options import several_options
 from ..streams import note
 from .against import against
 
@@ -18,30 +19,23 @@ if TYPE_CHECKING:
     from ...study.definition.study import Study
     from .gate import Gate
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
-
 PROCESS_OPTIONS: Final = ("apart", "against_python", "against_env")
-"""The names of the options."""
+"""The parameter names of ``process_options``."""
 
-
-def process_options(command: _Command) -> _Command:
-    """``--apart``, ``--against-python`` and ``--against-env``."""
-    for option in (
-        click.option(
-            "--against-env",
-            multiple=True,
-            metavar="NAME=VALUE",
-            help="A variable of the environment of the other version's process; repeatable.",
-        ),
-        click.option(
-            "--against-python",
-            metavar="PATH",
-            help="The interpreter, with a pumice of its own, that measures the other version.",
-        ),
-        click.option("--apart", is_flag=True, help="Measure both versions in processes of their own that take turns."),
-    ):
-        command = option(command)
-    return command
+process_options = several_options(
+    click.option("--apart", is_flag=True, help="Measure both versions in processes of their own that take turns."),
+    click.option(
+        "--against-python",
+        metavar="PATH",
+        help="The interpreter, with a pumice of its own, that measures the other version.",
+    ),
+    click.option(
+        "--against-env",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A variable of the environment of the other version's process; repeatable.",
+    ),
+)
 
 
 def wants_processes(options: Mapping[str, Any]) -> bool:
@@ -49,9 +43,9 @@ def wants_processes(options: Mapping[str, Any]) -> bool:
 
 
 def with_processes(described: Study, options: Mapping[str, Any], gate: Gate) -> Study:
-    """The study with its sides in the processes that the options ask for, else those that results were measured in,
-    which is said. Without another version the other side is the same in another installation or environment;
-    ``gate`` is that of verdicts.
+    """Returns the study with its sides in the processes that the options ask for. By default a side from results is
+    measured in the same kind of process again, which a note says. Without another version the other side is the same
+    study in another installation or environment; ``gate`` is that of the verdicts.
     """
     from ...study.definition.process import Process
 

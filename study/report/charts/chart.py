@@ -182,6 +182,27 @@ def style_log_axis(low: float, high: float, ticks: Sequence[float] | None = None
     }
 
 
+def style_ratio_axis(low: float, high: float, margin: float = 0.0) -> dict[str, object]:
+    """Describes a logarithmic axis of ratios, extended at both ends by a share of its length."""
+    ends = math.log10(low), math.log10(high)
+    reach = max(margin * (ends[1] - ends[0]), 0.004) if margin else 0.0
+    limits = [ends[0] - reach, ends[1] + reach]
+    ticks = _ratio_ticks(*(10**end for end in limits))
+    text = [plain_text(tick) for tick in ticks]
+    return {"type": "log", "range": limits, "tickmode": "array", "tickvals": ticks, "ticktext": text}
+
+
+def _ratio_ticks(low: float, high: float) -> list[float]:
+    """Returns a few round ratios from low to high."""
+    if high / low > 3:
+        ticks = [
+            step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5) if low <= step * 10.0**power <= high
+        ]
+        return ticks if len(ticks) <= 9 else [10.0**power for power in range(-4, 5) if low <= 10.0**power <= high]
+    step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if (high - low) / step <= 8)
+    return [count * step for count in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
 def samples_text(points: Sequence[PointAnalysis]) -> str:
     """Which samples of several points are in the statistics."""
     kept, total = sum(one.kept for one in points), sum(one.total for one in points)

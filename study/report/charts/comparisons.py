@@ -15,9 +15,9 @@ from ...results.comparison.point_comparison import compare_points
 from ...results.comparison.results_comparison import compare_results
 from ...results.storage.stored_results import StoredResults
 from ...statistics.comparison import Comparison, Verdict
-from .chart import Chart, error_bars, label, lines, name_rows, new_figure, point_label, value_text
+from .chart import Chart, error_bars, label, lines, name_rows, new_figure, point_label, style_ratio_axis, value_text
 from .palette import INK, MUTED, VERDICT
-from .units import number_text, plain_text
+from .units import number_text
 
 _MAX_ROWS: Final = 80
 _FARTHEST: Final = 1.6
@@ -124,18 +124,8 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
     # An interval of few samples may be very wide; it is cut at the edge.
     ends = [1.0, *(value for one in shown for value in _ends(one.comparison))]
     ends = [min(max(end, min(ratios) / _FARTHEST), max(ratios) * _FARTHEST) for end in ends]
-    low, high = math.log10(min(ends)), math.log10(max(ends))
-    margin = max(0.05 * (high - low), 0.004)
     figure.update_layout(margin_r=190)
-    ticks = ratio_ticks(10 ** (low - margin), 10 ** (high + margin))
-    figure.update_xaxes(
-        type="log",
-        range=[low - margin, high + margin],
-        tickmode="array",
-        tickvals=ticks,
-        ticktext=[plain_text(tick) for tick in ticks],
-        title_text="median over the reference's median",
-    )
+    figure.update_xaxes(style_ratio_axis(min(ends), max(ends), 0.05), title_text="median over the reference's median")
     name_rows(figure, [one.name for one in shown])
     figure.add_vline(x=1, line={"color": INK, "width": 1.4})
     for place, one in enumerate(shown):
@@ -159,20 +149,6 @@ def _ends(comparison: Comparison) -> tuple[float, float]:
     low = low if math.isfinite(low) and low > 0 else comparison.ratio
     high = high if math.isfinite(high) else comparison.ratio
     return low, high
-
-
-def ratio_ticks(low: float, high: float) -> list[float]:
-    """A few round ratios between two."""
-    if high / low > 3:
-        steps = [step * 10.0**power for power in range(-4, 5) for step in (1, 2, 5)]
-        found = [tick for tick in steps if low <= tick <= high]
-        return (
-            found
-            if len(found) <= 9
-            else [tick for tick in found if math.isclose(math.log10(tick) % 1, 0, abs_tol=1e-9)]
-        )
-    step = next(step for step in (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0) if (high - low) / step <= 8)
-    return [place * step for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 def _caption(rows: Sequence[ComparedPoints], shown: Sequence[ComparedPoints]) -> str:

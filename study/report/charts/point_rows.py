@@ -1,4 +1,4 @@
-"""The table of points: one row a point, each cell with the number that it sorts by."""
+"""The table of points: a row per point; each cell has the number that it sorts by."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_TIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading, an explanation, whether its cells are numbers, and whether their texts are long."""
+    """A column: its heading and explanation, whether its cells are numbers, and whether their texts wrap."""
 
     name: str
     help: str = ""
@@ -31,7 +31,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A cell: its text, what it sorts by (``None`` for the text), and a hint on hover."""
+    """A cell: its text, the number that it sorts by (None for the text), and a hint on hover."""
 
     text: str
     sort: float | None = None
@@ -40,8 +40,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class PointTable:
-    """The table of points: its unit of time, its columns (the point, its status, others), each point's cells, and the
-    best points of several.
+    """The table of points: its unit of time, its columns, the cells of each point, and the best points of groups of
+    several.
     """
 
     unit: TimeUnit
@@ -63,11 +63,11 @@ class PointTable:
 def point_table(
     analysis: StudyAnalysis, points: Sequence[PointAnalysis] | None = None, best: Sequence[Best] | None = None
 ) -> PointTable:
-    """The table of all points, or of some; times in one unit, figures in theirs. ``best`` is marked, by default that of
-    each device.
+    """Returns the table of all points, or of some; times are in one unit. ``best`` points are marked, by default those
+    of each device.
     """
     shown = tuple(analysis.points if points is None else points)
-    # The unit of the middle one, so that neither small nor large ones get too many digits.
+    # The unit of the middle point, so that neither small nor large times get too many digits.
     medians = sorted(one.median for one in shown if one.median is not None)
     unit = time_unit(medians[len(medians) // 2 : len(medians) // 2 + 1])
     axes = axes_of(shown)
@@ -113,12 +113,12 @@ def point_table(
 
 
 def axes_of(points: Sequence[PointAnalysis]) -> tuple[str, ...]:
-    """The names of the axes of some points, without baselines, in order."""
+    """Returns the axis names of points, without baselines, in order."""
     return tuple(dict.fromkeys(axis for one in points if not one.point.is_baseline for axis in one.axes))
 
 
 def best_text(best: Best) -> str:
-    """Why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
+    """Says why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
     value = time_text(best.value) if best.by == HEADLINE else f"{number_text(best.value)} {best.by}"
     text = f"{value}, the {'highest' if best.is_highest else 'lowest'} of {best.count} points"
     names = [point_label(one.point) for one in best.ties[:_MAX_TIES]]
@@ -204,7 +204,7 @@ def _row(
 
 
 def roof_text(place: RoofPlace) -> str:
-    """What limits a point, and how far its intensity is from the ridge: ``memory, by a factor of 7.4``."""
+    """Says what limits a point, and how far its intensity is from the ridge: ``memory, by a factor of 7.4``."""
     times = place.distance if place.distance >= 1 else 1 / place.distance
     if times < _AT_THE_RIDGE:
         return f"{place.limit}, at the ridge"
@@ -221,7 +221,7 @@ def _p99(summary: Summary, unit: TimeUnit) -> Cell:
 
 
 def few_text(quantile: str) -> str:
-    """What stands for a quantile without enough samples: how many it takes."""
+    """Returns the text for a quantile without enough samples: how many it takes."""
     return f"n < {fewest_samples(quantile)}"
 
 

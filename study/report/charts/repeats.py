@@ -8,10 +8,9 @@ import numpy as np
 from plotly import graph_objects as go
 
 from ...results.analysis import PointAnalysis, StudyAnalysis
-from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label, samples_text
-from .comparisons import ratio_ticks
+from .chart import MAX_ROWS, Chart, evenly, label, name_rows, new_figure, point_label, samples_text, style_ratio_axis
 from .palette import INK, SERIES, SYMBOLS
-from .units import plain_text, time_text
+from .units import time_text
 
 
 def repeat_charts(analysis: StudyAnalysis) -> list[Chart]:
@@ -54,17 +53,7 @@ def _chart(shown: Sequence[PointAnalysis], cut: str) -> Chart:
         )
     new_figure(figure, 110 + 24 * len(shown), left=80)
     ratios = [1.0, *(median / (one.median or median) for each in medians.values() for _, median, one in each)]
-    low, high = np.log10(min(ratios)), np.log10(max(ratios))
-    margin = max(0.06 * (high - low), 0.004)
-    ticks = ratio_ticks(10 ** (low - margin), 10 ** (high + margin))
-    figure.update_xaxes(
-        type="log",
-        range=[low - margin, high + margin],
-        tickmode="array",
-        tickvals=ticks,
-        ticktext=[plain_text(tick) for tick in ticks],
-        title_text="median of a run over that of all",
-    )
+    figure.update_xaxes(style_ratio_axis(min(ratios), max(ratios), 0.06), title_text="median of a run over that of all")
     several = len({one.point.device for one in shown}) > 1
     name_rows(figure, [point_label(one.point, device=several) for one in shown])
     figure.add_vline(x=1, line={"color": INK, "width": 1.2})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -17,10 +18,9 @@ from ...results.comparison.paired_blocks import PairedBlocks, pairs_in_turns
 from ...results.comparison.results_comparison import PointComparison, compare_sides
 from ...results.comparison.revision import revision_of
 from ...statistics.comparison import Comparison, Verdict
-from .chart import Chart, evenly, new_figure, point_label
-from .comparisons import ComparedPoints, ratio_text, ratio_ticks
+from .chart import Chart, evenly, new_figure, point_label, style_ratio_axis
+from .comparisons import ComparedPoints, ratio_text
 from .palette import INK, MUTED, SERIES, VERDICT, faded
-from .units import plain_text
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -182,15 +182,8 @@ def _figure(pairs: PairedBlocks, ratios: Array, shown: npt.NDArray[np.int64], co
             "fixedrange": True,
         },
     )
-    ticks = ratio_ticks(np.exp(low), np.exp(high))
     figure.update_xaxes(title_text="pair", showgrid=False, nticks=6, selector={"overlaying": None})
-    figure.update_yaxes(
-        type="log",
-        range=[low / np.log(10), high / np.log(10)],
-        tickmode="array",
-        tickvals=ticks,
-        ticktext=[plain_text(tick) for tick in ticks],
-    )
+    figure.update_yaxes(style_ratio_axis(math.exp(low), math.exp(high)))
     start, end = comparison.interval
     if np.isfinite(start) and np.isfinite(end):
         figure.add_hrect(start, end, line_width=0, layer="below", fillcolor=faded(VERDICT[comparison.verdict], 0.25))

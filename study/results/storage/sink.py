@@ -146,14 +146,20 @@ class Sink(abc.ABC):
 
 
 class SinkLog(Sink):
-    """Keeps everything in order; it can be pickled, and replayed into another sink."""
+    """A log of writes, in order. It can be pickled, and replayed into another sink."""
 
     def __init__(self) -> None:
-        self._written: list[tuple[str, str, tuple[Mapping[str, Value], ...]]] = []
+        self._written: list[tuple[str, str, Sequence[Mapping[str, Value]]]] = []
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
         self._written.append((table, doing, tuple(rows)))
 
     def replay(self, sink: Sink) -> None:
+        """Writes everything to another sink; the log keeps it."""
         for written in self._written:
             sink.write(*written)
+
+    def take(self) -> list[tuple[str, str, Sequence[Mapping[str, Value]]]]:
+        """Returns the arguments of all writes, and forgets them."""
+        written, self._written = self._written, []
+        return written
