@@ -28,7 +28,8 @@ from .message_pipe import PROTOCOL, Message, MessagePipe, error_from_message
 
 _START_S: Final = 60.0
 _END_S: Final = 5.0
-# Says what is missing where this version's child cannot be imported: the interpreter may be another installation's.
+# Reports what is missing if this version's child cannot be imported: the interpreter may belong to another
+# installation.
 _BOOTSTRAP: Final = """
 import json, sys
 try:
@@ -46,17 +47,17 @@ else:
 
 
 class ChildProcess(Closing):
-    """A child that has started; ``name`` is for messages, such as ``"run 2"``, and ``environment`` the child's
-    ``environment_facts``. ``running`` has the ids of all children that are not closed.
+    """A child that has started; ``environment`` is the child's ``environment_facts``. ``running`` has the ids of all
+    children that are not closed.
 
     Args:
-        name: for messages.
-        python: its interpreter; ``None`` for this process's.
-        variables: environment variables that it has beside this process's.
+        name: for messages, such as ``"run 2"``.
+        python: its interpreter; None for this process's.
+        variables: additional environment variables.
 
     Raises:
         NotFoundError: no such interpreter, or none with pumice.
-        IncompatibleError: its pumice is of a version that cannot take part.
+        IncompatibleError: its pumice has a version that cannot take part.
         AbortedError: the process did not start.
     """
 
@@ -72,7 +73,7 @@ class ChildProcess(Closing):
                 stdout=subprocess.PIPE,
                 bufsize=0,
                 env={**os.environ, **(variables or {})},
-                # Apart from the terminal's group, which gets Ctrl-C.
+                # Not in the terminal's process group, which receives Ctrl-C.
                 process_group=0 if os.name == "posix" else None,
             )
         except OSError as error:
@@ -119,7 +120,7 @@ class ChildProcess(Closing):
             raise self._ended() from None
 
     def receive(self, timeout: float | None = None) -> Message:
-        """The child's next message.
+        """Returns the child's next message.
 
         Raises:
             PumiceError: the child's own error.
@@ -143,7 +144,7 @@ class ChildProcess(Closing):
         return AbortedError(f"the process of {self.name} has ended{self._ending()}")
 
     def _ending(self) -> str:
-        """How the process ended, for a message."""
+        """Says how the process ended, for a message."""
         try:
             status = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -169,7 +170,7 @@ def _version() -> str:
 
 
 def _unusable(name: str, python: str, hello: Message) -> PumiceError:
-    """The error for an interpreter that cannot import this version's child."""
+    """Returns the error for an interpreter that cannot import this version\'s child."""
     version, module = hello["pumice"], str(hello["module"])
     if version is None and module == "pumice":
         return NotFoundError(

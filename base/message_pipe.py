@@ -1,4 +1,4 @@
-"""Messages between a process and its child: JSON values, one a line, over the child's stdin and stdout."""
+"""Messages between a process and its child: JSON values, one per line, over the child's stdin and stdout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK: Final = 1 << 16
 
 
 class MessagePipe(Closing):
-    """One end of the connection. One thread at a time; it blocks while it waits."""
+    """One end of the connection. One thread at a time; waiting blocks."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
         self._reader = reader
@@ -33,7 +33,7 @@ class MessagePipe(Closing):
 
     @classmethod
     def to_parent(cls) -> Self:
-        """The child's end. What else the process reads from stdin is empty, what it prints goes to stderr."""
+        """Opens the child's end. Other reads of stdin then find it empty, and prints go to stderr."""
         sys.stdout.flush()
         reader, writer = os.fdopen(os.dup(0), "rb", 0), os.fdopen(os.dup(1), "wb", 0)
         with Path(os.devnull).open("rb") as nothing:
@@ -48,7 +48,9 @@ class MessagePipe(Closing):
             data = data[self._writer.write(data) :]
 
     def receive(self, timeout: float | None = None) -> Message:
-        """The next message. EOFError: the other process has ended; TimeoutError: none came for that many seconds."""
+        """Returns the next message. EOFError: the other process has ended. TimeoutError: none came within ``timeout``
+        seconds.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while (end := self._received.find(b"\n")) < 0:
             # Windows cannot wait for a pipe with a limit.
@@ -77,7 +79,7 @@ class MessagePipe(Closing):
 
 
 def error_as_message(error: Exception) -> Message:
-    """An error as JSON values; ``error_from_message`` is the way back."""
+    """Returns an error as JSON values; ``error_from_message`` restores it."""
     if not isinstance(error, PumiceError):
         error = InternalError(f"{type(error).__name__}: {error}")
     kind = next(base for base in type(error).__mro__ if base.__module__ == status.__name__)

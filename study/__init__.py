@@ -1,4 +1,4 @@
-"""Dispatch timing studies: what a dispatch costs, where its time goes, and how it scales.
+"""Dispatch timing studies: the cost of a dispatch, its division into segments, and how it scales.
 
 >>> from pumice.study import Axis, Results, Study, Target, run_study
 >>> study = Study("mul", (Target("mul", "kernel", {"source": "mul.comp", "bindings": [{"shape": "$n"}] * 3}),),
@@ -11,10 +11,8 @@
 Needs the ``study`` extra: ``pip install 'pumice[study]'``; ``run_on_cluster`` needs ``cluster``. The design is in
 docs/design/study.md, study files are described in docs/reference/study.md, results in docs/reference/results.md.
 
-Imports: ``runtime``, ``vm``, ``hal_vulkan``, ``shaders``, ``formats``, ``spirv`` and the ground.
-
-Rooms, lower ones first: definition, statistics, workloads, results, sampling, cluster, report. They export nothing of
-their own, so that loading a part loads no other.
+Read: definition, statistics, workloads, results, machine, sampling, runs, cluster, report. These rooms export nothing
+themselves, so that loading a part loads no other.
 """
 
 # Loaded on first use: the command line shows its help without loading SciPy or Vulkan.

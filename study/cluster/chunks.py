@@ -19,8 +19,8 @@ MAX_ATTEMPTS: Final = 3
 
 
 class ChunkQueue:
-    """The waiting chunks, by device. Points are distributed over them at random, so that workers do not differ by
-    points. They are of a ``repeat`` of the study; with ``apart`` each is measured in a process of its own.
+    """The waiting chunks of one repeat, by device. Points are distributed at random, so that chunks do not differ by
+    points. With ``apart`` each chunk is measured in a process of its own.
     """
 
     def __init__(self, seed: int, *, repeat: int = 1, apart: bool = False) -> None:

@@ -39,7 +39,9 @@ class ClusterTask(Generic[Result]):
         self._future.add_done_callback(lambda _: callback())
 
     def result(self) -> Result:
-        """The result, or exception, of the function, which has ended; UnavailableError if its worker was lost."""
+        """Returns the function's result or raises its exception; UnavailableError if the worker was lost. Call it once
+        done.
+        """
         from distributed import KilledWorker
 
         try:
@@ -57,7 +59,7 @@ class ClusterTask(Generic[Result]):
 
 
 class ClusterClient:
-    """A connection to a scheduler, of a client that stays the caller's. One thread at a time."""
+    """A connection to a scheduler, over a Dask client that the caller keeps. One thread at a time."""
 
     def __init__(self, client: Client) -> None:
         self._client: Any = client
@@ -67,7 +69,9 @@ class ClusterClient:
         return str(self._client.scheduler.address)
 
     def workers(self) -> dict[str, str]:
-        """All connected workers: addresses, each with what distinguishes it from an earlier one of the same address."""
+        """Returns the addresses of all connected workers, each with a text that distinguishes successive workers of one
+        address.
+        """
         try:
             found = self._client.scheduler_info(n_workers=-1)["workers"]
         except Exception as error:  # of several types, depending on where the connection broke
@@ -85,8 +89,8 @@ class ClusterClient:
         ``key`` is unique; ``sent``, one more argument, is what ``send`` returned for this worker.
         """
 
-        # Schedulers unpickle tasks. They get this function, by value, and bytes, so that a scheduler does not need
-        # pumice, and a worker without it fails the task instead of ending.
+        # Schedulers unpickle tasks. This function is sent by value, and its arguments as bytes: so a scheduler does not
+        # need pumice, and a worker without pumice fails the task instead of crashing.
         def call(payload: bytes, *more: Any) -> Any:
             import pickle
 
@@ -101,7 +105,7 @@ class ClusterClient:
     def send(self, data: object, worker: str) -> object:
         """Sends data to a worker, to be an argument of several tasks there; UnavailableError if that fails."""
         try:
-            # In a list: the values of a mapping would be sent one by one.
+            # In a list, as Dask would send the values of a mapping one by one.
             (sent,) = self._client.scatter([data], workers=[worker], hash=False)
         except Exception as error:  # such as KeyError, where the scheduler knows no such worker any more
             raise UnavailableError(f"files cannot be sent there: {type(error).__name__}: {error}") from error
@@ -110,8 +114,9 @@ class ClusterClient:
 
 @contextlib.contextmanager
 def connected(scheduler: str | Client) -> Iterator[ClusterClient]:
-    """A connection: a new one to an address, closed at the end, or that of a client. InvalidArgumentError: not an
-    address, or an asynchronous client. UnavailableError: Dask is not installed, or no scheduler answers.
+    """Connects to a scheduler's address for the duration of the block, or uses the caller's client.
+    InvalidArgumentError: not an address, or an asynchronous client. UnavailableError: Dask is not installed, or no
+    scheduler answers.
     """
     try:
         from distributed import Client

@@ -12,11 +12,11 @@ from ...status import InvalidArgumentError, NotFoundError, UnavailableError
 from .worker import WorkerFacts
 
 ALL_DEVICES: Final = "all"
-"""In place of URIs: each device of the cluster."""
+"""Stands for all devices of the cluster, in place of URIs."""
 
 
 def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
-    """URIs of all usable devices of a cluster, each once, in order of their workers' addresses."""
+    """Returns the URIs of all usable devices of a cluster, without duplicates, in the order of worker addresses."""
     found: dict[str, None] = {}
     for address in sorted(workers):
         for profile in workers[address].profiles:
@@ -28,7 +28,7 @@ def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
 
 
 def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> dict[str, dict[str, DeviceProfile]]:
-    """For each device of a study the workers that have it, by address, each with what the device is there."""
+    """Finds the workers that have each device of a study: by device, their addresses with the device's profile."""
     matched: dict[str, dict[str, DeviceProfile]] = {}
     for uri in uris:
         parsed = parse_device_uri(uri)
@@ -50,7 +50,7 @@ def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> di
 
 
 def find_device(uri: str, address: str, facts: WorkerFacts, known: DeviceProfile) -> DeviceProfile | None:
-    """The study's device ``uri`` on a worker that joined later; ``None`` if it has none of the known model."""
+    """Returns the study's device ``uri`` on a worker that joined later; None if it has no device of that model."""
     try:
         profile = _select(parse_device_uri(uri), address, facts)
     except InvalidArgumentError:
@@ -59,7 +59,7 @@ def find_device(uri: str, address: str, facts: WorkerFacts, known: DeviceProfile
 
 
 def list_workers(workers: Mapping[str, WorkerFacts]) -> str:
-    """For messages: each worker with its devices."""
+    """Lists workers with their devices, for messages."""
     lines = []
     for address in sorted(workers):
         facts = workers[address]

@@ -34,7 +34,7 @@ _LOOK_S: Final = 0.5
 
 
 def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProfile) -> tuple[str, ...]:
-    """What is busy while a worker measures on a device."""
+    """Returns the key of what a chunk occupies while a worker measures it; see ``Alone``."""
     match alone:
         case "machine":
             return (facts.machine,)
@@ -46,7 +46,7 @@ def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProf
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What all tasks of a study have in common; ``token``, a part of their keys, distinguishes this run."""
+    """The parts that all tasks of a study share. ``token`` distinguishes this run in the tasks' keys."""
 
     study: Mapping[str, object]
     files: Mapping[str, bytes]
@@ -65,8 +65,8 @@ class _Running(NamedTuple):
 class ChunkScheduler:
     """One run of a study; see the module. ``run`` once, in one thread.
 
-    ``having`` are the workers of each device, by its URI and their address; in ``store`` a run has begun; chunks wait
-    ``worker_timeout`` seconds for a worker with their device when none is left.
+    ``having`` has the workers of each device, by its URI and their address. ``store`` has a run that has begun. Chunks
+    without a worker for their device wait for one for ``worker_timeout`` seconds.
     """
 
     client: ClusterClient
@@ -138,7 +138,7 @@ class ChunkScheduler:
         return f"worker {address} on {self._hosts[address]}"
 
     def _candidates(self, uri: str) -> list[str]:
-        """The workers that can measure on a device, busy or not."""
+        """Returns the workers that can measure on a device, busy or not."""
         return [address for address in self.having[uri] if (uri, address) not in self._refusals]
 
     # -- out -----------------------------------------------------------------------------------------

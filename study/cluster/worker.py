@@ -1,7 +1,7 @@
-"""What a worker of a Dask cluster does for a study: it describes itself and measures chunks of points.
+"""The tasks of a worker of a Dask cluster: it describes itself, and measures chunks of points.
 
-The functions are tasks: they run in a worker's thread, and their arguments and results are sent. A chunk's result is
-all of its measurements, as logs to be replayed into the store, or an error.
+Tasks run in a worker's thread; their arguments and results are sent over the network. The result of a chunk is all of
+its measurements, as logs to be replayed into the store, or an error.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """A worker: its host name, its Vulkan devices in its driver's order or why it has none, and ``environment_facts``.
-    ``machine`` is the same for all workers of one machine, if the system tells also for those in containers.
+    """A worker: its host name, its Vulkan devices in its driver's order (or the reason for none), and
+    ``environment_facts``. ``machine`` is equal for all workers of one machine, those in containers included if the
+    system allows it.
     """
 
     host: str
@@ -70,8 +71,8 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ChunkResult:
-    """The result of the chunk with this number and attempt, or the error why it could not be measured on this worker.
-    ``device`` is to be replayed into the store once a run, ``measured`` always; ``ended`` has each point's end.
+    """The result of the chunk with this number and attempt, or the error why this worker could not measure it.
+    ``device`` is replayed into the store once per run, ``measured`` always; ``ended`` has the end of each point.
     """
 
     number: int
@@ -125,7 +126,7 @@ def measure_chunk(
 
 
 class _ChunkLog(Sink):
-    """Keeps the device and what is measured apart."""
+    """A log that keeps rows of devices separate."""
 
     def __init__(self) -> None:
         self.device, self.measured = SinkLog(), SinkLog()

@@ -1,4 +1,4 @@
-"""The workers of a cluster: which are connected, what each is, and which joined or were lost."""
+"""The workers of a cluster: the connected ones, their facts, and those that joined or were lost."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ANSWER_S: Final = 30.0
 
 
 class ClusterWorkers:
-    """The workers: ``usable`` ones that can measure, and ``refused`` ones with the reason, by address. One thread at a
+    """The workers by address: ``usable`` ones can measure, ``refused`` ones cannot, with the reason. One thread at a
     time.
 
-    Calling sequence: ``wait`` once → ``look`` from time to time → ``close``.
+    Calling sequence: ``wait`` once → ``look`` repeatedly → ``close``.
     """
 
     def __init__(self, client: ClusterClient, validation: bool | None, token: str) -> None:

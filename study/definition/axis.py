@@ -1,4 +1,4 @@
-"""Axes: what a study varies, and its values."""
+"""Axes: named lists of the values that a study varies."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A named list of values, or of several names' values that change together.
+    """A named list of values; or several names, whose values change together.
 
     >>> Axis("tx, ty", ((8, 8), (16, 4)))
 
     Attributes:
         name: an identifier: letters, digits and underscores. ``"device"`` varies the device. Several are separated by
             commas.
-        values: at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order in which they are
-            measured and shown; of several names a tuple with a value for each. NumPy's numbers become Python's.
+        values: at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order of measuring and
+            showing; for several names a tuple with a value for each. NumPy's numbers become Python's.
 
     Raises:
         InvalidArgumentError: not an identifier, no values, or values that are equal, not finite or of other types.
@@ -80,7 +80,7 @@ class Axis:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that it varies: one, or several together."""
+        """The names that the axis varies."""
         return tuple(name.strip() for name in self.name.split(","))
 
     @property
@@ -91,7 +91,8 @@ class Axis:
 
     @classmethod
     def range(cls, name: str, start: int | float, stop: int | float, step: int | float = 1) -> Axis:
-        """From ``start`` in equal steps to ``stop``, inclusive if a step meets it; a negative step goes down.
+        """Makes an axis from ``start`` in equal steps to ``stop``, inclusive if a step meets it; a negative step goes
+        down.
 
         Raises:
             InvalidArgumentError: the range is empty, the step is 0, or there are more than 100,000 values.
@@ -116,7 +117,7 @@ class Axis:
 
     @classmethod
     def powers_of_two(cls, name: str, first: int, last: int) -> Axis:
-        """All powers of two from ``first`` to ``last``, inclusive.
+        """Makes an axis of all powers of two from ``first`` to ``last``, inclusive.
 
         Raises:
             InvalidArgumentError: there is none, or an end is not an int of at least 1.
@@ -133,7 +134,7 @@ class Axis:
 
     @classmethod
     def logspace(cls, name: str, first: int | float, last: int | float, count: int) -> Axis:
-        """``count`` values in equal ratios from ``first`` to ``last``, inclusive.
+        """Makes an axis of ``count`` values in equal ratios from ``first`` to ``last``, inclusive.
 
         If both ends are ints the values are rounded to ints, without repeats.
 
@@ -164,7 +165,7 @@ class Axis:
         return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
 
 
-# How many numbers each form of a table takes, and how it is written.
+# The accepted counts of numbers for each form of a table, and its notation.
 _FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
     "range": ((2, 3), "[start, stop] or [start, stop, step]"),
     "powers_of_two": ((2,), "[first, last]"),
@@ -173,7 +174,7 @@ _FORMS: Final[Mapping[str, tuple[tuple[int, ...], str]]] = {
 
 
 def read_axis(name: str, value: object) -> Axis:
-    """An axis of a study file: a list of values, of several names a list of lists, or a table with ``range``,
+    """Reads an axis of a study file: a list of values, a list of lists for several names, or a table with ``range``,
     ``powers_of_two`` or ``logspace``.
     """
     forms = f"a list of values, or one of {', '.join(f'{{ {form} = {text} }}' for form, (_, text) in _FORMS.items())}"
@@ -191,9 +192,9 @@ def read_axis(name: str, value: object) -> Axis:
 
 
 def parse_axis(text: str) -> Axis:
-    """An axis of a command line: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step),
-    ``n=pow2:1:256``, ``n=log:1024:1048576:6``, or ``tx,ty=8:8,16:4`` (names that change together). Values are numbers,
-    ``true`` and ``false``, and texts; double quotes make any value a text.
+    """Parses an axis of a command line: ``n=1,2,4`` (values), ``n=1:64`` or ``n=1:64:9`` (a range: start, stop, step),
+    ``n=pow2:1:256``, ``n=log:1024:1048576:6``, or ``tx,ty=8:8,16:4`` (names that change together). Values are
+    numbers, ``true``, ``false`` and texts; double quotes make any value a text.
     """
     name, equals, values = (part.strip() for part in text.partition("="))
     if not equals or not values:

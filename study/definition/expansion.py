@@ -25,7 +25,7 @@ _RATES: Final = (("bytes", "GB/s"), ("flops", "GFLOP/s"))
 
 
 def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
-    """The points of a study, in an order that depends only on the study and the devices.
+    """Returns the points of a study, in an order that depends only on the study and the devices.
 
     Devices vary slowest, then targets, then axes in their order, the last one fastest. A target has points only for
     axes that affect it. The points of the other side come next, those that pair with one of the study by key and
@@ -46,7 +46,7 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
 
 
 def unpaired(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
-    """The points of the other side that ``expand`` leaves out, as they pair with none of the study."""
+    """Returns the points of the other side that ``expand`` leaves out, as they pair with none of the study."""
     if study.against is None:
         return ()
     with located(study.where):
@@ -57,7 +57,7 @@ def unpaired(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
 
 
 def _points(study: Study, uris: Sequence[str]) -> list[Point]:
-    """The points of one side, without baselines."""
+    """Returns the points of one side, without baselines."""
     targets = [(_Settings(study, i), target.axes_used(study)) for i, target in enumerate(study.targets)]
     _check_count(study, uris, [axes for _, axes in targets])
     points: list[Point] = []
@@ -74,7 +74,7 @@ def _points(study: Study, uris: Sequence[str]) -> list[Point]:
 
 
 def _with_against(study: Study, points: list[Point], uris: Sequence[str]) -> list[Point]:
-    """The points and those of the other side that pair with one of them."""
+    """Pairs the points with those of the other side that have the same key and device."""
     if study.against is None:
         return points
     with located("against"):
@@ -104,7 +104,7 @@ def _with_against(study: Study, points: list[Point], uris: Sequence[str]) -> lis
 def derive(
     study: Study, point: Point, measured: Mapping[str, float], peaks: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """All derived figures of a point; a baseline has none.
+    """Returns all derived figures of a point; a baseline has none.
 
     ``bytes`` and ``flops``, of one dispatch, yield ``GB/s`` and ``GFLOP/s`` over the headline, if no figure has that
     name; so does the setting ``bytes`` of a copy. Figures that need a missing measurement are omitted; undefined ones
@@ -142,7 +142,7 @@ def derive(
 
 
 def dispatches_of(settings: Mapping[str, object]) -> int:
-    """The dispatches, calls or copies of a sample that a point's settings ask for."""
+    """Returns the number of dispatches, calls or copies in a sample with these settings."""
     values = [settings.get(name) for name in ("batch", "command_buffers", "in_flight")]
     return math.prod(max(value, 1) for value in values if isinstance(value, int))
 
@@ -203,7 +203,7 @@ class _Settings:
 def _at(
     target: Target, axes: Mapping[str, AxisValue], error: InvalidArgumentError, setting: str
 ) -> InvalidArgumentError:
-    """The error with target, point and setting in its message."""
+    """Adds the target, the point and the setting to an error's message."""
     values = ", ".join(f"{name}={value}" for name, value in axes.items())
     at = f" at {values}" if values else ""
     path = f"{setting}: " if setting else ""
@@ -274,7 +274,7 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
         measure = point.measure if point.measure in _BASELINE_MEASURES else "total"
         key = json.dumps([point.device, measure, shared])
         if key not in baselines:
-            # What distinguishes baselines, in this run and in others.
+            # These axes distinguish baselines, within a run and between runs.
             axes: dict[str, AxisValue] = {
                 name: value
                 if isinstance(value, (int, float, str))
@@ -298,7 +298,7 @@ def _with_baselines(study: Study, points: list[Point]) -> list[Point]:
 
 
 def _canonical_groups(groups: object) -> object:
-    """1 for inferred ones, and an int if only the first dimension is not 1."""
+    """Returns 1 for inferred groups, and an int if all dimensions but the first are 1."""
     if not isinstance(groups, list):
         return 1 if groups is None else groups
     kept = list(groups)

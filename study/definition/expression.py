@@ -1,9 +1,9 @@
-"""Expressions over axes, such as ``n // local_size``: arithmetic, comparisons, conditions and a few functions; and
-templates, JSON values in which texts that begin with ``$`` are expressions.
+"""Expressions over axes, such as ``n // local_size``: arithmetic, comparisons, conditions and a few functions.
+Templates are JSON values in which texts that begin with ``$`` are expressions.
 
-Evaluated by simpleeval, without attributes, subscripts, formatted strings and assignments. Time and memory are bounded:
-no operation yields an int of more than ``_MAX_BITS`` bits or a text of more than ``_MAX_TEXT`` characters, and those
-whose cost is not bounded by the size of their operands (powers, shifts, rounding, text formatting) check it first.
+simpleeval evaluates them, without attributes, subscripts, formatted strings and assignments. Time and memory are
+bounded: no operation yields an int of more than ``_MAX_BITS`` bits or a text of more than ``_MAX_TEXT`` characters.
+Powers, shifts, rounding and text formatting, whose cost the size of their operands does not bound, are checked first.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _WIDE_CONVERSION: Final = re.compile(r"%[^a-zA-Z%]*?\d{4}")
 
 
 class UndefinedResultError(InvalidArgumentError):
-    """The expression divides by zero or has no value otherwise for these names; it may have one for others."""
+    """The expression has no value for these names, such as for a division by zero; it may have one for others."""
 
 
 def cdiv(dividend: int | float, divisor: int | float) -> int | float:
-    """The quotient, rounded up: how many groups of ``divisor`` hold ``dividend``."""
+    """Divides and rounds up: the number of groups of ``divisor`` that hold ``dividend``."""
     return -(-dividend // divisor)
 
 
@@ -119,8 +119,8 @@ class Expression:
             )
 
     def evaluate(self, values: Mapping[str, object]) -> AxisValue:
-        """Its value. UndefinedResultError for a division by zero, the root of a negative number or a number that gets
-        too large; InvalidArgumentError for wrong operands, a long text, or another type of result.
+        """Returns the value. UndefinedResultError: a division by zero, the root of a negative number, or a number that
+        is too large. InvalidArgumentError: wrong operands, a long text, or another type of result.
         """
         self.check_names(values)
         import simpleeval  # of the study extra
@@ -142,7 +142,7 @@ class Expression:
         return result
 
     def _shown(self, values: Mapping[str, object]) -> str:
-        """The expression with the values of its names."""
+        """Formats the expression with the values of its names."""
         given = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(self.names))
         return f"{shown(self.text)} with {given}" if given else shown(self.text)
 
@@ -171,7 +171,7 @@ def _operations() -> tuple[Mapping[type[ast.AST], Any], Mapping[str, Any]]:
 
 
 def _bounded(operation: Callable[..., object]) -> Callable[..., object]:
-    """The operation; a result that is too large is an error, so that no chain of operations grows without a bound."""
+    """Makes an operation raise for a result that is too large, so that no chain of operations grows without bound."""
 
     @functools.wraps(operation)
     def call(*operands: object, **named: object) -> object:
@@ -233,15 +233,16 @@ class Template:
         self.names: frozenset[str] = frozenset(name for _, one in expressions for name in one.names)
 
     def fill(self, values: Mapping[str, object]) -> object:
-        """The value with each expression replaced by its value; an error is located at its path."""
+        """Replaces each expression by its value; an error is located at the expression's path."""
         return _map_leaves(
             self._compiled, lambda leaf, _: leaf.evaluate(values) if isinstance(leaf, Expression) else leaf
         )
 
 
 def as_json_value(value: object) -> object:
-    """A copy of dicts with text keys, lists, texts, ints, finite floats, truth values and ``None``; tuples become
-    lists, NumPy's numbers Python's, and int keys texts. An error is located at the path of what has no such form.
+    """Copies a value as JSON has it: dicts with text keys, lists, texts, ints, finite floats, truth values and None.
+    Tuples become lists, NumPy's numbers Python's, int keys texts. An error is located at the path of any other
+    value.
     """
     return _map_leaves(value, _json_leaf)
 
@@ -257,7 +258,7 @@ def _json_leaf(value: object, _: str) -> object:
 
 
 def _map_leaves(value: object, change: Callable[[object, str], object], path: str = "", depth: int = 0) -> object:
-    """A copy with each leaf replaced by ``change(leaf, path)``; errors are located at the path."""
+    """Returns a copy with each leaf replaced by ``change(leaf, path)``; errors are located at the path."""
     if depth > _MAX_DEPTH:
         raise InvalidArgumentError(f"expected at most {_MAX_DEPTH} lists and tables within each other", location=path)
     if isinstance(value, Mapping):

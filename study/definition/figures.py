@@ -2,7 +2,7 @@
 
 A name in an expression is, in this order, an earlier figure, a measurement, a setting of the target's kind that is a
 number, a text or a truth value, or an axis. A figure applies to a target if its kind has all names: a figure of
-``batch`` applies to kernels and copies only.
+``batch`` applies only to kernels and copies.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Figures:
                 known[figure] = None
 
     def of(self, kind: Kind, axes: Iterable[str]) -> dict[str, Expression]:
-        """The figures that apply to targets of a kind."""
+        """Returns the figures that apply to targets of a kind."""
         known = {*MEASURED, *kind.names, *axes}
         found = {}
         for figure, expression in self._figures.items():
@@ -51,7 +51,7 @@ class Figures:
         return found
 
     def axes_of(self, kind: Kind, axes: Iterable[str]) -> set[str]:
-        """The axes that applicable figures use by name, not through a setting."""
+        """Returns the axes that applicable figures use by name, not through a setting."""
         axes = frozenset(axes)
         hidden = {*MEASURED, *kind.names}
         used: set[str] = set()
@@ -67,8 +67,8 @@ class Figures:
         settings: Mapping[str, object],
         measured: Mapping[str, float] | None = None,
     ) -> dict[str, float]:
-        """The applicable figures whose names all have values, by name; ``measured``: see ``MEASURED``. With it a
-        figure that is undefined, for example a division by a duration of 0, is NaN, else an error, located at the
+        """Evaluates the applicable figures whose names all have values. With ``measured`` (see ``MEASURED``) a figure
+        that is undefined, such as a division by a duration of 0, is NaN; without, it is an error, located at the
         figure.
         """
         scalars = {name: value for name, value in settings.items() if isinstance(value, (int, float, str))}
@@ -103,7 +103,7 @@ def _value(expression: Expression, known: Mapping[str, object], strict: bool) ->
 
 @functools.lru_cache(maxsize=64)
 def parse_figures(*derived: tuple[str, str]) -> Figures:
-    """The figures of names with expressions; an error is located at ``derived.`` and the name."""
+    """Parses figures, names with expressions; an error is located at ``derived.`` and the name."""
     figures = {}
     for name, text in derived:
         with located(f"derived.{name}"):

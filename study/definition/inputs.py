@@ -24,7 +24,7 @@ Array = np.ndarray
 def make_arrays(
     bindings: Sequence[Any], dtype: str, folder: Path, seed: int, blocks: Sequence[BufferBlock | None] = ()
 ) -> tuple[Array | ImageSpec | dict[str, Any], ...]:
-    """An array for each description, or what it says of an image, or the keywords of a sampler.
+    """Makes an array for each description, an ``ImageSpec`` for an image, or the keywords of a sampler.
 
     Random contents differ from each other, not from run to run. ``blocks`` are the layouts of bindings that are
     described by their members.
@@ -70,10 +70,10 @@ def _make_binding(
 def make_array(
     description: str | Mapping[str, Any], dtype: str, folder: Path, seed: Sequence[int], where: str
 ) -> Array:
-    """A host array of ``description``, as ``setting_types.BINDINGS`` and ``INPUTS`` check it: text as ``pumice run
-    --binding`` takes it (``"4xf32=1,2,3,4"``, ``"@file.npy"``), or a table with ``shape``, ``dtype`` and ``init``:
-    ``"random"`` (floats in [0, 1), integers below 2^16), ``"zeros"``, ``"arange"``, a number, or ``"@file.npy"``.
-    ``where`` is for messages.
+    """Makes a host array from a description that ``setting_types.BINDINGS`` or ``INPUTS`` has checked: a text as
+    ``pumice run --binding`` takes it (``"4xf32=1,2,3,4"``, ``"@file.npy"``), or a table with ``shape``, ``dtype``
+    and ``init``. ``init`` is ``"random"`` (floats in [0, 1), integers below 2^16), ``"zeros"``, ``"arange"``, a
+    number, or ``"@file.npy"``; ``where`` is for messages.
     """
     if isinstance(description, Mapping) and "block" in description:
         raise InvalidArgumentError(f"{where}: only kernels have blocks")
@@ -108,7 +108,7 @@ def make_array(
 
 def _random(shape: tuple[int, ...], dtype: np.dtype[np.generic], random: np.random.Generator) -> Array:
     if dtype.kind in "iu":
-        # Small numbers, so that sums stay in range.
+        # Small numbers keep sums in range.
         largest = (1 << (8 * dtype.itemsize - (dtype.kind == "i"))) - 1
         return random.integers(0, min(largest, 1 << 16), shape, dtype=np.int64).astype(dtype)
     if dtype.kind == "b":
@@ -117,8 +117,8 @@ def _random(shape: tuple[int, ...], dtype: np.dtype[np.generic], random: np.rand
 
 
 def described_type(description: object) -> str | None:
-    """Shape and element type of what a binding or an input describes, such as ``"64xf32"``; ``None`` where a file or a
-    block's members tell them, and for samplers.
+    """Returns the shape and element type of a described binding or input, such as ``"64xf32"``; None for samplers, and
+    where a file or a block's members define them.
     """
     if isinstance(description, Mapping):
         if "shape" not in description:
@@ -134,6 +134,6 @@ def described_type(description: object) -> str | None:
 
 
 def with_folder(text: str, folder: Path) -> str:
-    """The text of a value with a file name after ``@`` made relative to a folder."""
+    """Makes the file name after ``@`` in a value's text relative to a folder."""
     head, at, name = text.partition("@")
     return f"{head}@{folder / name}" if at else text

@@ -39,12 +39,12 @@ class KeptFile:
 
     @classmethod
     def of(cls, name: str, content: bytes, role: str) -> KeptFile:
-        """The file with a content."""
+        """Makes the file of a content."""
         return cls(name, hashlib.sha256(content).hexdigest(), len(content), content, role)
 
     @classmethod
     def read(cls, name: str, path: Path, role: str) -> KeptFile:
-        """A file on disk; one of more than ``MAX_KEPT_BYTES`` is hashed without its content. Errors as
+        """Reads a file from disk; one of more than ``MAX_KEPT_BYTES`` is only hashed. Errors as
         ``files.reading_errors``.
         """
         with reading_errors(path), path.open("rb") as file:
@@ -57,7 +57,7 @@ class KeptFile:
 
     @property
     def packed(self) -> bytes | None:
-        """The content as results store it: compressed where that is shorter; ``None`` for one that is too large."""
+        """The content as results store it: compressed if that is shorter; None if it is too large."""
         if self.content is None or self.size > MAX_KEPT_BYTES:
             return None
         short = zlib.compress(self.content)
@@ -65,7 +65,7 @@ class KeptFile:
 
 
 def unpacked(name: str, sha256: str, size: int, stored: bytes | None) -> bytes | None:
-    """The content that ``KeptFile.packed`` stored. DataLossError: it is damaged."""
+    """Restores the content that ``KeptFile.packed`` stored. DataLossError: it is damaged."""
     if stored is None:
         return None
     try:
@@ -79,13 +79,13 @@ def unpacked(name: str, sha256: str, size: int, stored: bytes | None) -> bytes |
 
 @dataclass(frozen=True, slots=True)
 class KeptFiles:
-    """Files by name that are measured in place of those on disk.
+    """Files by name that are measured instead of those on disk.
 
     Attributes:
         files: by ``KeptFile.name``.
-        origin: the results that they are from, for messages: a file that they lack is an error. Empty where other
-            files are read from disk.
-        revision: what the results recorded of the commit that the files are of; see ``Revision.facts``.
+        origin: names the results that they come from, in messages; a file that these lack is an error. If empty, other
+        files are read from disk.
+        revision: the recorded commit of the files; see ``Revision.facts``.
     """
 
     files: Mapping[str, KeptFile]

@@ -1,4 +1,4 @@
-"""What errors about a study say: where it is wrong, what was given, and what may have been meant."""
+"""Parts of error messages about a study: the location, and close names."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def located(where: str) -> Iterator[None]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``" (did you mean 'batch'?)"``, to end a clause with; empty if no known name is close."""
+    """Returns ``" (did you mean 'batch'?)"``, to end a clause with; empty if no known name is close."""
     close = close_to(name, known, 1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -55,7 +55,7 @@ class Point:
 
 
 def paired(points: Iterable[Point]) -> list[tuple[Point, ...]]:
-    """The points in their order, those of a pair together; a point whose other one is not among them is alone."""
+    """Groups points by pair, in their order; a point is alone if the other one is not among them."""
     by_index = {point.index: point for point in points}
     seconds = {point.against for point in by_index.values()} & by_index.keys()
     return [

@@ -11,12 +11,12 @@ from ...status import InvalidArgumentError, shown
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of its own.
+    """A separate process that measures.
 
     Attributes:
-        python: the interpreter, by its path or name, of another installation of pumice; empty for the one that runs
-            the study.
-        variables: environment variables that it has besides those of the process that runs the study.
+        python: the interpreter of another installation of pumice, by its path or name; empty for the interpreter that
+        runs the study.
+        variables: additional environment variables.
 
     Raises:
         InvalidArgumentError: not a text, or not the name of a variable.

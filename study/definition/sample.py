@@ -25,7 +25,7 @@ SEGMENTS: Final = ("create", "update", "record", "submit", "call", "queue", "exe
 """The segments, in the order of time."""
 
 MEASURES: Final = (*SEGMENTS, "device", "total")
-"""What a point may measure."""
+"""The names that a point may measure."""
 
 _NAN: Final = math.nan
 

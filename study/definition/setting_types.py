@@ -1,6 +1,6 @@
-"""Types of settings, which check values and bring them into one form.
+"""Types of settings: they check values and bring them into one form.
 
-Values are JSON's, with all expressions evaluated. Errors say what was expected and what was given; their location is
+Values are JSON values, with all expressions evaluated. Errors say what was expected and what came; their location is
 the path within the value, such as ``[1].shape[0]``.
 """
 
@@ -59,7 +59,7 @@ def _unexpected(text: str, value: object) -> InvalidArgumentError:
 
 
 def _instance(text: str, *kinds: type) -> SettingType:
-    """Values of some of JSON's types."""
+    """Makes a type that accepts some of JSON's types."""
 
     def check(value: object) -> object:
         if not isinstance(value, kinds):
@@ -131,7 +131,7 @@ def _groups(value: object) -> object:
 
 
 def _buffer(value: object) -> object:
-    """A binding or an input: a text with shape and type, or a table with shape, dtype or format (or none), and init.
+    """Checks a binding or an input: a text with shape and type, or a table with shape, dtype or format, and init.
 
     Bindings are images too, and samplers, ``sampler:filter=nearest``.
     """
@@ -173,7 +173,7 @@ def _buffer(value: object) -> object:
 
 
 def _binding(value: object) -> object:
-    """As `_buffer`, and tables that have the binding's name, or a block's members in the place of a shape."""
+    """Checks what `_buffer` does, and tables with the binding's name, or with a block's members instead of a shape."""
     if not isinstance(value, Mapping) or not value.keys() & {"name", "block"}:
         return _buffer(value)
     table: dict[str, object] = {}
@@ -194,7 +194,7 @@ def _binding(value: object) -> object:
 
 
 def _members(value: object) -> object:
-    """A block: numbers, lists and tables within each other."""
+    """Checks the members of a block: numbers, lists and tables within each other."""
     if isinstance(value, Mapping):
         return _table_of(_members, "a table of members").check(value)
     many = isinstance(value, (list, tuple))
@@ -211,7 +211,7 @@ def _init(value: object) -> object:
 
 
 def _input(value: object) -> object:
-    """As `_buffer`, and numbers and other texts that ``pumice run --input`` takes."""
+    """Checks what `_buffer` does, and numbers and other texts that ``pumice run --input`` takes."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _buffer(value)

@@ -1,4 +1,4 @@
-"""How a study is sampled: warm-up, when a point is done, what is watched meanwhile."""
+"""Sampling settings of a study: warm-up, when a point is done, and the reference kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Value = TypeVar("_Value")
 def _setting(
     default: _Value, doc: str, least: float = 0, most: float = math.inf, choices: Sequence[str] = ()
 ) -> _Value:
-    """A field with its description for docs/reference/study.md, and the values that it takes."""
+    """Makes a field with its limits, and its description for docs/reference/study.md."""
     return field(default=default, metadata={"doc": doc, "least": least, "most": most, "choices": choices})
 
 

@@ -1,4 +1,4 @@
-"""Studies: what is measured over which axes, and how; from a TOML file (``study_file``) or in Python."""
+"""Studies: targets, axes and sampling; from a TOML file (``study_file``) or in Python."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ class Target:
         return self.measure or self.kind_of.measure
 
     def axes_used(self, study: Study) -> tuple[Axis, ...]:
-        """The axes that affect it: those that set a setting, and those in its expressions or figures."""
+        """Returns the axes that affect the target: they set a setting, or occur in its expressions or figures."""
         used = self.names_used(study)
         return tuple(axis for axis in study.axes if not used.isdisjoint(axis.names))
 
     def names_used(self, study: Study) -> set[str]:
-        """The names of axes that affect it, and others."""
+        """Returns the names that affect the target, those of axes among them."""
         names = {name for value in self.settings.values() for name in Template(value).names}
         names.update(set(self.kind_of.names).difference(self.settings))
         names.update(study.figures_of(self).axes_of(self.kind_of, study.axis_names))
@@ -184,11 +184,11 @@ class Study:
         return tuple(name for axis in self.axes for name in axis.names)
 
     def figures_of(self, target: Target) -> Figures:
-        """The derived figures of one target, its own included."""
+        """Returns the derived figures of one target, its own included."""
         return parse_figures(*{**self.derived, **target.derived}.items())
 
     def target_of(self, point: Point) -> Target:
-        """The target of a point, which is of the other side if the point is. InvalidArgumentError: it has none."""
+        """Returns the target of a point, on the point's side. InvalidArgumentError: the study has no such target."""
         side = self.against if point.is_against and self.against is not None else self
         for target in side.targets:
             if target.name == point.target:
@@ -198,21 +198,23 @@ class Study:
         )
 
     def kind_of(self, point: Point) -> str:
-        """The kind of a point's target; a baseline is a kernel."""
+        """Returns the kind of a point's target; a baseline is a kernel."""
         return "kernel" if point.is_baseline else self.target_of(point).kind
 
     @property
     def processes(self) -> tuple[Process, ...]:
-        """The processes of this side and of the other one if there is one; none if the one that runs it measures."""
+        """The processes of this side and, if there is one, of the other side; empty if the process that runs the study
+        measures.
+        """
         sides = [side.process for side in (self, self.against) if side is not None]
         return tuple(process or Process() for process in sides) if any(sides) else ()
 
     def folder_of(self, point: Point) -> Path:
-        """What file names of a point are relative to."""
+        """Returns the folder that a point's file names are relative to."""
         return self.against.folder if point.is_against and self.against is not None else self.folder
 
     def with_axes(self, *axes: Axis) -> Study:
-        """The study with axes replaced and added; an axis of several names replaces those of any of them."""
+        """Replaces and adds axes; an axis of several names replaces the axes of any of them."""
         given = {axis.name: axis for axis in axes}
         taken = {name for axis in axes for name in axis.names}
         kept = (given.pop(axis.name, axis) for axis in self.axes)
@@ -226,7 +228,7 @@ class Study:
         return replace(self, axes=(*chosen, *given.values()))
 
     def with_sampling(self, **overrides: object) -> Study:
-        """The study with other sampling settings."""
+        """Returns the study with other sampling settings."""
         return replace(self, sampling=make_sampling(overrides, self.sampling))
 
     def _check_fields(self) -> None:
@@ -333,7 +335,7 @@ class Study:
         if self.compare is None:
             raise InvalidArgumentError("a reference needs something to compare; set compare", location="reference")
         known_values = values[self.compare]
-        # Devices may be given when the study is run.
+        # The device may be chosen when the study is run.
         if self.reference not in known_values and (known_values or self.compare != "device"):
             raise InvalidArgumentError(
                 f"expected one of the values that are compared, {', '.join(map(repr, known_values))}; "
@@ -359,7 +361,9 @@ class Study:
 
 
 def make_sampling(fields: Mapping[str, object], base: Sampling | None = None) -> Sampling:
-    """``base``, or the defaults, with some fields by name; InvalidArgumentError for a wrong name or value."""
+    """Makes sampling settings from ``base`` or the defaults with some fields replaced. InvalidArgumentError: a wrong
+    name or value.
+    """
     names = Sampling.names()
     for name in fields:
         if name not in names:

@@ -29,7 +29,7 @@ _OWN: Final = ("name", "kind", "measure", "derived")
 
 
 def load_study(path: str | Path, builtin: Path | None = None) -> Study:
-    """The study in a file.
+    """Loads the study of a file.
 
     Args:
         path: a TOML file, or the name of a built-in study, such as ``"batch-depth"``; a file has precedence.
@@ -64,7 +64,7 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
 
 
 def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> Study:
-    """The study in a TOML text.
+    """Parses the study of a TOML text.
 
     Args:
         text: TOML.
@@ -91,7 +91,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
 def study_from_dict(
     data: Mapping[str, object], folder: Path | None = None, *, text: str | None = None, source: str = ""
 ) -> Study:
-    """The study of a TOML file's tables, or of ``study_as_dict``; arguments and errors as ``parse_study``."""
+    """Makes the study of a TOML file's tables, or of ``study_as_dict``; arguments and errors as ``parse_study``."""
     with located(f"{source or 'study'}:"):
         if not isinstance(data, Mapping):
             raise InvalidArgumentError(f"expected a table, got {shown(data)}")
@@ -123,7 +123,9 @@ def study_from_dict(
 
 
 def study_as_dict(study: Study) -> dict[str, object]:
-    """The study as JSON values, equal for equal studies: without folder and text, which change no measurement."""
+    """Returns the study as JSON values. They are equal for equal studies: folder and text, which change no measurement,
+    are left out.
+    """
     targets: list[dict[str, object]] = []
     for target in study.targets:
         own: dict[str, object] = {"measure": target.measure} if target.measure is not None else {}

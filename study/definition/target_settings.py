@@ -30,16 +30,16 @@ from .setting_types import (
 )
 
 MAX_DISPATCHES: Final = 1 << 16
-"""The most dispatches in a sample: a driver takes about 100 bytes and a microsecond for each."""
+"""The most dispatches in a sample; a driver takes about 100 bytes and a microsecond for each."""
 
 _MANY: Final = 1 << 12
 _LONGEST_LOOK: Final = 1_000_000
-"""The most submissions, command buffers, semaphores and threads, of which each takes kilobytes."""
+"""The longest wait of ``wait = "look"``, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a kind of target; a default of ``None`` can also be given."""
+    """One setting of a kind of target; None may also be given if it is the default."""
 
     name: str
     type: SettingType
@@ -48,7 +48,7 @@ class Setting:
     required: bool = False
 
     def check(self, value: object) -> object:
-        """The value in its canonical form; an error is located at the path within it."""
+        """Returns the value in its canonical form; an error is located at the path within the value."""
         return None if value is None and self.default is None and not self.required else self.type.check(value)
 
 
@@ -67,7 +67,7 @@ class Kind:
         return tuple(setting.name for setting in self.settings)
 
     def find(self, name: str) -> Setting:
-        """The setting of that name; InvalidArgumentError lists them if there is none."""
+        """Returns the setting of a name. InvalidArgumentError: there is none; the message lists all."""
         for setting in self.settings:
             if setting.name == name:
                 return setting

@@ -1,8 +1,8 @@
-"""Locks the clock of NVIDIA's devices while they are measured, so that boosts and heat do not change it.
+"""Locks the clock of NVIDIA devices while they are measured, so that boosts and heat do not change it.
 
-The driver keeps a locked clock when the process ends: it is reset on every way out, and a file in the folder for
-temporary files tells the next run of one that was killed. Source: ``nvmlDeviceSetGpuLockedClocks`` of NVML's API
-reference, which needs root.
+The driver keeps a locked clock when the process ends. So every way out resets it, and a file in the temporary folder
+lets the next run report a lock that a killed process left. Source: ``nvmlDeviceSetGpuLockedClocks`` in NVML's API
+reference; it needs root.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ENDINGS: Final = ("SIGTERM", "SIGHUP")  # which end a process without unwinding
 
 
 class ClockLock(Closing):
-    """A device's clock, locked until ``close``, which is idempotent; the end of the process closes it too.
+    """A device's clock, locked until ``close``, which is idempotent, or the end of the process.
 
     Args:
         profile: of the device.
-        mhz: of its processors; ``None`` for the device's default for applications.
+        mhz: the rate of its processors; None for the device's default for applications.
 
     Raises:
-        UnavailableError: not a device of NVIDIA, or one without this.
+        UnavailableError: not an NVIDIA device, or it cannot lock its clock.
         PermissionDeniedError: not root.
         InvalidArgumentError: the device has no such clock.
         FailedPreconditionError: another process has locked it.
@@ -124,7 +124,8 @@ class ClockLock(Closing):
 
 @contextlib.contextmanager
 def locked_clocks(profiles: Sequence[DeviceProfile], mhz: int | None) -> Iterator[list[int]]:
-    """Within it, the clocks of devices are locked, to the yielded MHz; signals that end the process unwind it first.
+    """Locks the clocks of devices within the block, and yields their MHz; signals that end the process unwind the block
+    first.
 
     Raises:
         as ``ClockLock``.
@@ -143,7 +144,7 @@ def _end(number: int, _: object) -> None:
 
 
 def left_locked() -> list[str]:
-    """What to tell of clocks that killed processes have left locked since the machine was started."""
+    """Returns a message for each clock that a killed process has left locked since the machine was started."""
     found = []
     for path in sorted(_folder().glob(f"{_PREFIX}*.json")):
         left = _read_marker(path)
@@ -165,8 +166,8 @@ def _reset_command(uuid: str) -> str:
 
 
 def _read_marker(path: Path) -> dict[str, Any] | None:
-    """A marker of since the machine was started, which resets clocks. Others may write to the folder: only root's and
-    one's own files count.
+    """Reads a marker that was written since the machine was started, as a start resets clocks. Anyone may write to the
+    folder: only markers of root and of this user count.
     """
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))

@@ -25,7 +25,7 @@ class CounterObserver:
         self._names = tuple(names)
 
     def check(self, driver: Driver, index: int) -> None:
-        """See ``Observer``; NotFoundError and UnimplementedError: see ``counters_named``."""
+        """Raises as ``Observer.check``; NotFoundError and UnimplementedError as ``counters_named``."""
         profile = driver.profiles[index]
         if PERFORMANCE_QUERY not in profile.extensions:
             raise UnavailableError(
@@ -36,7 +36,6 @@ class CounterObserver:
         counters_named(driver, index, plan.compute_family, self._names)
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
-        """The counters of the dispatches of one command buffer."""
         if not isinstance(workload, KernelWorkload):
             raise UnimplementedError("counters are of kernels, not of programs and other targets")
         workload.first()

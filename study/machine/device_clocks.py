@@ -1,5 +1,5 @@
-"""Clock rates, temperatures and reasons for throttling, from NVIDIA's management library, sysfs of AMD's and Intel's
-drivers, and for a device that is the CPU the CPU's clock.
+"""Clock rates, temperatures and throttle reasons, from NVIDIA's management library, from sysfs for AMD and Intel, and
+of the CPU.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Reading = dict[str, Any]
 
 
 def clock_reader(device: Device) -> Callable[[], Mapping[str, Any]]:
-    """A function that returns current readings by the names of ``Sink.add_clock``; it does not fail."""
+    """Returns a function that reads the device's clocks by the names of ``Sink.add_clock``; it does not fail."""
     readers = [_cpu]
     if device.profile.device_type is not DeviceType.CPU:
         vendor = device.profile.vendor_id
@@ -70,7 +70,7 @@ def _nvidia(device: Device) -> Callable[[], Reading] | None:
 
 
 def _drm(vendor: int) -> Callable[[], Reading] | None:
-    """The card of a vendor in sysfs; ``None`` if it has several, which cannot be distinguished."""
+    """Returns a reader of the vendor's only card in sysfs; None for several cards, which cannot be distinguished."""
     cards = []
     for file in Path("/sys/class/drm").glob("card[0-9]*/device/vendor"):
         with contextlib.suppress(OSError, ValueError):

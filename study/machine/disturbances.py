@@ -21,17 +21,17 @@ import numpy as np
 from ..definition.sample import Sample
 from ..results.storage.records import SampleFlag
 
-# As numbers: operations on flags take a microsecond each.
+# As ints: each operation on flags takes a microsecond.
 _STARVED, _PREEMPTED = int(SampleFlag.STARVED), int(SampleFlag.PREEMPTED)
 _THROTTLED, _CLOCK_UNSURE = int(SampleFlag.THROTTLED), int(SampleFlag.CLOCK_UNSURE)
 # A larger deviation, as a fraction of the total, puts device times in doubt.
 _UNSURE: Final = 0.05
 # Time that processor time does not explain, as a fraction of the median total.
 _UNEXPLAINED: Final = 0.1
-# Of the unexplained time of a block, what threads have waited at least.
+# The least share of a block's unexplained time that threads must have waited.
 _WAITED: Final = 0.5
 _MIN_BLOCKS: Final = 3
-# The largest share of preempted samples that tells of disturbance.
+# The largest share of preempted samples at which preemption still indicates a disturbance.
 _TELLING: Final = 0.1
 _GROWTH: Final = 1.25
 
@@ -55,15 +55,15 @@ class _Usual:
 
 
 class Disturbances:
-    """Flags the samples of one point, block after block."""
+    """Flags the samples of one point, one block after another."""
 
     def __init__(self) -> None:
         self._total, self._cpu, self._waited = _Usual(), _Usual(), _Usual()
         self._seen = self._preempted = 0
 
     def flags(self, samples: Sequence[Sample], waited_ns: float | None, *, throttled: bool) -> list[int]:
-        """The ``SampleFlag`` bits of a block's samples; ``waited_ns``: how long threads waited for a core during the
-        block, ``None`` if that is not known.
+        """Returns the ``SampleFlag`` bits of a block's samples. ``waited_ns`` is how long threads waited for a core
+        during the block, None if unknown.
         """
         starved = self._starved(samples, waited_ns)
         self._seen += len(samples)
@@ -82,7 +82,7 @@ class Disturbances:
         return flags
 
     def _starved(self, samples: Sequence[Sample], waited_ns: float | None) -> Collection[int]:
-        """The places of the samples that starved."""
+        """Returns the indices of the samples that starved."""
         if waited_ns is None or not samples or any(math.isnan(sample.cpu) for sample in samples):
             return ()
         found: dict[int, float] = {}

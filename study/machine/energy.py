@@ -24,7 +24,7 @@ _EVERY_NS: Final = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """A counter of energy: ``read`` returns joules, which start again from 0 after ``wraps``, if that is not 0."""
+    """An energy counter: ``read`` returns joules, which restart from 0 after ``wraps`` joules, if that is not 0."""
 
     name: str
     read: Callable[[], float]
@@ -32,7 +32,7 @@ class Meter:
 
 
 def energy_meters(profile: DeviceProfile) -> tuple[list[Meter], list[str]]:
-    """The meters that can be read, and why others cannot."""
+    """Returns the meters that can be read, and the reasons why others cannot."""
     meters, lacking = _rapl()
     try:
         pynvml, handle = nvml_device(profile)
@@ -51,7 +51,7 @@ def _checked(name: str, read: Callable[[], float]) -> Meter:
 
 
 def _rapl() -> tuple[list[Meter], list[str]]:
-    """The zones of whole packages and platforms; those below them are parts of the same energy."""
+    """Returns the zones of whole packages and platforms; zones below them are parts of the same energy."""
     meters: list[Meter] = []
     zones = sorted(zone for zone in _POWERCAP.glob("*-rapl:*") if zone.name.count(":") == 1)
     for zone in zones:
@@ -70,7 +70,7 @@ def _rapl() -> tuple[list[Meter], list[str]]:
 
 
 class EnergyObserver:
-    """An ``Observer`` of the energy of samples, which run one after the other for a second."""
+    """An ``Observer`` of the energy of samples, which it takes in succession for a second."""
 
     kind: Final = "energy"
     asked: Final[Mapping[str, bool]] = {}
@@ -80,7 +80,6 @@ class EnergyObserver:
         self._meters: dict[str, list[Meter]] = {}
 
     def check(self, driver: Driver, index: int) -> None:
-        """See ``Observer``."""
         profile = driver.profiles[index]
         meters, lacking = energy_meters(profile)
         if not meters:
@@ -91,7 +90,7 @@ class EnergyObserver:
         self.notes = [text for text in lacking if "is for root alone" in text]
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
-        """Energy of a sample and of a dispatch and the mean power, by each meter that moved."""
+        """Measures the energy of a sample and of a dispatch, and the mean power, by each meter that moved."""
         meters = self._meters[workload.device.profile.device_uuid]
         workload.first()
         before = [meter.read() for meter in meters]

@@ -37,7 +37,7 @@ _LIMITS: Final = (
 
 
 def environment_facts() -> dict[str, object]:
-    """The current state of the host and the process; ``None`` for what is unknown."""
+    """Returns facts of the host and the process as they are now; None for what is unknown."""
     return {
         "pumice": _version("pumice"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -62,8 +62,8 @@ def environment_facts() -> dict[str, object]:
 
 
 def revision_facts(study: Study) -> dict[str, object]:
-    """The commits that a study's files are of, as JSON values: ``revision``, and ``against_revision`` of the other
-    side's; of programs that earlier results kept those that these recorded. None outside of a repository.
+    """Returns the commits of a study's files as JSON values: ``revision``, and ``against_revision`` for the other side.
+    For programs from earlier results they are the commits that those recorded. Outside a repository there are none.
     """
     found: dict[str, object] = {}
     for name, side in (("revision", study), ("against_revision", study.against)):
@@ -139,7 +139,7 @@ def _read(path: Path) -> str | None:
 
 
 def device_facts(profile: DeviceProfile, plan: DevicePlan) -> dict[str, object]:
-    """A device, its driver and the options chosen for it, as JSON values."""
+    """Returns facts of a device, its driver and its plan, as JSON values."""
     record = profile.to_json()
     limits = record["limits"]
     assert isinstance(limits, dict)

@@ -31,7 +31,7 @@ from ...base.closeable import Closing
 from ..workloads.thread_delays import ThreadDelays, ThreadTimes, since
 
 _WAKES: Final = 20
-# Of the span, which wake-ups may take.
+# The share of a span that wake-ups may take.
 _WAKES_SHARE: Final = 0.015
 _FIRST_WAKES_NS: Final = 7_500_000
 # Processor times are counted in hundredths of a second.
@@ -41,7 +41,7 @@ _PRESSURE: Final = Path("/proc/pressure/cpu")
 
 
 class _Waker(Closing):
-    """A thread that sleeps until it is woken, and says when it ran."""
+    """A thread that sleeps until it is woken, and records when it ran."""
 
     def __init__(self) -> None:
         self._go, self._told = threading.Semaphore(0), threading.Semaphore(0)
@@ -85,7 +85,7 @@ class _Counters(NamedTuple):
 
 
 class MachineState(Closing):
-    """Reads states, each of the span since the reading before it. One thread at a time."""
+    """Reads states, each of the span since the previous reading. One thread at a time."""
 
     def __init__(self) -> None:
         self._waker = _Waker()
@@ -93,8 +93,8 @@ class MachineState(Closing):
         self._before = self._counters()
 
     def read(self) -> dict[str, float | None]:
-        """The columns of ``machine_states`` but ``host_ns``. Wake-ups take at most 2 % of the span; 8 ms if it has
-        just begun, as the first state has only what needs no span.
+        """Returns the columns of ``machine_states`` except ``host_ns``. Wake-ups take at most 2 % of the span, or 8 ms
+        if it has just begun: the first state has only what needs no span.
         """
         before, began = self._before, time.monotonic_ns()
         budget = max(_WAKES_SHARE * (began - before.now), _FIRST_WAKES_NS)
@@ -132,7 +132,7 @@ class MachineState(Closing):
 def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
     seconds = (after.now - before.now) / 1e9
     grown = {name: max(0.0, value - before.processors[name]) for name, value in after.processors.items()}
-    # On Linux guests' time is within that of user and nice.
+    # On Linux, user and nice include the time of guests.
     total = sum(value for name, value in grown.items() if not name.startswith("guest"))
     shares: dict[str, float | None] = {"steal": None, "others": None, "pressure": None, "run_delay": None}
     if total > 0:
@@ -155,7 +155,7 @@ def _own_time() -> float:
     times = os.times()
     used = time.process_time() + times.children_user + times.children_system
     for pid in tuple(ChildProcess.running):
-        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+        with contextlib.suppress(psutil.Error):  # ended in between
             used += sum(psutil.Process(pid).cpu_times()[:2])
     return used
 

@@ -11,7 +11,7 @@ _NVIDIA = 0x10DE
 
 
 def nvml_device(profile: DeviceProfile) -> tuple[Any, Any]:
-    """The module ``pynvml`` and the device's handle. UnavailableError: another vendor's, or no library, with why."""
+    """Returns the module ``pynvml`` and the device's handle. UnavailableError: not NVIDIA's, or no library."""
     if profile.vendor_id != _NVIDIA:
         raise UnavailableError(f"{profile.name} is no NVIDIA device")
     try:
@@ -21,5 +21,5 @@ def nvml_device(profile: DeviceProfile) -> tuple[Any, Any]:
         digits = profile.device_uuid.replace("-", "")
         uuid = f"GPU-{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
         return pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid)
-    except Exception as error:  # of a binding whose library may be of any version
+    except Exception as error:  # any error of a binding whose library may have any version
         raise UnavailableError(f"NVML does not answer for {profile.name}: {error}") from error

@@ -1,4 +1,6 @@
-"""What a driver says of the pipelines of a point: registers, spills, memory; and the occupancy where it follows."""
+"""The driver's statistics of a point's pipelines (registers, spills, memory), and the occupancy where it follows from
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,6 @@ class PipelineObserver:
     notes: Final = ()
 
     def check(self, driver: Driver, index: int) -> None:
-        """See ``Observer``."""
         profile = driver.profiles[index]
         if PIPELINE_STATISTICS not in profile.extensions:
             raise UnavailableError(
@@ -31,7 +32,9 @@ class PipelineObserver:
             )
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
-        """The statistics of what the first call creates; the occupancy is the share of resident subgroups."""
+        """Returns the statistics of the pipelines that the first call creates. Occupancy is the share of resident
+        subgroups.
+        """
         device = workload.device.vulkan
         before = len(device.pipeline_statistics)
         workload.first()

@@ -1,4 +1,4 @@
-"""What is read between blocks, of the machine and not of a point: its state, clocks, and the compute reference."""
+"""Readings of the machine between blocks: its state, its clocks, and the compute reference."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .device_clocks import clock_reader
 from .machine_state import MachineState
 
 _EVERY_NS: Final = 500_000_000
-_SHARE: Final = 0.05  # of the time at most goes to the reference
+_SHARE: Final = 0.05  # the largest share of the time that the reference takes
 _WANTED_NS: Final = 100_000
 
 
 class Watch(Closing):
-    """Watches the machine and one device; ``reference``: also by one workgroup of arithmetic, the same for all points.
+    """Watches the machine and one device; with ``reference`` also one workgroup of arithmetic, the same for all points.
 
-    Calling sequence: ``Watch`` → ``read`` between blocks → ``close``, which stores the state at the end. One thread.
+    Calling sequence: ``Watch`` → ``read`` between blocks → ``end``, which stores the last state → ``close``. One thread
+    at a time.
     """
 
     def __init__(self, uri: str, device: Device, sink: Sink, *, reference: bool) -> None:

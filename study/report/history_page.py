@@ -33,7 +33,6 @@ def write_history(history: History, path: str | os.PathLike[str]) -> Path:
 
 
 def render_history(history: History) -> str:
-    """The page's HTML."""
     sections = []
     for place, study in enumerate(dict.fromkeys(one.study for one in history.points)):
         points = [one for one in history.points if one.study == study]

@@ -1,4 +1,4 @@
-"""Figures of points that were taken apart from their samples, as text."""
+"""Observations, the figures that are taken separately from samples, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .charts.units import number_text
 
 
 def observation_rows(analysis: StudyAnalysis, observations: Sequence[ObservationRecord]) -> list[tuple[str, ...]]:
-    """Point, subject, name, value and description of each."""
+    """Returns the point, subject, name, value and description of each observation."""
     labels = {one.point.index: one.point.label for one in analysis.points}
     return [
         (labels[one.point], one.subject, one.name, observation_text(one), str(one.details.get("description", "")))
@@ -19,12 +19,12 @@ def observation_rows(analysis: StudyAnalysis, observations: Sequence[Observation
 
 
 def observation_text(one: ObservationRecord) -> str:
-    """The value with its unit."""
+    """Formats the value with its unit."""
     return f"{one.value if isinstance(one.value, int) else number_text(one.value)} {one.unit}".rstrip()
 
 
 def observation_facts(observations: Sequence[ObservationRecord]) -> list[tuple[str, str]]:
-    """A line for each subject, with all its figures."""
+    """Returns a line for each subject, with all its figures."""
     lines: dict[str, list[str]] = {}
     for one in observations:
         lines.setdefault(one.subject, []).append(f"{one.name} {observation_text(one)}")

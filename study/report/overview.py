@@ -80,7 +80,7 @@ _SEEN: Final = {
 
 
 def seen(total: int, flagged: Mapping[SampleFlag, int]) -> str:
-    """How many of all samples were disturbed, and how, in words; empty for none."""
+    """Says what share of the samples was disturbed, by kind; empty for none."""
     return ", ".join(f"{percent_text(flagged[flag] / total)} {what}" for flag, what in _SEEN.items() if flagged[flag])
 
 
@@ -93,7 +93,7 @@ _FIGURES: Final = (
 
 
 def machine_text(states: Sequence[StateRecord]) -> str:
-    """The medians of what is known of the machine's state; empty for nothing."""
+    """Says the median of each known figure of the machine's state; empty if nothing is known."""
 
     def median(name: str) -> float | None:
         known = [value for value in (getattr(one, name) for one in states) if value is not None]
@@ -109,13 +109,13 @@ def machine_text(states: Sequence[StateRecord]) -> str:
 
 
 def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
-    """The number of samples, those of baselines included, and how many have each flag."""
+    """Counts all samples, those of baselines included, and the samples with each flag."""
     total = sum(one.total for one in analysis.points)
     return total, {flag: sum(one.flagged(flag) for one in analysis.points) for flag in SampleFlag}
 
 
 def verdict(analysis: StudyAnalysis) -> str:
-    """One line: ``34 of 36 points done, 1 too noisy, 1 failed; of the samples 2.1 % waited for a core; …``."""
+    """Sums a study up: ``34 of 36 points done, 1 too noisy, 1 failed; of the samples 2.1 % waited for a core; …``."""
     counts = Counter(one.status for one in analysis.points)
     parts = [f"{counts[PointStatus.DONE]} of {len(analysis.points)} points done"]
     parts += [f"{counts[status]} {said}" for status, said in _SAID.items() if counts[status]]
@@ -137,7 +137,7 @@ def verdict(analysis: StudyAnalysis) -> str:
 
 
 def warnings(analysis: StudyAnalysis) -> list[str]:
-    """What a reader has to know before trusting the figures."""
+    """Returns what readers must know before they trust the figures, a sentence each."""
     found = []
     for device in dict.fromkeys(one.device for one in analysis.results.devices):
         record = [one for one in analysis.results.devices if one.device == device][-1]
@@ -187,7 +187,7 @@ class Problem(NamedTuple):
 
 
 def problems(analysis: StudyAnalysis) -> list[Problem]:
-    """The points that are not done, by reason."""
+    """Groups the points that are not done by status and reason."""
     groups: dict[tuple[PointStatus, str], list[str]] = {}
     for one in analysis.points:
         if one.status is not PointStatus.DONE:
@@ -198,7 +198,7 @@ def problems(analysis: StudyAnalysis) -> list[Problem]:
 
 
 def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
-    """The machine, the versions and the settings, by name."""
+    """Returns the machine, the versions and the settings as named texts."""
     results = analysis.results
     rows = [("Study", f"{results.name}, begun {results.created}")]
     for record in {one.device: one for one in results.devices}.values():

@@ -79,7 +79,7 @@ def render_report(
     across: Collection[Part] = (),
     profiles: Mapping[int, Profile] | None = None,
 ) -> str:
-    """The report's HTML; see ``write_report``."""
+    """Returns the report's HTML; see ``write_report``."""
     analysis = StudyAnalysis(results)
     study = analysis.study
     compared = [(f"Across {study.compare}", compare_across(analysis))]

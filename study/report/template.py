@@ -1,4 +1,4 @@
-"""Pages: one self-contained HTML file each, of sections with charts and tables, light or dark as the reader prefers."""
+"""Pages: self-contained HTML files of sections with charts and tables, light or dark as the reader prefers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Section:
 
 
 def render_page(template: str, **values: object) -> str:
-    """A page from a template that extends ``base.html.j2``, which says what values are needed."""
+    """Renders a template that extends ``base.html.j2``, which needs the ``values``."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -65,7 +65,7 @@ def render_page(template: str, **values: object) -> str:
 
 @functools.cache
 def _packed_plotly() -> str:
-    """Plotly's script, compressed, for the page to unpack: 2.0 MB of text instead of 4.8 MB."""
+    """Compresses Plotly's script, which the page unpacks: 2.0 MB of text instead of 4.8 MB."""
     return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
 
 
@@ -77,5 +77,5 @@ def _version() -> str:
 
 
 def _script_json(text: str) -> str:
-    """JSON for a script element, which no ``<`` in it can end."""
+    """Escapes JSON for a script element, which a ``<`` could end."""
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

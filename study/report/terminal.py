@@ -73,7 +73,7 @@ def terminal_report(
     per: Sequence[str] = ("device",),
     verdicts: bool = True,
 ) -> list[RenderableType]:
-    """The report of a study; up to three points are summarized instead of tabulated.
+    """Returns the report of a study. Up to three points are summarized, more are tabulated.
 
     Args:
         results: of a study.
@@ -118,8 +118,8 @@ def terminal_report(
 
 
 def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> list[RenderableType]:
-    """A summary of each point, with a row less the median of the empty kernel on request; many are tabulated. Pairs
-    without samples have a verdict alone, which says why.
+    """Returns a summary of each point, or a table of many; on request with a row less the empty kernel's median. A pair
+    without samples is left out: its verdict says why.
     """
     analysis = StudyAnalysis(results)
     shown = [one for one in analysis.points if not one.point.is_baseline]
@@ -174,7 +174,9 @@ def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool 
 
 
 def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None = None) -> Text:
-    """A latency stack of one line, each segment in its colour; ``scale`` nanoseconds, or their sum, fill the width."""
+    """Draws a latency stack as one line, each segment in its colour; ``scale`` nanoseconds fill the width, by default
+    the sum of all.
+    """
     scale = scale or sum(medians.get(name, 0.0) for name in STACK)
     text = Text()
     if not scale > 0:
@@ -213,7 +215,7 @@ def _segments(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bo
     names, place = _segment_names(one), one.point.index
     pair = [each for each in analysis.points if place in (each.point.index, each.point.against)]
     pair += [each for each in analysis.points if each.point.index == one.point.against]
-    # The sides of a pair have one unit.
+    # Both sides of a pair use one unit.
     unit = time_unit([each.medians[name] for each in pair for name in _segment_names(each)])
     whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
     headings = (f"median, {unit.name}", "interval", "IQR", "min", "mean", "max", "p99", "of total")
@@ -282,7 +284,6 @@ def _table_and_stacks(
 
 
 def _best_rows(best: Sequence[Best]) -> list[RenderableType]:
-    """A row for the best point of each group of several."""
     rows = [(point_label(one.point.point, device=True), best_text(one)) for one in best if one.count > 1]
     return ["", facts_grid((f"best ★ {name}", why) for name, why in rows)] if rows else []
 
@@ -306,7 +307,7 @@ def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
 
 
 def _total_stack(one: PointAnalysis) -> dict[str, float]:
-    """The segments' medians, scaled to add up to the median total; to themselves without one."""
+    """Scales the segments' medians to add up to the median total, if that is known."""
     known = sum(one.stack.values())
     scale = one.medians.get("total", known) / known if known > 0 else 1.0
     return {name: scale * value for name, value in one.stack.items()}

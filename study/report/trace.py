@@ -1,8 +1,8 @@
 """The samples of a study as a Perfetto trace.
 
-Each run has a track for a device's samples on the host, with their segments, and one for what ran on the device; an
-arrow leads from the submission to it. ``wait`` is the host's, from the submit call's return until it is awake. Of a
-program only its calls are samples; profiles have its dispatches.
+Each run has a track for a device's samples on the host, with their segments, and a track for the device's work; an
+arrow leads from the submission to the work. ``wait`` is the host's time from the submit call's return until it is
+awake. The samples of a program are its calls; profiles have its dispatches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ def write_trace(
 
 
 def samples_trace(results: Results, profiles: Mapping[int, Profile] = MappingProxyType({})) -> bytes:
-    """The trace; see ``write_trace``."""
     trace = TraceWriter()
     process = trace.track(f"pumice study {results.name}")
     found: dict[tuple[str, int], list[tuple[Sample, str, str, SampleFlag]]] = {}

@@ -1,8 +1,8 @@
-"""Figures of the points of a study, from the samples that count (``PointResult.keep``).
+"""Figures of the points of a study, from the samples in the statistics (``PointResult.keep``).
 
-Disturbed samples, taken while threads were preempted or waited for a core, are excluded as long as at least half of
-a point's samples remain. If fewer remain, disturbance is the normal state of the machine, the rest would be a biased
-selection, and all samples are used. ``PointAnalysis.samples_used`` says which.
+Disturbed samples, taken while threads were preempted or waited for a core, are excluded if at least half of a point's
+samples remain. Otherwise disturbance is the normal state of the machine and the rest would be a biased selection: then
+all samples are used. ``PointAnalysis.samples_used`` says which.
 """
 
 from __future__ import annotations

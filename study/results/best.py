@@ -1,4 +1,4 @@
-"""Which points of a study are best, and which are not told apart from these."""
+"""The best points of a study, and the points that cannot be told apart from them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HEADLINE: Final = "headline"
 
 _THRESHOLD: Final = 0.01
 _MAX_COMPARED: Final = 50
-_APART: Final = 3  # told apart in a row, after which the others are taken to be
+_APART: Final = 3  # after this many distinguishable points in succession, the rest are assumed to be distinguishable
 _STEP: Final = 1.01
-# What states of the machine leave open of points without an interval: equal ones, measured apart on a machine that
-# others load, were up to 6.2 times apart (docs/design/study.md).
+# The largest ratio that states of the machine cause, for points without an interval: equal points, measured separately
+# on a shared machine, were up to 6.2 times apart (docs/design/study.md).
 _STATES: Final = 6.2
 
 
@@ -34,13 +34,13 @@ class Best:
 
     Attributes:
         group: what its points have in common, by name: target, device, axes.
-        point: the best one.
-        by: the figure, or ``"headline"`` for the median of the headline, of one dispatch, in ns.
+        point: the best point.
+        by: the figure, or ``"headline"`` for the median of the headline per dispatch, in ns.
         value: of the best point.
-        is_highest: whether the highest value is the best, as of rates, which fall as times grow.
+        is_highest: whether the highest value is best, as for rates, which fall as times grow.
         count: the points of the group that have a value.
-        ties: other points of the group that are not told apart from the best one, the nearest first: of the 50 next
-            ones, until three in a row are told apart.
+        ties: other points of the group that cannot be told apart from the best one, the nearest first. Of the next 50
+        points, until three in succession can be told apart.
     """
 
     group: Mapping[str, AxisValue]
@@ -61,7 +61,7 @@ class Best:
 def find_best(
     analysis: StudyAnalysis, by: str | None = None, per: str | Sequence[str] = ("device",), *, ties: bool = True
 ) -> tuple[Best, ...]:
-    """The best point of each group; see ``Results.best``. ``ties``, which take a comparison each, may be left out."""
+    """Finds the best point of each group; see ``Results.best``. Without ``ties`` no comparisons are made."""
     per = (per,) if isinstance(per, str) else per
     groups: dict[tuple[AxisValue | None, ...], list[PointAnalysis]] = {}
     for one in analysis.measured:
@@ -78,8 +78,8 @@ def find_best(
 
 
 def figure_of(one: PointAnalysis, by: str, times: float = 1.0) -> float | None:
-    """A figure of a point, or its headline of one dispatch in ns, as if it had taken so many times as long; ``None`` if
-    it has none.
+    """Returns a figure of a point, or its headline per dispatch in ns, as if all times were multiplied by ``times``;
+    None if it has none.
     """
     if by == HEADLINE:
         value = None if one.per_dispatch is None else one.per_dispatch * times
@@ -97,7 +97,9 @@ def is_rate(one: PointAnalysis, by: str) -> bool | None:
 
 
 def sorted_points(analysis: StudyAnalysis, by: str) -> tuple[PointAnalysis, ...]:
-    """All points, by an axis or a figure, the best first; those without it last. InvalidArgumentError: no such name."""
+    """Sorts all points by an axis or a figure, the best first, points without it last. InvalidArgumentError: no such
+    name.
+    """
     axes = analysis.axes
     if by not in axes:
         _check_names(analysis, by, ())

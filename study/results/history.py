@@ -1,8 +1,8 @@
 """The history of a study's points over commits: results of several folders in order, with their change points.
 
-Results of two sides give ratios, those of one side times. A history of a point is of ratios if all its results have two
-sides: the line then is the product of ratios along the versions (``change_points``), relative to the first version.
-Versions are told apart by their programs (the results' files) and settings, not by commits: equal programs are one
+Results of two sides give ratios, results of one side times. A point's history is of ratios if all its results have two
+sides; its line is then the product of ratios along the versions (``change_points``), relative to the first version.
+Versions are distinguished by their programs (the results' files) and settings, not by commits: equal programs are one
 version.
 """
 
@@ -32,7 +32,7 @@ from .results import Results
 from .storage.database import RESULTS_FILE
 from .storage.point_result import PointResult
 
-# Settings that name files, whose contents tell versions apart.
+# Settings that name files; versions are distinguished by the contents of these.
 _FILES: Final = ("source", "parameters", "include_dirs")
 _UNKNOWN: Final = Interval(math.nan, math.nan)
 _CONFIDENCE: Final = 0.99
@@ -78,7 +78,7 @@ class PointHistory:
         study, point, device, measure: the study's name, the point's label, the device's name, and the segment.
         by: whether the line is of ratios or of times.
         entries: in order, the first commit first.
-        changes: ``place`` is the index of the first entry of a new level.
+        changes: their ``place`` is the index of the first entry of a new level.
     """
 
     study: str
@@ -92,8 +92,8 @@ class PointHistory:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Histories by study, point and device; ``order`` says by what entries are in order, ``unread`` has the folders
-    that cannot be read, and why.
+    """Histories by study, point and device. ``order`` is the order of entries; ``unread`` has the unreadable folders
+    with the reason.
     """
 
     points: Sequence[PointHistory]
@@ -113,7 +113,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """An entry with what change points need of it."""
+    """An entry with the data that change points need."""
 
     entry: HistoryEntry
     point: PointResult
@@ -123,7 +123,7 @@ class _Found:
 
 
 def read_history(folders: Iterable[Path], *, measure: str = "headline") -> History:
-    """The history of the results in and below some folders.
+    """Reads the history of the results in and below some folders.
 
     Args:
         folders: searched for results.
@@ -185,7 +185,7 @@ def _in_order(heads: list[_Head]) -> tuple[list[_Head], Literal["commits", "comm
 
 
 def _seconds(text: str) -> float:
-    """ISO 8601 as seconds; 0 for what is none."""
+    """Parses ISO 8601 as seconds; returns 0 for any other text."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except ValueError:
@@ -193,7 +193,7 @@ def _seconds(text: str) -> float:
 
 
 def _read(head: _Head, measure: str, confidence: float) -> dict[_Key, _Found]:
-    """The entries of a folder, those with samples of the measure."""
+    """Reads the entries of a folder: the points with samples of the measure."""
     found: dict[_Key, _Found] = {}
     with Results.open(head.folder) as results:
         analysis = StudyAnalysis(results)
@@ -217,14 +217,14 @@ def _read(head: _Head, measure: str, confidence: float) -> dict[_Key, _Found]:
 
 
 def _ratios(results: Results, measure: str, confidence: float) -> dict[int, Comparison]:
-    """The comparisons of both sides that have a ratio, by the index of the new side's point."""
+    """Compares both sides; returns the comparisons that have a ratio, by the index of the new side's point."""
     points = compare_sides(results, measure=measure, confidence=confidence).points
     found = {one.b.point.index: one.comparison for one in points}
     return {index: one for index, one in found.items() if one is not None and 0 < one.ratio < math.inf}
 
 
 def _half_width(interval: Interval) -> float:
-    """Of the logarithm; infinite if it is unknown."""
+    """Returns half the width of the interval's logarithm; infinite if it is unknown."""
     low, high = interval
     return math.log(high / low) / 2 if 0 < low < high < math.inf else math.inf
 
@@ -273,9 +273,7 @@ def _is_again(before: _Found, after: _Found) -> bool:
 def _levels(
     entries: Sequence[HistoryEntry], versions: Sequence[tuple[str, str]], again: Collection[int]
 ) -> list[HistoryEntry]:
-    """The entries with the level of each version, by the chain of ratios that leads to it; ratios of one version are
-    pooled.
-    """
+    """Sets the level of each entry: the product of the ratios up to its version. Those of one version are pooled."""
     known: dict[str, tuple[float, float]] = {}
     leveled: list[HistoryEntry] = []
     last = (0.0, 0.0)

@@ -1,4 +1,4 @@
-"""The results of a study, and what is computed from them."""
+"""The results of a study, with the figures that are computed from them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from .best import Best
 
 
-_MAX_ROWS: Final = 60  # each of them takes a bootstrap
+_MAX_ROWS: Final = 60  # each takes a bootstrap
 
 
 class Results(StoredResults):
-    """The results in one folder, with what is computed from them; see ``StoredResults`` for what is stored."""
+    """The results in one folder, with computed figures; see ``StoredResults`` for the stored ones."""
 
     def best(self, by: str | None = None, *, per: str | Sequence[str] = ("device",)) -> tuple[Best, ...]:
         """Finds the best point of each group, and the points that cannot be told apart from it.

@@ -1,4 +1,4 @@
-"""Where points lie under the roofline of their device: what limits them, and how far from the ridge they are."""
+"""Points under the roofline of their device: what limits them, and how far from the ridge they are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple
 
 
 class RoofPlace(NamedTuple):
-    """A point's place.
+    """The place of a point under the roofline.
 
     Attributes:
         intensity: arithmetic intensity, flop/byte.
-        ridge: intensity at which the device's bandwidth and its arithmetic allow the same.
-        share: GFLOP/s over what the roof allows at this intensity; above 1 where caches serve it.
+        ridge: the intensity at which the device's bandwidth and arithmetic limit equally.
+        share: GFLOP/s over the roof at this intensity; above 1 if caches serve the point.
     """
 
     intensity: float
@@ -22,18 +22,18 @@ class RoofPlace(NamedTuple):
 
     @property
     def limit(self) -> Literal["memory", "compute"]:
-        """What the roof is made of at this intensity; ``"compute"`` at the ridge itself."""
+        """What limits the rate at this intensity; ``"compute"`` at the ridge itself."""
         return "memory" if self.intensity < self.ridge else "compute"
 
     @property
     def distance(self) -> float:
-        """Intensity over that of the ridge: below 1 for points that memory limits."""
+        """The intensity over that of the ridge: below 1 for points that memory limits."""
         return self.intensity / self.ridge
 
 
 def place_on_roof(figures: Mapping[str, float], peaks: Mapping[str, float]) -> RoofPlace | None:
-    """The place of a point with these figures (``bytes``, ``flops``, ``GFLOP/s``) on a device with these peaks
-    (``GB/s``, ``GFLOP/s``); ``None`` if one of them is unknown.
+    """Places a point with these figures (``bytes``, ``flops``, ``GFLOP/s``) under the roof of a device with these peaks
+    (``GB/s``, ``GFLOP/s``); None if one of them is unknown.
     """
     known = [figures.get(name, math.nan) for name in ("bytes", "flops", "GFLOP/s")]
     known += [peaks.get(name, math.nan) for name in ("GB/s", "GFLOP/s")]

@@ -1,6 +1,6 @@
-"""Results as Arrow tables, one row a point or one row a sample.
+"""Results as Arrow tables, with a row per point or per sample.
 
-All times are nanoseconds, as the names of their columns say; what was not measured is null. Axes and derived figures
+All times are nanoseconds, as the column names say; values that were not measured are null. Axes and derived figures
 have columns of their names, prefixed with ``axis.`` or ``figure.`` if another column has the name.
 """
 
@@ -25,7 +25,9 @@ _POINT_COLUMNS: Final = ("point", "key", "target", "device", "device_name", "dri
 _INT64: Final = 1 << 63
 
 _SAMPLE_COLUMNS: Final = {"flags": "sample_flags"}
-"""Columns with other names than in the results' tables: no column has that of an attribute of pandas' data frames."""
+"""Columns with other names than in the results' tables, as no column may have the name of an attribute of pandas' data
+frames.
+"""
 
 Value = str | int | float | bool | None
 

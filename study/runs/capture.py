@@ -1,7 +1,7 @@
 """A capture of one sample by RenderDoc, through its in-application API.
 
-RenderDoc sees only what begins after it: calling sequence ``RenderDoc()`` before Vulkan is loaded → ``capture_sample``.
-Its layer lengthens calls, so that what it sees is not timed. Source: renderdoc_app.h, version 1.1.2 of the API.
+RenderDoc sees only what begins after it: create ``RenderDoc()`` before Vulkan is loaded, then call ``capture_sample``.
+Its layer lengthens calls, so captured samples are not timed. Source: renderdoc_app.h, version 1.1.2 of the API.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .taken_files import TakenFiles
 
 _LIBRARY: Final = {"win32": "renderdoc.dll"}.get(sys.platform, "librenderdoc.so")
 _VERSION: Final = 10102
-# Places of functions in the API's structure, all of which are pointers.
+# Indices of functions in the API's structure, which consists of pointers.
 _SET_PATH, _COUNT, _GET, _START, _END, _FUNCTIONS = 11, 13, 14, 19, 21, 23
 _ENABLES_LAYER: Final = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 

@@ -1,7 +1,7 @@
-"""A child process that measures what its parent asks for: the child's side; see ``child_process``.
+"""The main function of a child process that measures for its parent; see ``child_process``.
 
-It says what it is, takes one request, and answers until it is done or its parent has ended. What it measures goes to
-the parent, which stores it while the child waits, so that storing disturbs no sample.
+The child introduces itself, takes one request, and answers until it is done or its parent has ended. The parent stores
+the measurements while the child waits, so that storing disturbs no sample.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Measures a pass in a child process, and stores what it measures; ``child`` has the other side."""
+"""Measures a pass in a child process, and stores the measurements; ``child_run`` is the child's side."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def measure_in(
     with_peaks: Collection[str],
     validation: bool | None,
 ) -> SampleRun:
-    """As ``runner.measure_points``, in a child that was not asked for anything yet. AbortedError: it has ended."""
+    """Measures a pass in a new child, as ``runner.measure_points`` does in this process. AbortedError: the child has
+    ended.
+    """
     study = one.study
     child.send(
         {
@@ -56,5 +58,5 @@ def measure_in(
 
 
 def _plain(prior: Prior) -> dict[str, object]:
-    """A prior whose sequences may be arrays as JSON values."""
+    """Returns a prior, whose sequences may be arrays, as JSON values."""
     return {name: list(value) if not isinstance(value, int) else value for name, value in asdict(prior).items()}

@@ -20,7 +20,6 @@ from .runner import measure_points
 
 
 def _study(request: Message) -> Study:
-    """The study of a request, with its folder and that of its other side."""
     folder, *others = map(Path, request["folders"])
     study = study_from_dict(request["study"], folder)
     return study if study.against is None else replace(study, against=replace(study.against, folder=others[0]))
@@ -37,7 +36,7 @@ def measure_pass(pipe: MessagePipe, request: Message) -> None:
 
 
 class _PipeSink(Sink):
-    """Has the parent store what is measured, and waits until it has."""
+    """A sink whose rows the parent stores; each write waits for that."""
 
     def __init__(self, pipe: MessagePipe) -> None:
         self._pipe = pipe

@@ -40,17 +40,17 @@ class Observer(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What is missing on this machine, after ``check``."""
+        """The figures that this machine lacks, known after ``check``."""
         ...
 
     def check(self, driver: Driver, index: int) -> None:
-        """Errors before anything is measured, of the device of an index. UnavailableError: it, or the machine, has no
-        such figures.
+        """Raises before anything is measured. UnavailableError: the device of the index, or the machine, has no such
+        figures.
         """
         ...
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
-        """The figures of a workload that was opened and did not run."""
+        """Returns the figures of a workload that was opened and has not run."""
         ...
 
 

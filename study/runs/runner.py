@@ -45,16 +45,16 @@ _RUN_BITS: Final = 32
 
 @runtime_checkable
 class RunProgress(Progress, Protocol):
-    """A ``Progress`` that also receives what is left to measure, once, and each pass before its points."""
+    """A ``Progress`` that also receives the plan, once, and each pass before its points."""
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
-        """The passes that are left, the number of the study's points without those of its other side, and how often
-        each is measured.
+        """Receives the passes that are left, the number of the study's points without those of the other side, and how
+        often each is measured.
         """
         ...
 
     def begun(self, one: Pass) -> None:
-        """A pass begins."""
+        """Receives a pass before its points."""
         ...
 
 
@@ -128,20 +128,20 @@ def run_study(
 
 
 def minor_version(validation: bool | None, point: Point) -> int:
-    """The version of Vulkan, 1.minor, of a point's device."""
+    """Returns the minor version of Vulkan 1 on a point's device."""
     driver = shared_driver(validation=validation)
     return driver.profiles[driver.select(point.device or None)].api_version[1]
 
 
 def finished_points(points: Sequence[Point], passes: Sequence[Pass]) -> list[Point]:
-    """The points that no pass measures."""
+    """Returns the points that no pass measures."""
     left = {point.index for one in passes for point in one.points}
     return [point for point in points if point.index not in left]
 
 
 @contextlib.contextmanager
 def recorded_run(store: Store, one: Pass, facts: Mapping[str, object]) -> Iterator[None]:
-    """A run of the store, in which a pass is measured."""
+    """Records a run in the store for the measurement of a pass."""
     store.begin_run({**facts, "sampling": asdict(one.study.sampling)}, repeat=one.repeat)
     outcome = "interrupted"
     try:
@@ -152,7 +152,7 @@ def recorded_run(store: Store, one: Pass, facts: Mapping[str, object]) -> Iterat
 
 
 def run_facts(study: Study) -> dict[str, object]:
-    """``environment_facts``, and where the study's files are; those of each side that earlier results keep."""
+    """Returns ``environment_facts``, the folder of the study, and the earlier results that keep a side's files."""
     sides = {"origin": study, "against_origin": study.against}
     origins = {name: side.kept.origin for name, side in sides.items() if side and side.kept and side.kept.origin}
     return {**environment_facts(), **revision_facts(study), **origins, "folder": str(study.folder.absolute())}
@@ -179,7 +179,7 @@ def measure_points(
 
 
 def open_store(folder: Path, study: Study, points: Sequence[Point]) -> Store:
-    """The store of a study's results: that of an earlier run, or a new one."""
+    """Opens the store of an earlier run of the study, or creates one."""
     described = study_as_dict(study)
     if Store.exists(folder):
         return Store.open(folder, described, points)
@@ -187,7 +187,7 @@ def open_store(folder: Path, study: Study, points: Sequence[Point]) -> Store:
 
 
 def default_devices() -> tuple[str, ...]:
-    """The device of a study that names none: ``PUMICE_DEVICE``, or the best."""
+    """Returns the device for a study that names none: ``PUMICE_DEVICE``, or the best."""
     return (os.environ.get("PUMICE_DEVICE") or "vulkan",)
 
 
@@ -238,14 +238,14 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
 
 
 def prior_samples(folder: Path, one: Pass) -> dict[int, Prior]:
-    """The samples that the points of a pass have in its repeat."""
+    """Returns the samples that the points of a pass already have in its repeat."""
     with Results.open(folder) as results:
         priors = {point.index: _prior(results.points[point.index], one) for point in one.points}
     return {index: prior for index, prior in priors.items() if prior.next_block}
 
 
 def _prior(result: PointResult, one: Pass) -> Prior:
-    """The samples of a point in the repeat of a pass; ``next_block`` is 0 if there are none."""
+    """Returns the samples of a point in the repeat of a pass; ``next_block`` is 0 if there are none."""
     mine, opened = (result.integers("repeat", phase) == one.repeat for phase in ("sample", "first"))
     runs, blocks = result.integers("run")[mine], result.integers("block")[mine]
     openings, first = result.integers("run", "first")[opened], result.integers("block", "first")[opened]
@@ -263,6 +263,5 @@ def _prior(result: PointResult, one: Pass) -> Prior:
 
 
 def measured_peaks(folder: Path) -> set[str]:
-    """The devices whose peaks are in a folder."""
     with Results.open(folder) as results:
         return {one.device for one in results.peaks}

@@ -1,4 +1,4 @@
-"""Measures a point of a side, block by block as the parent tells: the child's side of ``side_process``."""
+"""Measures a point of a side, block by block on request: the child's side of ``side_process``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def serve_side(pipe: MessagePipe, request: Message) -> None:
 
 
 class _SideHost:
-    """A side, and the point of it that is open."""
+    """The open point of a side."""
 
     def __init__(self, pool: DevicePool, request: Message) -> None:
         self._pool = pool
@@ -42,7 +42,7 @@ class _SideHost:
         return {**answer, "written": self._log.take()}
 
     def describe(self, uri: str) -> str:
-        """The name and the driver of a device."""
+        """Names a device and its driver."""
         profile = self._pool.open(uri).profile
         return f"{profile.name} ({profile.driver_name} {profile.driver_info})"
 

@@ -1,10 +1,9 @@
-"""A side that is measured in processes of its own, which wait while the other side has its turn.
+"""A side that is measured in processes of its own, which wait during the other side's turn.
 
-A process measures when it is asked to, and answers with what it measured. Between two questions it waits for the next
-one, without using a processor.
+A process measures on request, and answers with its measurements. Between requests it waits, without using a processor.
 
-Two processes of one program differ for as long as they live: by where their memory lies, by which cores the threads of
-the driver are on. So each opening of a point has a process of its own, and the difference is drawn anew in each round.
+Two processes of one program differ for their whole lives: by where their memory lies, and by which cores the threads of
+the driver use. So each opening of a point has a new process, and the difference is drawn anew in each round.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from ..results.storage.rows import point_row
 from ..results.storage.sink import Sink
 from ..sampling.side import Block
 
-# A sample that takes longer than a minute is the child's own error.
+# A sample of more than a minute is an error of the child itself.
 _LIMITS_S: Final[Mapping[str, float]] = {"start": 600.0, "take_block": 120.0}
 _LIMIT_S: Final = 120.0
 
@@ -48,7 +47,7 @@ class SideProcess(Closing):
             raise
 
     def describe(self, uri: str) -> str:
-        """For readers of the results: what measures, and on what it finds by a device's URI."""
+        """Describes, for readers of the results, the process and the device that a URI means there."""
         facts = self._child.environment
         variables = "".join(f", {name}={value}" for name, value in self._process.variables.items())
         where = f" of {self._process.python}" if self._process.python else ""
@@ -58,7 +57,7 @@ class SideProcess(Closing):
         )
 
     def device(self, uri: str) -> str:
-        """The name and the driver of what the process finds by a device's URI."""
+        """Names the device, with its driver, that a URI means in the process."""
         return str(self.call("describe", {"uri": uri}))
 
     def call(self, name: str, arguments: Mapping[str, object], sink: Sink | None = None) -> Any:
@@ -98,11 +97,9 @@ class ApartSide:
 
     @property
     def point(self) -> Point:
-        """What is measured."""
         return self._point
 
     def start(self, block: int, *, again: bool) -> None:
-        """See ``Side``."""
         self.release()
         _, _, study, _ = self._arguments
         self._process = SideProcess(*self._arguments)
@@ -111,15 +108,12 @@ class ApartSide:
         self._call("start", {"row": point_row(self._point), **how})
 
     def take_block(self, block: int, samples: int, *, most_ns: int) -> Block:
-        """See ``Side``."""
         return Block(*self._call("take_block", {"block": block, "samples": samples, "most_ns": most_ns}))
 
     def read_reference(self) -> None:
-        """See ``Side``."""
         self._call("read_reference")
 
     def release(self) -> None:
-        """See ``Side``."""
         if self._process is not None:
             self._process.close()
             self._process = None

@@ -50,13 +50,13 @@ class TakenFiles(Closing):
 
 
 class FileKeeper(Sink):
-    """Passes everything on to a sink, and the files of a point before its first samples: those of a point that fails
-    may be repaired.
+    """Forwards to a sink, and adds the files of a point before its first samples. So the files of a failed point can be
+    repaired.
     """
 
     def __init__(self, sink: Sink, files: StudyFiles, points: Iterable[Point]) -> None:
         self._sink = sink
-        logs: dict[str, SinkLog] = {}  # packed now: compressing takes longer than a block
+        logs: dict[str, SinkLog] = {}  # packed in advance, as compressing takes longer than a block
         self._waiting: dict[Value, list[SinkLog]] = {}
         for point in points:
             for file in files.used_by(point.index):
@@ -66,7 +66,6 @@ class FileKeeper(Sink):
                 self._waiting.setdefault(point.index, []).append(logs[file.name])
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """See ``Sink``."""
         if table == "samples":
             for point in {row["point"] for row in rows}:
                 for log in self._waiting.get(point, ()):
@@ -82,8 +81,8 @@ def take_points(
     store: Store,
     progress: Progress | None,
 ) -> tuple[list[Point], SampleRun]:
-    """The points with their files taken, and those that failed because of a file; ``minor`` gives the version of
-    Vulkan, 1.minor, that sources are compiled for.
+    """Takes the files of points; returns these points, and those that failed because of a file. ``minor`` gives the
+    minor version of Vulkan 1 that sources are compiled for.
 
     Raises:
         FailedPreconditionError: the results have samples of another content of a file.

@@ -1,15 +1,15 @@
-"""Samples two points in turns, so that whatever the machine does is done to both.
+"""Samples two points in turns, so that the machine affects both alike.
 
-A *lap* is a block of either point, one right after the other, each of at most 20 ms. Which comes first is drawn: a coin
-for one lap, the opposite for the next, so that each comes first as often, in an order that nothing in the machine can
-be in step with. A *round* is the laps between two openings: both points are closed and opened afresh, in an order that
-is drawn likewise, as two equal instances differ by where they lie in memory and by where their code does.
+A *lap* is a block of either point, in succession, each of at most 20 ms. A coin decides which comes first, and the next
+lap has the opposite order: each point comes first equally often, in an order that nothing in the machine can be in step
+with. A *round* is the laps between two openings: both points are closed and reopened, in an order that is drawn
+likewise, as two equal instances differ by where their memory and their code lie.
 
 A round has about ten laps. More rounds are better than longer ones, but opening takes time too: at most a third of it,
-unless the sides are in processes of their own, of which it takes several.
-The pair ends when the ratio is known well enough, whatever it is: ends that wait for a difference would find one. This
-is decided at the ends of rounds, from the eighth on. Other ends are ``max_samples`` of either point, and the time
-limit: sampling takes at most twice ``time_limit``, as for two points, and opening as long as one.
+unless the sides are in processes of their own, which need several. The pair ends when the ratio is known well enough,
+whatever it is; a rule that waits for a difference would find one. This is decided at the ends of rounds, from the
+eighth on. Other ends are ``max_samples`` of either point, and the time limit: sampling takes at most twice
+``time_limit``, as for two points, and opening as long as one.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _MIN_ROUNDS: Final = 8
 _LONG_ROUNDS: Final = 10
 # The next decision after this many more rounds: each is a chance to end by luck.
 _GROWTH: Final = 1.15
-# Ends well below the resolution that is asked for, so that an estimate beside 1 is known to be within it.
+# Ends well below the requested resolution, so that an estimate next to 1 is known to be within it.
 _MARGIN: Final = 0.8
 _CONFIDENCE: Final = 0.99
 
 
 class PairRun(Turns):
-    """The two points of a pair; see the module. ``prior`` is of the new side, ``old_prior`` of the old one."""
+    """The two points of a pair; see the module. ``prior`` belongs to the new side, ``old_prior`` to the old one."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class PairRun(Turns):
         self._opening_ns = self._again_ns = self._sampling_ns = 0
         # A sample of the slower side, over all laps.
         self._slower_ns = 0.0
-        # What an error is of.
+        # The side that an error belongs to.
         self._at = new
 
     def start(self) -> None:
@@ -129,7 +129,7 @@ class PairRun(Turns):
             self._add(blocks[side])
             kept.append(blocks[side].values)
         self._ratios.append(_log_ratio(self._new[-1], self._old[-1]))
-        # A number of its own in this run, and none of an earlier one.
+        # A number that is unique in this run, and differs from all of earlier runs.
         self._rounds.append(-self._round)
         self._block += 1
         self._laps += 1
@@ -151,7 +151,7 @@ class PairRun(Turns):
 
     @property
     def _block_samples(self) -> int:
-        """Samples of a block of either side: as many as take 20 ms on the slower one, and allow for ten rounds."""
+        """The samples of a block on either side: as many as take 20 ms on the slower one, and allow ten rounds."""
         sampling = self._sampling
         wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))
         if self._laps:
@@ -254,7 +254,7 @@ def _orders(random: Random) -> Iterator[bool]:
 
 
 def _pairs(new: Prior, old: Prior) -> tuple[list[Sequence[float]], list[Sequence[float]], list[int]]:
-    """The blocks of earlier runs that both sides have, and their rounds."""
+    """Returns the blocks of earlier runs that both sides have, and their rounds."""
     mine, its = _by_block(new), _by_block(old)
     rounds = dict(zip(new.blocks, new.rounds, strict=True))
     both = [block for block in mine if block in its]
@@ -269,7 +269,7 @@ def _by_block(prior: Prior) -> dict[int, list[float]]:
 
 
 def _padded(blocks: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """Blocks by samples, NaN where a block has fewer."""
+    """Stacks blocks as rows, padded with NaN."""
     padded = np.full((len(blocks), max(map(len, blocks))), math.nan)
     for row, block in zip(padded, blocks, strict=True):
         row[: len(block)] = block
@@ -277,7 +277,7 @@ def _padded(blocks: Sequence[Sequence[float]]) -> NDArray[np.float64]:
 
 
 def _log_ratio(new: Sequence[float], old: Sequence[float]) -> float:
-    """The median log ratio of samples of equal rank; of medians if there are not as many of both."""
+    """Returns the median log ratio of samples of equal rank; the log ratio of medians if the counts differ."""
     with np.errstate(divide="ignore", invalid="ignore"):
         if len(new) == len(old):
             return _median(np.log(np.sort(new) / np.sort(old)).tolist())
@@ -285,6 +285,6 @@ def _log_ratio(new: Sequence[float], old: Sequence[float]) -> float:
 
 
 def _median(values: Iterable[float]) -> float:
-    """NaN for no numbers."""
+    """Returns the median of the numbers that are not NaN; NaN for none."""
     known = [value for value in values if not math.isnan(value)]
     return statistics.median(known) if known else math.nan

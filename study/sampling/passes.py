@@ -1,4 +1,4 @@
-"""What is left to measure of a study: its passes, each the points that one repeat still lacks."""
+"""Passes: the points that each repeat of a study still lacks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ _NO_LIMIT: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """How a study goes on in a folder.
+    """How a study continues in a folder.
 
     Attributes:
-        runs: how often the study is measured, each time in a process of its own; ``None`` for as often as it was begun.
-        continue_noisy: also sample the points on that were too noisy, as if they had just begun: for another
-            ``time_limit``, and another ``max_samples``.
-        more_time: seconds for which all measured points are sampled on, however quiet they are; with
-            ``continue_noisy`` those that were too noisy, until they are quiet.
+        runs: how often the study is measured, each time in a process of its own; None for as often as it was begun.
+        continue_noisy: also sample points further that were too noisy, with another ``time_limit`` and ``max_samples``.
+        more_time: seconds for which all measured points are sampled further, however quiet they are; with
+        ``continue_noisy`` only those that were too noisy, until they are quiet.
 
     Raises:
         InvalidArgumentError: a value out of range.
@@ -43,8 +42,8 @@ class Resumption:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """Points of one repeat that are measured together, by ``study.sampling``. If ``continued``, their samples so far do
-    not count for ``max_samples``.
+    """Points of one repeat that are measured together, by ``study.sampling``. If ``continued``, their earlier samples
+    do not count for ``max_samples``.
     """
 
     repeat: int
@@ -59,7 +58,7 @@ def plan_passes(
     statuses: Sequence[Sequence[PointStatus]],
     resumption: Resumption,
 ) -> list[Pass]:
-    """The passes that are left: in each repeat the unfinished points, then those that are sampled on.
+    """Plans what is left to measure: in each repeat the unfinished points, then those that are sampled further.
 
     Args:
         study: with the sampling of now.
@@ -87,7 +86,7 @@ def _continued(resumption: Resumption) -> Collection[PointStatus]:
 
 
 def _limits(resumption: Resumption) -> dict[str, object]:
-    """The settings of sampling that differ for points that are sampled on."""
+    """Returns the sampling settings that differ for points that are sampled further."""
     if resumption.more_time is None:
         return {}
     limits: dict[str, object] = {"time_limit": resumption.more_time, "max_samples": _NO_LIMIT}
@@ -95,7 +94,7 @@ def _limits(resumption: Resumption) -> dict[str, object]:
 
 
 def _with_other_sides(points: Sequence[Point], chosen: Collection[Point]) -> tuple[Point, ...]:
-    """The chosen points and those that are measured in turns with one of them, in order."""
+    """Returns the chosen points and the other points of their pairs, in order."""
     indices = {point.index for point in chosen}
     sides = [each for each in paired(points) if any(point.index in indices for point in each)]
     return tuple(sorted((point for each in sides for point in each), key=lambda point: point.index))

@@ -33,7 +33,7 @@ _READINGS: Final = 3
 # Of the time of samples, for the reference, so that its readings are spread over them; a few at the beginning.
 _WATCHING: Final = 0.15
 _MIN_READINGS: Final = 3
-# Longer kernels have a reference that takes this long.
+# The longest time of a reference.
 _MAX_REFERENCE_NS: Final = 20_000_000.0
 _HAD_WITH: Final = {
     "create": ", which targets of kind pipeline have",
@@ -64,7 +64,6 @@ class PointRun:
 
     @property
     def point(self) -> Point:
-        """What is measured."""
         return self._point
 
     def start(self, block: int = 0, *, again: bool = False) -> None:
@@ -173,7 +172,7 @@ class PointRun:
 
     @property
     def workload(self) -> Workload | None:
-        """What runs for a sample, between ``start`` and ``close``."""
+        """The open workload, between ``start`` and ``close``."""
         return self._workload
 
     def _headline(self, sample: Sample) -> float:

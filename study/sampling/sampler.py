@@ -1,11 +1,11 @@
 """Samples the points of one device, their blocks in random order, until each is done.
 
-Several points are open at a time (``Sampling.interleave``). Each turn is of one of them, or of a pair (``pair_run``),
+Several points are open at a time (``Sampling.interleave``). Each turn goes to one of them, or to a pair (``pair_run``),
 drawn at random from those with the fewest turns. So a slow change of the machine affects all points alike, and the
-blocks of a point are spread over time, which makes differences between them visible.
+blocks of a point are spread over time, which reveals differences between them.
 
-Between turns references run (one workgroup for the machine, and one like each point's load), for at most a fifth of
-the time, and the machine's state and clocks are read.
+Between turns reference kernels run for at most a fifth of the time: one workgroup for the machine, and one like each
+point's load. The machine's state and clocks are read, too.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Progress(Protocol):
     """Receives the progress of a run."""
 
     def advance(self, point: Point, fraction: float) -> None:
-        """The estimated progress of a point, from 0 to 1."""
+        """Receives the estimated progress of a point, from 0 to 1."""
         ...
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
-        """A point is done, noisy or failed."""
+        """Receives the end of a point."""
         ...
 
 
@@ -71,9 +71,7 @@ class SampleRun:
 
 
 class Sampler:
-    """Samples points of one device; see the module. Each ``repeat`` of a study has an order of its own. One thread at a
-    time.
-    """
+    """Samples points of one device; see the module. Each ``repeat`` has its own order. One thread at a time."""
 
     def __init__(
         self,
@@ -117,7 +115,9 @@ class Sampler:
         return PairRun(new[0], other, self._sampling, self._random, new[1], its)
 
     def _run_on_device(self, waiting: list[Turns], result: SampleRun) -> None:
-        """Samples until no point is left or the device is lost; then its open points wait for a new device."""
+        """Samples until no point is left or the device is lost; in the latter case its open points wait for a new
+        device.
+        """
         uri = waiting[0].points[0].device
         watch = Watch(uri, self._pool.open(uri), self._sink, reference=self._sampling.reference)
         active: list[tuple[Turns, int]] = []  # with the number of their turns
@@ -219,17 +219,17 @@ class Sampler:
 
 @contextlib.contextmanager
 def _memory_errors() -> Iterator[None]:
-    """Turns MemoryError into the error of a device without memory, which fails only the point."""
+    """Raises ResourceExhaustedError for MemoryError: only the point fails."""
     try:
         yield
-    except PumiceError:  # ResourceExhaustedError is a MemoryError, and says what is exhausted
+    except PumiceError:  # ResourceExhaustedError is a MemoryError with a better message
         raise
     except MemoryError as error:
         raise ResourceExhaustedError(f"the host is out of memory: {error}; make the point smaller") from error
 
 
 class _WatchedSink:
-    """Forwards to a sink and keeps its first error: what a sink cannot take is not the fault of the measured point."""
+    """Forwards to a sink and keeps its first error, which is not the measured point's."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink

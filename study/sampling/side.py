@@ -1,4 +1,4 @@
-"""A side: one point as the sampler sees it, whether it is measured in this process or in another one."""
+"""A side: one point as the sampler sees it, measured in this process or in another one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Block(NamedTuple):
 
 
 class Side(Protocol):
-    """Measures one point. Calling sequence: ``start`` → ``take_block`` any number of times → ``close``, or
-    ``release`` and ``start`` again; ``start`` may follow ``close`` too. One thread at a time.
+    """Measures one point. Calling sequence: ``start`` → ``take_block`` any number of times → ``close``; or ``release``
+    and ``start`` again. ``start`` may follow ``close``, too. One thread at a time.
     """
 
     @property
     def point(self) -> Point:
-        """What is measured."""
+        """The measured point."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Samples one point, block after block, until its stop rule is met."""
+"""Samples one point, one block after another, until its stop rule is met."""
 
 from __future__ import annotations
 

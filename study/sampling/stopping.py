@@ -1,22 +1,22 @@
 """Decides when a point has enough samples.
 
-Calling sequence: one ``StopRule`` a point → ``update`` with all samples so far after each block, until a ``Decision``
+Calling sequence: one ``StopRule`` per point → ``update`` with all samples so far after each block, until a ``Decision``
 is done.
 
-**Error** (the default): the relative standard error of the median (``bootstrap.relative_error``, as tables show it) is
-small enough. With known blocks it is the larger of the error for independent samples and the error between blocks, so
-that drift of the machine keeps a point open. At least six blocks are required, as three or four often agree by chance,
-and ``bootstrap.BLOCKS`` if blocks differ visibly. A bootstrap costs more than a sample, so errors are computed only
-when the count has grown by a quarter, which also limits how often a lucky sequence can end a point too early.
+**Error** (the default): the relative standard error of the median (``bootstrap.relative_error``, as in tables) is small
+enough. With known blocks it is the larger of the error for independent samples and the error between blocks, so that
+drift of the machine keeps a point open. At least six blocks are required, as three or four often agree by chance, and
+``bootstrap.BLOCKS`` if blocks differ visibly. A bootstrap costs more than a sample, so errors are computed only when
+the count has grown by a quarter; this also limits how often a lucky sequence can end a point too early.
 
 **Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
 (``nvbench/detail/entropy_criterion.cxx``): a line is fitted to the entropy of the histogram of the first k samples, and
-the point ends when it is flat. Nvbench counts equal times; here bins cover all samples each time, so that the clock's
-resolution does not matter and drift shows as new bins. The line is over the logarithm of k, so that its slope is the
+the point ends when the line is flat. nvbench counts equal times; here bins cover all samples each time, so that the
+clock's resolution does not matter and drift appears as new bins. The line is over the logarithm of k: its slope is the
 growth of entropy, in bits, when samples are doubled. Instead of R², which is 0 for a flat line, the scatter about the
 line is bounded. Entropy describes the whole distribution, not the error of the median.
 
-With either criterion a point ends at ``max_samples`` or ``time_limit``, and is ``noisy`` if the error of its median is
+With either criterion a point ends at ``max_samples`` or ``time_limit``; it is ``noisy`` if the error of its median is
 then above ``noise_limit``.
 """
 
@@ -58,9 +58,13 @@ class StopReason(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A decision of a stop rule: why the point is done, ``None`` to continue; the last relative standard error of the
-    median, of a pair the half-width of the ratio's interval, NaN before; and whether that is above its limit or unknown
-    at the end.
+    """A decision of a stop rule.
+
+    Attributes:
+        reason: why the point is done; None to continue.
+        relative_error: the last relative standard error of the median, or for a pair the half-width of the ratio's
+        interval; NaN before the first.
+        noisy: whether that is above its limit, or unknown, at the end.
     """
 
     reason: StopReason | None
@@ -105,7 +109,7 @@ class StopRule:
         return Decision(reason, self._error, noisy=reason is not None and not self._error <= sampling.noise_limit)
 
     def _reached(self, values: NDArray[np.float64], blocks: ArrayLike | None) -> StopReason | None:
-        """Compute the error, and say whether the criterion is met."""
+        """Updates the error, and returns the reason if the criterion is met."""
         labels = None if blocks is None else np.asarray(blocks)
         if labels is not None and labels.shape != values.shape:
             raise InvalidArgumentError(f"blocks name the block of each of {values.size} samples, got {labels.shape}")
@@ -119,7 +123,7 @@ class StopRule:
         return StopReason.ERROR_REACHED if resolved and self._error <= self._sampling.relative_error else None
 
     def _relative_error(self, values: NDArray[np.float64], labels: NDArray[np.generic] | None) -> tuple[float, bool]:
-        """The relative standard error of the median, and whether there are enough blocks for it."""
+        """Returns the relative standard error of the median, and whether there are enough blocks for it."""
         if not values.size:
             return math.nan, False
         error = relative_error(values, blocks=labels, seed=self._sampling.seed)
@@ -145,7 +149,7 @@ class StopRule:
 
 
 def _bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inner edges of bins for these values; values beyond belong to the end bins."""
+    """Returns the inner edges of bins for these values; the end bins are unbounded."""
     first, third = np.quantile(values, [0.25, 0.75])
     reach = 3 * (third - first)
     within = (float(first - reach), float(third + reach)) if reach else (float(values.min()), float(values.max()))

@@ -1,4 +1,4 @@
-"""What takes turns in a run: one point, or the two points of a pair."""
+"""Turns: one point, or the two points of a pair, that are sampled together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..results.storage.records import SampleFlag
 from .side import Block
 from .stopping import Decision
 
-# As numbers: operations on flags take a microsecond each.
+# As ints: each operation on flags takes a microsecond.
 _PREEMPTED, _THROTTLED, _STARVED = map(int, (SampleFlag.PREEMPTED, SampleFlag.THROTTLED, SampleFlag.STARVED))
 
 
@@ -32,24 +32,24 @@ class Prior:
     uncounted: int = 0
 
     def limits(self, sampling: Sampling) -> Sampling:
-        """Sampling with the ``max_samples`` that count these."""
+        """Raises ``max_samples`` by the number of samples that do not count for it."""
         return replace(sampling, max_samples=sampling.max_samples + self.uncounted) if self.uncounted else sampling
 
 
 def failure_of(point: Point, count: int, error: Exception) -> str:
-    """Why ``count`` points that are measured together failed: ``error`` was of ``point``."""
+    """Says why ``count`` points that are measured together failed; the error is ``point``'s."""
     return str(error) if count == 1 else f"the {'old' if point.is_against else 'new'} side failed: {error}"
 
 
 class Turns(abc.ABC):
     """Points that are opened, sampled and ended together.
 
-    Calling sequence: ``start`` → ``take_turn`` until its decision is done → ``close``; ``start`` again after ``close``
-    goes on, as with a device that was lost.
+    Calling sequence: ``start`` → ``take_turn`` until its decision is done → ``close``. ``start`` after ``close``
+    continues, for example after the device was lost.
 
     Attributes:
         points: the points.
-        count: their samples, those of earlier runs included.
+        count: their samples, including those of earlier runs.
         preempted, throttled, starved: samples of this run that were disturbed.
     """
 
@@ -72,12 +72,12 @@ class Turns(abc.ABC):
 
     @abc.abstractmethod
     def explain(self, decision: Decision) -> str:
-        """Why they are done and how well they are known."""
+        """Says why the points are done and how well they are known."""
 
     @property
     @abc.abstractmethod
     def at(self) -> Point:
-        """The point that is at work, or was last: an error is of it."""
+        """The point that is or was last being measured: errors belong to it."""
 
     @abc.abstractmethod
     def close(self) -> None:
@@ -85,7 +85,7 @@ class Turns(abc.ABC):
 
     @property
     def disturbances(self) -> str:
-        """What was seen, for people; empty for nothing."""
+        """The disturbances so far, as text; empty for none."""
         seen = (
             (self.starved, "while threads waited for a core"),
             (self.preempted, "with a thread preempted"),

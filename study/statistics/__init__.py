@@ -1,6 +1,4 @@
 """Statistics of samples: summaries with intervals, fitted lines, and comparisons of two runs.
 
-Imports: ``status`` only.
-
-Read: summary, bootstrap, samples, comparison, paired, runs, fit, change_points.
+Read: samples, summary, bootstrap, comparison, paired, runs, fit, change_points.
 """

@@ -1,24 +1,23 @@
 """The bootstrap of a median or mean.
 
-Intervals are percentiles of the resampled statistic: the corrections of BCa assume a smooth function of the samples,
-which a median is not, and percentiles apply to ratios unchanged. ``scipy.stats``, whose figures these are, takes longer
-to load than all else that measures; where it is needed, it is loaded when first used.
+Intervals are percentiles of the resampled statistic: BCa's corrections assume a smooth function of the samples, which a
+median is not, and percentiles apply to ratios unchanged. ``scipy.stats`` gives the same figures, but takes longer to
+load than everything else that measures; it is loaded on first use where it is needed.
 
-Samples of a point are taken in blocks, between which other points are sampled. Samples of one block share the state of
-the machine (clock, temperature, neighbours), so they tell less than as many independent ones. Therefore:
+Samples of one block share the state of the machine (clock, temperature, neighbours), so they carry less information
+than as many independent samples. Therefore:
 
 - with at least twice ``BLOCKS`` blocks, whole blocks are resampled (the cluster bootstrap), whether or not they differ;
-- with at least ``BLOCKS`` blocks, too few to resample, as the tails would be too thin, each block's statistic is one
+- with at least ``BLOCKS`` blocks, too few to resample as the tails would be too thin, each block's statistic is one
   observation. For a median, the number of blocks whose median is below the true one is binomial (the sign test): so the
-  true one is in a gap between two neighbours of the ordered medians of blocks with the binomial's probability, and
-  below the smallest or above the largest, where the samples' ends are the limit, with that of all blocks on one side.
-  For a mean, the error of the logarithm follows Student's t, within the samples' ends too: they are what is known of
-  the distribution. (Student's t for the median gave intervals that ended below the smallest sample.);
+  true median is between two neighbours of the ordered medians with the binomial's probability, and beyond the smallest
+  or largest, where the samples' ends are the limit, with that of all blocks on one side. For a mean, the error of the
+  logarithm follows Student's t, limited by the samples' ends, too;
 - with fewer blocks the same if they differ by more than their samples explain (Kruskal-Wallis), else samples are
-  resampled: two or three blocks tell too little to be useful;
+  resampled: two or three blocks carry too little information;
 - without blocks, samples are resampled.
 
-``relative_error`` is the one figure of how well a median is known: of stop rules, statuses and tables.
+``relative_error`` is the one measure of how well a median is known: in stop rules, statuses and tables.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ BLOCKS: Final = 10
 DRIFT_LEVEL: Final = 0.01
 """Level of the test of whether few blocks differ: the rate of false positives."""
 
-# The noise of a standard error from this many resamples is 5 %, less than that of the samples themselves.
+# This many resamples give a standard error a noise of 5 %, less than that of the samples themselves.
 _ERROR_RESAMPLES = 200
-# An error of more samples takes every second, third, …: 200 resamples of this many take about ten milliseconds.
+# Of more samples every second, third, … is used: 200 resamples of this many take about ten milliseconds.
 _MAX_ERROR = 4096
-_MAX_ELEMENTS = 1_000_000  # resampled at a time: 8 MB of values and as much of indices
+_MAX_ELEMENTS = 1_000_000  # resampled at a time: 8 MB of values, and 8 MB of indices
 
 
 class Interval(NamedTuple):
@@ -56,7 +55,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bootstrap:
-    """A statistic, its value for each resample (NaN for one sample), its standard error, and what was resampled."""
+    """A statistic, its value for each resample (NaN for one sample), its standard error, and the resampled unit."""
 
     estimate: float
     distribution: NDArray[np.float64]
@@ -71,7 +70,7 @@ class Bootstrap:
         return self.standard_error / abs(self.estimate) if self.estimate else abs(self.standard_error) * np.inf
 
     def interval(self, confidence: float) -> Interval:
-        """The central interval of ``distribution`` at the level ``confidence``, such as 0.95."""
+        """Returns the central interval of ``distribution`` at the level ``confidence``, such as 0.95."""
         tail = (1 - confidence) / 2
         low, high = np.quantile(self.distribution, [tail, 1 - tail])
         return Interval(float(low), float(high))
@@ -137,7 +136,7 @@ def bootstrap(
 def relative_error(
     values: ArrayLike, *, blocks: ArrayLike | None = None, differ: bool | None = None, seed: int = 0
 ) -> float:
-    """The relative standard error of the median: a fraction, NaN for one value, infinite for a median of 0.
+    """Returns the relative standard error of the median: a fraction, NaN for one value, infinite for a median of 0.
 
     It is the larger one of the error for independent samples and, with blocks, of that between blocks, whose medians
     are the data: so drift of the machine shows also in few blocks. ``blocks`` and ``differ`` are as of ``bootstrap``.
@@ -178,7 +177,7 @@ def _differ(numbers: NDArray[np.float64], labels: NDArray[np.int64], level: floa
 
 
 def _checked(values: ArrayLike, blocks: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.int64] | None]:
-    """The values, and their blocks numbered from 0; ``None`` if blocks imply no correlation."""
+    """Returns the values, and their blocks numbered from 0; ``None`` if blocks imply no correlation."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
         raise InvalidArgumentError(

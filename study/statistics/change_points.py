@@ -1,23 +1,23 @@
-"""Change points of a history: the places from which on a point is slower or faster than before.
+"""Change points of a history: the entries at which a point becomes slower or faster.
 
 A history has an entry for each measurement, in order. Entries are either
 
-- **ratios**: of two versions that were measured in turns. Each version is a node, each entry an edge with a log ratio
-  and its interval. The old version of an entry may be the new one of an earlier entry (a chain), or a baseline that
-  several entries share, or neither. A level for each stretch between changes, and one for each baseline, are fitted to
-  all edges by weighted least squares; a step at a place is an additional unknown. In a chain the step is the one ratio
-  across the place, with a common baseline the difference of means. A place is marked if the step's interval excludes 0:
-  one that allows for all places of the history. The step at the first entry is from its old version; it is looked at
-  last, as all entries up to the first change tell it. If neighbours scatter more than their intervals tell (what
-  differs from run to run), all intervals are widened by that;
-- **times**, each of a run of its own. What a run's samples tell of its error is far too little: the machine's state
-  differs. If nothing changes the entries are exchangeable, so a permutation test of ranks holds for states of any
-  shape. It needs several entries on both sides of a place. A state that lasts for several entries is no matter of
-  chance; so the step must also be several times that of the reference kernel, and without one nothing is marked.
+- **ratios** of two versions that were measured in turns. Each version is a node, each entry an edge with a log ratio
+  and its interval. The old version of an entry is the new one of an earlier entry (a chain), or a baseline that several
+  entries share, or neither. A level for each stretch between changes, and one for each baseline, are fitted to all
+  edges by weighted least squares; a step at an entry is an additional unknown. In a chain the step is the one ratio
+  across it, with a common baseline the difference of means. An entry is marked if the step's interval, which allows for
+  all entries of the history, excludes 0. The step at the first entry is relative to its old version; it is examined
+  last, as all entries up to the first change determine it. If neighbours scatter more than their intervals imply, all
+  intervals are widened by that factor;
+- **times**, each from a separate run. A run's samples say far too little about its error, as the machine's state
+  differs. Without a change the entries are exchangeable, so a permutation test of ranks holds for states of any shape.
+  It needs several entries on both sides. A state that lasts for several entries is not random, so the step must also be
+  several times that of the reference kernel; without a reference nothing is marked.
 
-Places are marked one at a time, the clearest first, and each stretch is then searched again. An entry that measures a
-version again is no place. Penalised segmentation (PELT, as ruptures has it) needs a penalty that says how noisy the
-entries are, which is what is not known here.
+Entries are marked one at a time, the clearest first, and each stretch is then searched again. An entry that measures a
+version again is never marked. Penalised segmentation (PELT in ruptures) needs a penalty for the noise of the entries,
+which is unknown here.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Change:
 
     Attributes:
         place: the index of the first entry of the new level.
-        ratio: of the new level over the old one.
-        interval: of ``ratio``, which allows for all places of the history; NaN for times.
+        ratio: the new level over the old one.
+        interval: of ``ratio``, allowing for all entries of the history; NaN for times.
     """
 
     place: int
@@ -64,7 +64,7 @@ class Change:
 
 
 def place_confidence(entries: int) -> float:
-    """The level of intervals at each place, so that all places together have ``FALSE_MARKS``."""
+    """Returns the confidence level at each place that gives all places together an error rate of ``FALSE_MARKS``."""
     return 1 - FALSE_MARKS / max(entries, 1)
 
 
@@ -76,7 +76,7 @@ def changes_in_ratios(
     again: Collection[int] = (),
     threshold: float = 0.01,
 ) -> list[Change]:
-    """The change points of a history of ratios.
+    """Finds the change points of a history of ratios.
 
     Args:
         versions: the old and the new version of each entry; equal versions have equal names.
@@ -101,7 +101,7 @@ def changes_in_ratios(
     changes: list[Change] = []
 
     def change_at(place: int) -> tuple[float, Change] | None:
-        """How clear a change is, if it counts."""
+        """Returns how clear a change at a place is, and the change; None if it does not count."""
         step, half = network.step(place, [*(one.place for one in changes)])
         reach = half * widening
         if not abs(step) > reach or abs(math.expm1(step)) < threshold:
@@ -133,7 +133,7 @@ class _Network:
         measured: dict[Hashable, int] = {}
         baselines: dict[Hashable, int] = {}
         self._old = np.zeros(self._count, dtype=int)
-        """The entry whose new version is the old one of each; from the number of entries on, a baseline."""
+        """The entry whose new version is each entry's old one; indices from the number of entries on are baselines."""
         for place, (old, new) in enumerate(versions):
             known = measured.get(old)
             self._old[place] = self._count + baselines.setdefault(old, len(baselines)) if known is None else known
@@ -141,8 +141,8 @@ class _Network:
         self._baselines = len(baselines)
 
     def _edges(self, levels: NDArray[np.int64]) -> _Numbers:
-        """The weighted design: a row for each entry, a column for each of some levels, which entries and baselines have
-        by number.
+        """Returns the weighted design matrix: a row per entry, a column per level. ``levels`` has the level of each
+        entry, then of each baseline.
         """
         design = np.zeros((self._count, int(levels.max()) + 1))
         rows = np.arange(self._count)
@@ -151,7 +151,7 @@ class _Network:
         return design * self._weights[:, None]
 
     def _step(self, levels: NDArray[np.int64], place: int) -> tuple[float, float]:
-        """The step at a place where a level divides in two, and its half-width; infinite if nothing tells it."""
+        """Returns the step where a level is split at a place, and its half-width; infinite if nothing determines it."""
         before = self._edges(levels)
         divided = levels.copy()
         after = np.flatnonzero(levels[: self._count] == levels[place])
@@ -164,8 +164,8 @@ class _Network:
         return float(rest @ (self._logs * self._weights)) / information, 1 / math.sqrt(information)
 
     def step(self, place: int, changes: Sequence[int]) -> tuple[float, float]:
-        """The logarithm of the step at a place, if levels change at some others, and its half-width; at the first entry
-        it is from that one's old version.
+        """Returns the log of the step at a place, given changes at other places, and its half-width. At the first entry
+        the step is from that entry's old version.
         """
         levels = np.searchsorted(np.sort(np.asarray(changes, dtype=int)), np.arange(self._count), side="right")
         baselines = levels.max() + 1 + np.arange(self._baselines)
@@ -174,7 +174,7 @@ class _Network:
         return self._step(np.concatenate([levels, baselines]), place)
 
     def widening(self) -> float:
-        """How much more neighbours scatter than their intervals tell, at least 1."""
+        """Returns the factor, at least 1, by which neighbours scatter more than their intervals imply."""
         found = []
         for place in range(1, self._count):
             levels = np.arange(self._count + self._baselines)
@@ -197,7 +197,7 @@ def changes_in_times(
     threshold: float = 0.01,
     seed: int = 0,
 ) -> list[Change]:
-    """The change points of a history of times.
+    """Finds the change points of a history of times.
 
     Args:
         times: a positive figure of each entry, such as the median, in one unit.
@@ -229,7 +229,7 @@ def changes_in_times(
             continue
         step = float(np.median(logs[place:end]) - np.median(logs[begin:place]))
         moved = _median(seen[place:end]) - _median(seen[begin:place])
-        # Not if what the reference did is unknown.
+        # False, too, if the reference's change is unknown.
         if abs(math.expm1(step)) < threshold or not abs(step) > _SEEN * abs(moved):
             continue
         changes.append(Change(place, math.exp(step), Interval(math.nan, math.nan)))
@@ -238,9 +238,7 @@ def changes_in_times(
 
 
 def _contrasts(ranks: _Numbers, before: NDArray[np.int64]) -> _Numbers:
-    """Of ranks along the last axis: the standardised Mann-Whitney statistic of each place with so many before it,
-    absolute.
-    """
+    """Returns the absolute standardised Mann-Whitney statistic of ranks along the last axis, at each split."""
     count = ranks.shape[-1]
     sums = np.cumsum(ranks, axis=-1)[..., before - 1] - before * (count + 1) / 2
     found: _Numbers = np.abs(sums) / np.sqrt(before * (count - before) * (count + 1) / 12)
@@ -248,7 +246,7 @@ def _contrasts(ranks: _Numbers, before: NDArray[np.int64]) -> _Numbers:
 
 
 def _p_value(ranks: _Numbers, before: NDArray[np.int64], seed: int) -> float:
-    """Of the largest contrast, by permutation."""
+    """Returns the p-value of the largest contrast, by permutation."""
 
     def largest(values: _Numbers, axis: int) -> _Numbers:
         return np.asarray(np.max(_contrasts(np.moveaxis(values, axis, -1), before), axis=-1))
@@ -266,7 +264,7 @@ def _p_value(ranks: _Numbers, before: NDArray[np.int64], seed: int) -> float:
 
 
 def _median(values: _Numbers) -> float:
-    """Of what is known; NaN if nothing is."""
+    """Returns the median of the finite values; NaN for none."""
     known = values[np.isfinite(values)]
     return float(np.median(known)) if known.size else math.nan
 

@@ -1,28 +1,26 @@
-"""Comparing two runs of a point: SAME, FASTER, SLOWER or UNCLEAR.
+"""Compares two runs of a point: SAME, FASTER, SLOWER or UNCLEAR.
 
-The figure is the ratio of medians, second over first, with its interval by bootstrap. Not finding a change is no
-evidence that there is none, so SAME has conditions of its own:
+The figure is the ratio of medians, second over first, with its interval by bootstrap. Finding no change is no evidence
+that there is none, so SAME has conditions of its own:
 
 - **FASTER, SLOWER**: the interval excludes 1, the ratio differs from 1 by at least ``threshold``, and the Mann-Whitney
   test finds different distributions at the same level. A certain change below the threshold is not relevant: two builds
-  of the same source differ as much by the layout of memory. The percentiles of a bootstrap of few samples are slightly
-  too narrow; the test is exact but answers another question, so both have to agree.
+  of the same source differ as much by memory layout. The percentiles of a bootstrap of few samples are slightly too
+  narrow; the test is exact but answers another question, so both must agree.
 - **SAME**: otherwise, if the interval's half-width and the ratio's distance from 1 are at most ``resolution``. So every
-  ratio in the interval is within about ``2 * resolution`` of 1, and a larger change is excluded at the level
-  ``confidence``.
+  ratio in the interval is within about ``2 * resolution`` of 1.
 - **UNCLEAR**: otherwise. More samples or a quieter machine are needed.
 
 The default level is 99 %: of a hundred equal points about one is called FASTER or SLOWER by chance. A stop rule that
-ends points at 0.5 % relative error gives half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8 %``, so that equal points are
-SAME with a margin.
+ends points at 0.5 % relative error gives half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8 %``, so equal points are SAME
+with a margin.
 
-Coarse clocks are handled in two ways. Each time is moved at random, with a seed, by up to half a tick earlier or later,
-the interval of the event, so that medians do not jump by whole ticks. And if more than three quarters of a run's times
-are in one tick, its median is known only to half a tick whatever the number of samples, and the interval is widened by
-that.
+Coarse clocks: each time is moved at random, with a seed, by up to half a tick, so that medians do not jump by whole
+ticks. If more than three quarters of a run's times are in one tick, the median is known only to half a tick whatever
+the number of samples, and the interval is widened by that.
 
-The samples of two runs do not show what differs from run to run (memory placement, clock states), nor blocks a drift
-that is slow compared with them: compare several runs with each other first, and measure other points in between.
+The samples of two runs do not show what differs from run to run (memory placement, clock states), nor a drift that is
+slow compared with blocks: compare several runs, and measure other points in between.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ from .bootstrap import BLOCKS, Interval, bootstrap
 from .samples import Samples, block_medians, samples_of, tick_of
 
 _RESAMPLES = 1000
-# With more than this share of the samples in one tick, the others hardly tell where in the tick they are: interpolated
+# With more than this share of the samples in one tick, the others hardly show where in the tick they are: interpolated
 # medians of normal times are then wrong by 0.15 to 0.5 ticks.
 _WITHIN_TICK = 0.75
 
@@ -96,12 +94,12 @@ class Comparison:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a table says beside the figures: why the verdict is UNCLEAR, and what to do; then the notes."""
+        """The notes of a table: for UNCLEAR the reason and what to do, then ``notes``."""
         why = self.explanation.removeprefix(f"{Verdict.UNCLEAR}: ")
         return (why, *self.notes) if self.verdict is Verdict.UNCLEAR else tuple(self.notes)
 
     def _repr_html_(self) -> str:
-        """A table for notebooks."""
+        """Returns a table for notebooks."""
         rows = [
             ("ratio", figure_text(self.ratio)),
             (f"interval at {100 * self.confidence:.4g} %", interval_text(*self.interval)),
@@ -123,7 +121,7 @@ def compare(
     blocks_b: ArrayLike | None = None,
     seed: int = 0,
 ) -> Comparison:
-    """Compare two runs of a point.
+    """Compares two runs of a point.
 
     Args:
         a, b: samples of the first and of the second run, one-dimensional, in the same unit; NaNs are excluded.
@@ -173,7 +171,7 @@ def compare(
 
 
 def verdict_of(ratio: float, interval: Interval, resolution: float, threshold: float) -> Verdict:
-    """The verdict on a ratio with its interval; see the module."""
+    """Judges a ratio by its interval; see the module."""
     if not interval.low <= 1 <= interval.high and abs(ratio - 1) >= threshold:
         return Verdict.SLOWER if ratio > 1 else Verdict.FASTER
     within = max((interval.high - interval.low) / 2, abs(ratio - 1)) <= resolution
@@ -191,10 +189,10 @@ def check_limits(confidence: float, resolution: float, threshold: float) -> None
 
 
 def _ratio(first: Samples, second: Samples, confidence: float, seed: int) -> tuple[float, Interval, float]:
-    """The ratio of medians, its interval, and the fraction by which the clock's tick widens it."""
+    """Returns the ratio of medians, its interval, and the fraction by which the clock's tick widens it."""
     tick_a, tick_b = tick_of(first.numbers), tick_of(second.numbers)
     if not tick_a and not tick_b:
-        tick_a = tick_b = abs(float(first.numbers[0] - second.numbers[0]))  # at least a tick apart
+        tick_a = tick_b = abs(float(first.numbers[0] - second.numbers[0]))  # they differ by at least a tick
     tick_a, tick_b = tick_a or tick_b, tick_b or tick_a
     rng = np.random.default_rng(seed)
     bounds, medians = [], []
@@ -218,7 +216,7 @@ def _ratio(first: Samples, second: Samples, confidence: float, seed: int) -> tup
 
 
 def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
-    """Cliff's delta of the samples, and the p-value."""
+    """Returns Cliff's delta of the samples, and the p-value."""
     # P(second > first) + P(second = first) / 2, from -1 to 1.
     test = scipy.stats.mannwhitneyu(second.numbers, first.numbers)
     effect = 2 * float(test.statistic) / (first.numbers.size * second.numbers.size) - 1
@@ -229,5 +227,5 @@ def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a change."""
+    """Formats a ratio as a change."""
     return f"{100 * (ratio - 1):+.1f} %"

@@ -2,18 +2,17 @@
 
 With ``x`` dispatches in a command buffer the slope is the marginal cost and the intercept the fixed one.
 
-The line is weighted least squares through the medians at each ``x``, which exclude outliers. Weights are necessary as
-the error of a time grows with the time: unweighted, a 1 % error at ``x = 256`` would outweigh all that ``x = 1`` tells
-about the intercept. Theil-Sen has no weights, so that large points determine its intercept, and with the about six
-values of an axis of powers of two its slope is a median of few noisy ones. Its strength, tolerance of a wrong point, is
-not needed: ``residuals`` and ``misfit`` show such a point.
+The line is weighted least squares through the medians at each ``x``. Weights are necessary, as the error of a time
+grows with the time: unweighted, a 1 % error at ``x = 256`` would outweigh everything that ``x = 1`` says about the
+intercept. Theil-Sen has no weights; with about six values, as on an axis of powers of two, its slope is a median of few
+noisy slopes. Its tolerance of a wrong point is not needed: ``residuals`` and ``misfit`` show such a point.
 
-A weight is the inverse of the median's bootstrap standard error, to which the tick of the clock and a thousandth of the
+A weight is the inverse of the median's bootstrap standard error, to which the clock's tick and a thousandth of the
 median are added: clocks are not more exact, and a point of equal samples would otherwise determine the line.
 
 Intervals come from fitting each set of resampled medians. If points are off the line by more than their errors
-(``misfit`` above 1), the work is not quite linear or the machine changed between points, and intervals are widened by
-that factor, as the Particle Data Group does (Review of Particle Physics, section 5.2.2 of the introduction).
+(``misfit`` above 1), the work is not quite linear or the machine changed between points; intervals are widened by that
+factor, as the Particle Data Group does (Review of Particle Physics, section 5.2.2 of the introduction).
 """
 
 from __future__ import annotations
@@ -42,12 +41,12 @@ class Line:
 
     Attributes:
         slope, intercept: the marginal cost (unit of the samples per unit of ``x``) and the fixed one (unit of the
-            samples).
+        samples).
         slope_interval, intercept_interval: at the level ``confidence``.
         confidence: level of the intervals.
         r_squared: share of the medians' variance that the line explains; NaN if all medians are equal.
-        misfit: distance of the medians from the line in their errors: root of chi-squared per degree of freedom. About
-            1 for a line; NaN for two points.
+        misfit: distance of the medians from the line in units of their errors: root of chi-squared per degree of
+        freedom. About 1 for a line; NaN for two points.
         x: the values of the axis, ascending.
         medians: at each ``x``.
         residuals: medians minus the line, at each ``x``.
@@ -73,7 +72,7 @@ def fit_line(
     blocks: Sequence[ArrayLike | None] | None = None,
     seed: int = 0,
 ) -> Line:
-    """Fit a line to the samples at each ``x``.
+    """Fits a line to the samples at each ``x``.
 
     Args:
         x: at least two different values, in any order.
@@ -123,7 +122,7 @@ def _points(
     blocks: Sequence[ArrayLike | None] | None,
     seed: int,
 ) -> tuple[_Array, _Array, _Array, _Array]:
-    """Ascending x, the median at each, its error, and ``(len(x), resamples)`` resampled medians."""
+    """Returns the ascending x, the median at each, its error, and ``(len(x), resamples)`` resampled medians."""
     where = np.asarray(x, dtype=np.float64)
     if not 0 < confidence < 1:
         raise InvalidArgumentError(f"confidence is between 0 and 1, such as 0.95; got {confidence!r}")

@@ -1,27 +1,27 @@
-"""Compares two sides that were measured in turns, pair of blocks by pair of blocks.
+"""Compares two sides that were measured in turns, by pairs of blocks.
 
 The blocks of a pair are taken in random order, and so are the sides opened. If the sides are equal, "old" and "new" are
-labels that a coin gave: the log ratio of a pair is symmetric about 0 whatever the machine does, with bursts, states or
-drift. So the intervals need symmetry only, and no model of the machine.
+labels that a coin assigned: the log ratio of a pair is symmetric about 0 whatever the machine does. So the intervals
+need only symmetry, and no model of the machine.
 
 **The figure of a pair** is the median over ranks of the log ratio of the two blocks' samples of equal rank (matched
-quantiles). Where one side takes longer by a factor this is the log ratio of their medians, and it does not jump where
-samples have two modes, such as two ways to wake up, and a block's median is now in the one, now in the other. A change
-of the modes' shares alone it does not see: if the interval of the ratio of medians has nothing in common with that of
-matched quantiles, the ratio of medians is the figure. Other quantiles and the minimum are compared as they are, of as
-many neighbouring pairs as it takes to have them, of several rounds where one has too few.
+quantiles). If one side takes longer by a factor, this is the log ratio of the medians. Unlike that, it does not jump if
+samples have two modes, such as two ways to wake up, and a block's median is sometimes in one and sometimes in the
+other. It does not see a change of the modes' shares: if the interval of the ratio of medians does not overlap that of
+matched quantiles, the ratio of medians is the figure. Other quantiles and the minimum are compared directly, over as
+many neighbouring pairs as they need, of several rounds if one has too few.
 
 **Two intervals**, of which the result is the hull:
 
-- of pairs: order statistics of the figures (the sign test, SciPy's ``quantile_test``), which hold for any tails. It is
-  of the instances that were measured;
-- of rounds: Student's t over the rounds' medians. In each round both sides are opened afresh, so placement in memory
-  and layout of code are drawn again, and what differs between instances is part of the interval. A stop rule looks at
-  it several times, so it is at half the error rate.
+- of pairs: order statistics of the figures (the sign test, SciPy's ``quantile_test``), which hold for any tails, for
+the
+  measured instances;
+- of rounds: Student's t over the rounds' medians. In each round both sides are reopened, so placement in memory and
+  layout of code are drawn anew: the interval includes what differs between instances. A stop rule evaluates it several
+  times, so it is at half the error rate.
 
-With fewer than ``ROUNDS`` rounds a variance of rounds is not known: then ten parts of the time take their place, for
-what changes slowly, the rounds' medians are in the hull, and it is widened by ``INSTANCES``, an allowance and no
-measurement.
+With fewer than ``ROUNDS`` rounds their variance is unknown. Then ten parts of the time replace them, for slow changes,
+the rounds' medians are in the hull, and it is widened by ``INSTANCES``, an allowance and not a measurement.
 
 Verdicts are as ``comparison`` defines them.
 """
@@ -43,13 +43,13 @@ from .samples import STATISTICS, fewest_samples, spread_in_ticks, standard_error
 ROUNDS: Final = 5
 """The fewest rounds from which their variation can be estimated."""
 INSTANCES: Final = 0.04
-"""How far two equal instances are taken to differ, as a logarithm, where rounds are too few to tell: by 2 % each."""
+"""The assumed difference of two equal instances, as a logarithm, if rounds are too few to show it: 2 % each."""
 
 # Of the time of too few rounds.
 _PARTS = 10
-# A round that was cut short says little of its instances.
+# A shorter round says little about its instances.
 _CUT_SHORT = 1 / 3
-# Quantiles of neighbouring pairs are taken together, of so many samples that this many are expected beyond.
+# Quantiles are of groups of neighbouring pairs, large enough that this many samples are expected beyond the quantile.
 _BEYOND = 2
 _FEWEST_FOR_MINIMUM = 50
 
@@ -57,7 +57,7 @@ _Numbers = NDArray[np.float64]
 
 
 class _Figure(NamedTuple):
-    """The log ratio with its interval, the larger p-value of both tests, and how many rounds tell of instances."""
+    """The log ratio with its interval, the larger p-value of both tests, and the number of rounds."""
 
     middle: float
     low: float
@@ -164,17 +164,17 @@ def compare_pairs(
 
 
 def fewest_pairs(confidence: float) -> int:
-    """The fewest pairs that have an interval: all are on one side of the median with a probability of 2 / 2**count."""
+    """Returns the fewest pairs that have an interval: all are on one side with probability 2 / 2**count."""
     return max(2, math.ceil(math.log2(2 / (1 - confidence))))
 
 
 def fewest_paired_samples(statistic: str, confidence: float) -> int:
-    """The fewest samples of either side that have an interval of a statistic other than the median."""
+    """Returns the fewest samples of either side that give an interval of a statistic other than the median."""
     return max(fewest_samples(statistic), fewest_pairs(confidence) * _samples_a_group(statistic))
 
 
 def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:
-    """Both sides as pairs by samples, and the rounds."""
+    """Returns both sides as arrays of pairs by samples, and the rounds."""
     first, second, labels = np.asarray(old, np.float64), np.asarray(new, np.float64), np.asarray(rounds)
     if first.ndim not in (1, 2) or first.ndim != second.ndim or not first.shape[:1] == second.shape[:1] == labels.shape:
         raise InvalidArgumentError(
@@ -190,7 +190,7 @@ def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Number
 
 
 def _samples_a_group(statistic: str) -> int:
-    """How many samples of each side give a quantile, or the minimum."""
+    """Returns how many samples of each side give a quantile, or the minimum."""
     level = STATISTICS[statistic]
     return round(_BEYOND / (1 - level)) if level else _FEWEST_FOR_MINIMUM
 
@@ -198,7 +198,9 @@ def _samples_a_group(statistic: str) -> int:
 def _in_groups(
     first: _Numbers, second: _Numbers, rounds: NDArray[np.generic], statistic: str
 ) -> tuple[_Numbers, _Numbers, NDArray[np.generic]]:
-    """The statistic of as many neighbouring pairs as have enough samples, one column, and the round of the first."""
+    """Computes the statistic over groups of neighbouring pairs that have enough samples, as one column; returns also
+    the round of each group's first pair.
+    """
     order = np.argsort(rounds, kind="stable")
     so_far = np.cumsum(np.minimum(*(np.count_nonzero(~np.isnan(side[order]), axis=1) for side in (first, second))))
     parts = max(1, int(so_far[-1]) // _samples_a_group(statistic)) if order.size else 1
@@ -211,7 +213,9 @@ def _in_groups(
 
 
 def _matched(first: _Numbers, second: _Numbers) -> _Numbers:
-    """The median over ranks of each pair's log ratio; the longer block gives quantiles at the other's ranks."""
+    """Returns the median over ranks of each pair's log ratio. The longer block contributes quantiles at the shorter
+    one's ranks.
+    """
     counts = np.stack([np.count_nonzero(~np.isnan(side), axis=1) for side in (first, second)], axis=1)
     logs = np.empty(len(first))
     for pair in np.unique(counts, axis=0):
@@ -236,7 +240,7 @@ def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _
     if told.size < ROUNDS:
         ends += told.tolist()
         allowance = INSTANCES
-        # What changes slowly shows between parts of the time.
+        # Slow changes appear between parts of the time.
         parts = np.array_split(logs, min(_PARTS, logs.size // 2))
         medians = np.array([np.median(part) for part in parts])
     else:
@@ -251,7 +255,7 @@ def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _
 
 
 def _ends_of_median(logs: _Numbers, confidence: float) -> list[float]:
-    """The interval of the median of the sign test: between ordered values, NaN where those are too few."""
+    """Returns the sign test's interval of the median, between ordered values; NaN for too few values."""
     below = special.bdtr(np.arange(logs.size + 1), logs.size, 0.5)
     place = int(np.searchsorted(below, (1 - confidence) / 2))
     ordered = np.sort(logs)
@@ -259,7 +263,7 @@ def _ends_of_median(logs: _Numbers, confidence: float) -> list[float]:
 
 
 def _medians(logs: _Numbers, rounds: NDArray[np.generic]) -> _Numbers:
-    """The median of each round that is not cut short."""
+    """Returns the median of each round that was not cut short."""
     order = np.argsort(rounds, kind="stable")
     begins = np.unique(rounds[order], return_index=True)[1]
     parts = np.split(logs[order], begins[1:])

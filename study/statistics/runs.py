@@ -1,20 +1,20 @@
 """Compares two sides that were measured in separate runs.
 
-What differs from run to run, samples of one run do not tell. So the unit is the largest of which both sides have
-several: **runs**, else **rounds** (fresh openings of the workload within a run), else **blocks** of samples.
+The samples of one run do not show what differs from run to run. So the unit is the largest one of which both sides have
+several: **runs**, else **rounds** (openings of the workload within a run), else **blocks** of samples.
 
 The figure of two units is the median over ranks of the log ratio of their quantiles, as ``paired`` defines it for
-blocks; of the sides, the mean over all pairs of an old and a new unit. Its interval is Welch's: the variance of the old
-side's units is that of their mean figures, and so is the new side's. A side of one run borrows the variance of the
-other's runs. If medians contradict the figures of ranks they are used, as in ``paired``.
+blocks; the figure of the sides is the mean over all pairs of an old and a new unit. Its interval is Welch's, with the
+variance of each side's units from their mean figures. A side of one run borrows the variance of the other side's runs.
+If medians contradict the figures of ranks they are used, as in ``paired``.
 
-What units do not tell is added to both ends:
+Both ends are extended by what units do not show:
 
-- ``allowance``, which the caller takes from the reference kernels: how far the machine's states of the two sides were
-  apart;
+- ``allowance``, which the caller takes from the reference kernels: the difference of the machine's states of the sides;
 - ``INSTANCES``, if the units are blocks: both sides have one instance, and equal instances differ.
 
-Verdicts are as ``comparison`` defines them. Whether the states of the machine can be compared at all the caller knows.
+Verdicts are as ``comparison`` defines them. The caller decides whether the states of the machine can be compared at
+all.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Numbers = NDArray[np.float64]
 
 
 class RunSamples(NamedTuple):
-    """The samples of one run of one side: values without NaNs, the block and the round of each."""
+    """The samples of one run of one side, without NaNs, and the block and the round of each."""
 
     values: _Numbers
     blocks: NDArray[np.int64]
@@ -154,7 +154,7 @@ def compare_runs(
 
 
 def _units(sides: Sequence[Sequence[RunSamples]], values: Sequence[_Numbers]) -> tuple[str, list[list[_Numbers]]]:
-    """What the units are, and the samples of each unit of either side; ``values`` are those of all runs of a side."""
+    """Chooses the unit, and divides the samples of either side by it; ``values`` are those of all runs of a side."""
     runs = [np.repeat(np.arange(len(side)), [run.values.size for run in side]) for side in sides]
     rounds = [_labels(one, [run.rounds for run in side]) for one, side in zip(runs, sides, strict=True)]
     blocks = [_labels(one, [run.blocks for run in side]) for one, side in zip(runs, sides, strict=True)]
@@ -175,7 +175,7 @@ def _labels(runs: NDArray[np.int64], within: Sequence[NDArray[np.int64]]) -> NDA
 
 
 def _matched(first: Sequence[_Numbers], second: Sequence[_Numbers]) -> _Numbers:
-    """For each old and each new unit, the median over ranks of the log ratio of their quantiles."""
+    """Returns, for each old and each new unit, the median over ranks of the log ratio of their quantiles."""
     count = min(_MAX_RANKS, *(unit.size for side in (first, second) for unit in side))
     ranks = (np.arange(count) + 0.5) / count
     old, new = (
@@ -185,8 +185,8 @@ def _matched(first: Sequence[_Numbers], second: Sequence[_Numbers]) -> _Numbers:
 
 
 def _quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic: str) -> list[_Numbers]:
-    """The quantile of each unit of either side. Of more samples the minimum is lower: it is that of as many as the
-    smallest unit has, the median of what a choice of so many gives.
+    """Returns the quantile of each unit of either side. The minimum falls with the number of samples, so it is that of
+    as many samples as the smallest unit has: the median of what a random choice of so many gives.
     """
     fewest = min(unit.size for side in (first, second) for unit in side)
     level = STATISTICS[statistic] or 1 - 0.5 ** (1 / fewest)
@@ -194,11 +194,11 @@ def _quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic:
 
 
 def _figure(pairs: _Numbers, confidence: float) -> _Figure:
-    """Welch's interval of the mean, by the mean of each unit over those of the other side."""
+    """Computes Welch's interval of the mean, by the mean of each unit over those of the other side."""
     means = [pairs.mean(axis=1), pairs.mean(axis=0)]
     sizes = np.array([one.size for one in means])
     variances = np.array([float(np.var(one, ddof=1)) if one.size > 1 else math.nan for one in means])
-    # A single unit varies as those of the other side do, whose degrees of freedom are all that there are.
+    # A single unit is assumed to vary as those of the other side, with their degrees of freedom.
     variances[np.isnan(variances)] = np.nanmax(variances)
     parts = variances / sizes
     middle, error = float(pairs.mean()), math.sqrt(parts.sum())

@@ -1,7 +1,7 @@
-"""Samples as statistics take them: without what is no number, with their blocks and the tick of their clock.
+"""Samples for statistics: without NaNs, with their blocks and the tick of their clock.
 
 Timestamps of some devices advance in steps of tens of nanoseconds. Times of few ticks have many ties, and statistics
-that take them as exact underestimate the error.
+that treat them as exact underestimate the error.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STATISTICS: Final[Mapping[str, float]] = {
     "p99": 0.99,
     "p99.9": 0.999,
 }
-"""What may be compared of samples: the quantile of each, by name."""
+"""The statistics of samples that may be compared: quantiles by name."""
 
 # A quantile is given if this many samples are expected beyond it: their number then has an error of about a third
 # (Poisson: 1 / sqrt(10)), and a single preemption does not determine it.
 _BEYOND = 10
-# With more than this share of a side's times in one tick, where in the tick they are is not known.
+# With more than this share of a side's times in one tick, their place within the tick is unknown.
 _WITHIN_TICK = 0.75
 
 # Steps smaller than this share of the largest value are rounding of the conversion from ticks to nanoseconds.
@@ -43,7 +43,9 @@ class Samples(NamedTuple):
 
 
 def samples_of(values: ArrayLike, blocks: ArrayLike | None, who: str) -> Samples:
-    """One-dimensional finite samples without NaNs; InvalidArgumentError if ``who`` has others, or none."""
+    """Checks samples, and returns them without NaNs. InvalidArgumentError: not one-dimensional, infinite, or none;
+    ``who`` names them.
+    """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or np.isinf(numbers).any():
         raise InvalidArgumentError(f"{who} is one dimension of finite samples, got shape {numbers.shape}")
@@ -64,12 +66,12 @@ def block_medians(samples: Samples) -> NDArray[np.float64]:
 
 
 def standard_error(values: NDArray[np.float64]) -> float:
-    """Of the mean of at least two values."""
+    """Returns the standard error of the mean of at least two values."""
     return float(np.std(values, ddof=1)) / math.sqrt(values.size)
 
 
 def table_of_blocks(numbers: NDArray[np.float64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
-    """One row a block, padded with NaN; blocks are numbered from 0."""
+    """Arranges samples with a row per block, padded with NaN; blocks are numbered from 0."""
     order = np.argsort(labels, kind="stable")
     lengths = np.bincount(labels)
     column = np.arange(numbers.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -79,7 +81,7 @@ def table_of_blocks(numbers: NDArray[np.float64], labels: NDArray[np.int64]) -> 
 
 
 def tick_of(values: ArrayLike) -> float:
-    """The smallest difference of two finite values, in their unit; 0.0 if there is none.
+    """Returns the smallest difference of two finite values; 0.0 if there is none.
 
     For a coarse clock this is a multiple of its tick, and the tick itself once two samples are adjacent. For a fine
     clock it is about the range over the squared count: too small to matter.
@@ -92,14 +94,14 @@ def tick_of(values: ArrayLike) -> float:
 
 
 def fewest_samples(statistic: str) -> int:
-    """The fewest samples of which one of ``STATISTICS`` is given: 100 for p90, 10 000 for p99.9."""
+    """Returns the fewest samples for which one of ``STATISTICS`` is given: 100 for p90, 10 000 for p99.9."""
     level = STATISTICS[statistic]
     return round(_BEYOND / (1 - level)) if level > 0.5 else 1
 
 
 def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64], tick: float) -> float:
-    """How far the clock's ``tick`` leaves the log ratio of two sides open, whose times or quantiles of times these are:
-    half a tick of each side that is within one. NaNs do not count.
+    """Returns how far the clock's ``tick`` leaves the log ratio of two sides open: half a tick for each side that is
+    within one tick. The sides are times, or quantiles of times; NaNs do not count.
     """
     sides = [side[~np.isnan(side)] for side in (first, second)]
     most_equal = [int(np.unique(side, return_counts=True)[1].max(initial=0)) for side in sides]
@@ -108,8 +110,8 @@ def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64], tick: flo
 
 
 def spread_in_ticks(first: NDArray[np.float64], second: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-    """Both sides with each time moved at random by up to half a tick, the interval of the event, so that medians do not
-    jump by whole ticks: by the same seed, so that equal sides stay equal. Times stay positive.
+    """Moves each time at random by up to half a tick, so that medians do not jump by whole ticks. Both sides use the
+    same seed, so that equal sides stay equal. Times stay positive.
     """
     tick = tick_of(np.concatenate([first.ravel(), second.ravel()]))
     tiny = np.finfo(np.float64).tiny

@@ -121,7 +121,7 @@ class Summary:
     outliers: OutlierCounts
 
     def _repr_html_(self) -> str:
-        """A table for notebooks, in the samples' unit."""
+        """Returns a table for notebooks, in the samples' unit."""
         rows = [
             ("median", figure_text(self.median), interval_text(*self.median_interval)),
             ("mean", figure_text(self.mean), interval_text(*self.mean_interval)),
@@ -146,7 +146,7 @@ def summarize(
     runs: ArrayLike | None = None,
     seed: int = 0,
 ) -> Summary:
-    """Summarize the samples of a point.
+    """Summarizes the samples of a point.
 
     Args:
         values: one-dimensional, such as nanoseconds; NaNs are excluded and counted.

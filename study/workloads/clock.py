@@ -41,7 +41,7 @@ class RawSample(NamedTuple):
 
 
 def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[Sample]:
-    """The segments of samples; without a relation those of the device stay unknown."""
+    """Divides samples into segments; without a relation those of the device stay unknown."""
     begins, deviation = [math.nan] * len(raws), math.nan
     timed = [place for place, raw in enumerate(raws) if raw.device_begin >= 0 and raw.awake >= 0]
     if relation is not None and timed:
@@ -55,10 +55,10 @@ def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[S
 
 
 def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, began: float) -> Sample:
-    """A sample of which the device began at a host time; NaN if it is unknown."""
+    """Divides a sample whose device work began at a host time, NaN if unknown."""
     create = update = record = submit = call = queue = execute = wake = read = device = overlap = math.nan
     begin, created, updated, recorded, called, returned, answered, awake, done = raw[:9]
-    # What the host does between the last segment and the call belongs to that segment.
+    # Time of the host between the last segment and the call belongs to that segment.
     if recorded >= 0:
         recorded = max(recorded, called)
     elif updated >= 0:

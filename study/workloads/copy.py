@@ -75,7 +75,7 @@ class CopyWorkload(Workload):
 
     @property
     def load(self) -> Load:
-        """Software devices copy in one thread, others in many: a workgroup for each 16 KiB."""
+        """The load: software devices copy in one thread, others in many, a workgroup for each 16 KiB."""
         total = sum(buffer.size for buffer in self._buffers) * self._batch
         groups = 1 if self.device.profile.device_type is DeviceType.CPU else -(-total // (16 << 10))
         return Load(groups, 64, total, timed=self._commands is not None and self._timed)

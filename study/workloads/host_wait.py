@@ -11,7 +11,7 @@ from ...status import DeadlineExceededError
 
 
 class ThreadWait:
-    """A thread that sleeps in vkWaitSemaphores for another, one at a time, and wakes it."""
+    """A thread that waits in vkWaitSemaphores on behalf of another thread, one at a time, and wakes it."""
 
     def __init__(self) -> None:
         self._wanted: deque[tuple[PreparedSubmission, int, float]] = deque()

@@ -1,7 +1,7 @@
 """Dispatches of a kernel in command buffers.
 
-By default Vulkan is timed: between two readings of the clock there is one native call (``PreparedSubmission``). With
-``calls = "hal"`` it is pumice's queue and semaphore, with ``"kernel"`` a call of the kernel with device arrays.
+By default Vulkan is timed: one native call between two readings of the clock (``PreparedSubmission``). ``calls =
+"hal"`` times pumice's queue and semaphore, ``"kernel"`` a call of the kernel with device arrays.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class KernelWorkload(Workload):
         self.device.vulkan.create_executable(self._code).close()
         self._bindings = KernelBindings(self.device, settings, context, self._code, self._name)
         try:
-            # One a queue: payloads of a semaphore only increase, and queues finish in any order.
+            # One per queue: semaphore values only increase, and queues finish in any order.
             for _ in self._queues:
                 self._done.append(self.device.vulkan.create_semaphore(0, "study"))
             if settings["wait"] == "thread":
@@ -117,7 +117,7 @@ class KernelWorkload(Workload):
             bound = cast("list[Buffer]", [array.buffer for array in arrays])
             push = b"".join(_ADDRESS.pack(buffer.device_address) for buffer in bound)
             rest = b"".join(_WORD.pack(int(word)) for word in settings["push"] or ())
-            # What the kernel declares as well, it takes by descriptor, too.
+            # Bindings that the kernel also declares are passed by descriptor, too.
             places = [parameter.binding.binding for parameter in kernel.parameters]
             declared = [
                 view_as_declared(arrays[place], parameter.dtype)
@@ -152,7 +152,7 @@ class KernelWorkload(Workload):
         for index in range(depth):
             queue = self._queues[index % len(self._queues)]
             for place in range(per):
-                # A span costs time itself: only the first and the last command buffer of a queue's work carry one.
+                # A span costs time itself: only the first and the last command buffer of a queue's work have one.
                 first = place == 0 and index < len(self._queues)
                 last = place == per - 1 and index >= depth - len(self._queues)
                 timing: Any = False
@@ -294,7 +294,7 @@ class KernelWorkload(Workload):
         told = [submission.submit() for submission in self._submissions]
         called, returned = told[0][1], told[-1][2]
         awake = returned
-        # The last one of each queue; those before it are done then.
+        # Waits for the last submission of each queue; the earlier ones are done then.
         last = slice(-len(self._queues), None)
         for submission, (number, _, _) in zip(self._submissions[last], told[last], strict=True):
             if self._thread is not None:
@@ -332,7 +332,7 @@ class KernelWorkload(Workload):
         return called, returned, monotonic_ns()
 
     def _ticks(self) -> tuple[int, int]:
-        """First begin and last end on the device, in ticks; -1 without timestamps."""
+        """Returns the first begin and the last end on the device, in ticks; -1 without timestamps."""
         if not self._timed or self._settings["calls"] == "kernel":
             return -1, -1
         first = last = -1
@@ -354,12 +354,11 @@ class KernelWorkload(Workload):
     def _read(self) -> None:
         assert self._kernel is not None
         parameters = self._kernel.parameters
-        # What a kernel does with an address is not known.
+        # It is unknown what a kernel does with an address.
         places = range(len(self._bindings.values))
         self._bindings.read(place for place in places if self._addresses or parameters[place].written)
 
     def results(self) -> tuple[np.ndarray, ...]:
-        """See ``KernelBindings.results``."""
         return self._bindings.results()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a kernel of a study is bound to, for as long as it is measured."""
+"""The bindings of a measured kernel."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .workload import WorkloadContext
 
 
 class KernelBindings(Closing):
-    """The values of all bindings by ``settings``, those of kind ``kernel`` in ``target_settings``, with their inputs.
+    """The values of all bindings, with their inputs; ``settings`` are those of kind ``kernel`` in ``target_settings``.
 
     Attributes:
         values: in the order of a call.
-        ranges: buffers for each binding that dispatches rotate through, each with its inputs; none for one range, which
-            is the values.
+        ranges: the buffers of each binding that dispatches rotate through, each with its inputs; empty for one range,
+        which is the values.
 
     Raises:
         PumiceError: they cannot be made, or are not what the kernel takes.
@@ -61,7 +61,7 @@ class KernelBindings(Closing):
             whole = hal.create_buffer(stride * count)
             self._wholes.append(whole)
             hal.compute_queue.copy(array.buffer, whole, array.nbytes)
-            # Each copy doubles what is there: thousands of copies, one a range, would take seconds.
+            # Each copy doubles the filled part; a copy per range would take seconds for thousands of ranges.
             filled = 1
             while filled < count:
                 more = min(filled, count - filled)
@@ -72,7 +72,7 @@ class KernelBindings(Closing):
         self.ranges = list(zip(*columns, strict=True))
 
     def buffers(self, what: str) -> list[DeviceArray]:
-        """The values, which must all be buffers: others have no ``what``."""
+        """Returns the values as buffers. InvalidArgumentError: one is not a buffer, and has no ``what``."""
         arrays = [value for value in self.values if isinstance(value, DeviceArray)]
         if len(arrays) < len(self.values):
             raise InvalidArgumentError(f"{self._name}: images and samplers have no {what}; bind them")
@@ -100,7 +100,7 @@ class KernelBindings(Closing):
             read_back(self._device, self.values[place], self._outputs[place])
 
     def results(self) -> tuple[np.ndarray, ...]:
-        """The contents of all bindings: an array each, of shape ``(ranges, *shape)`` if they rotate through ranges."""
+        """Returns the contents of all bindings, of shape ``(ranges, *shape)`` if they rotate through ranges."""
         if not self.ranges:
             self.read(range(len(self.values)))
             return tuple(out.copy() for out in self._outputs)

@@ -1,4 +1,4 @@
-"""What settings of targets with a kernel mean: its code, options of the device, constants and arguments."""
+"""The meaning of a kernel target's settings: its code, device options, constants and arguments."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
 
 
 def kernel_code(settings: Mapping[str, Any], folder: Path, minor: int) -> tuple[bytes, str]:
-    """SPIR-V and a name for the ``source`` of a target of a study in a folder, compiled for Vulkan 1.minor."""
+    """Loads the SPIR-V and the name of a target's ``source``, compiled for Vulkan 1.minor."""
     source = str(settings["source"])
     if source.startswith(BUILTIN):
         name = source.removeprefix(BUILTIN)
@@ -46,7 +46,7 @@ def kernel_code(settings: Mapping[str, Any], folder: Path, minor: int) -> tuple[
 
 
 def kernel_source(settings: Mapping[str, Any], context: WorkloadContext) -> str:
-    """The text of the ``source`` of a target; ``""`` for a module."""
+    """Reads the text of a target's ``source``; "" for a module."""
     source = str(settings["source"])
     return (
         ""
@@ -61,7 +61,7 @@ def macros(defines: Mapping[str, object]) -> dict[str, str]:
 
 
 def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
-    """How the ``source`` of a target is compiled, for a study in a folder."""
+    """Returns the options with which a target's ``source`` is compiled."""
     language = settings.get("language")
     return SourceOptions(
         language=None if language is None else parse_language(language),
@@ -74,8 +74,8 @@ def source_options(settings: Mapping[str, Any], folder: Path) -> SourceOptions:
 def bindings_in_order(
     settings: Mapping[str, Any], code: bytes, kernel: str, limits: DeviceLimits
 ) -> tuple[list[Any], list[BufferBlock | None]]:
-    """The descriptions of bindings in the order of a call, by position and name as calls have them, and the layouts of
-    those that are blocks.
+    """Returns the descriptions of bindings in the order of a call, which places them by position and name, and the
+    layouts of those that are blocks.
     """
     given = settings["bindings"]
     if settings["descriptors"] == "address" or not any(
@@ -107,12 +107,12 @@ def plan_options(settings: Mapping[str, Any]) -> PlanOptions:
 
 
 def specialization_values(values: Mapping[str, Any]) -> dict[int | str, Any]:
-    """Values by number or name, from a setting, whose keys are texts."""
+    """Returns values by number or name, from a setting, whose keys are texts."""
     return {int(name) if name.isdecimal() else name: value for name, value in values.items()}
 
 
 def push_values(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
-    """Push constants as ``Kernel`` takes them; ``None`` for none."""
+    """Returns push constants as ``Kernel`` takes them; None for none."""
     if isinstance(value, Mapping):
         return dict(value) or None
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -121,7 +121,7 @@ def push_values(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
 
 
 def view_as_declared(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:
-    """A signless integer gets the sign that the shader declares, as on the command line."""
+    """Gives a signless integer the sign that the shader declares, as the command line does."""
     dtype = array.dtype
     if declared is not None and {dtype.kind, declared.kind} == {"i", "u"} and dtype.itemsize == declared.itemsize:
         return array.view(declared)

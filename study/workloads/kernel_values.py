@@ -1,4 +1,4 @@
-"""What a kernel of a study is given: arrays, images and samplers on the device, and their contents on the host."""
+"""The arguments of a measured kernel: arrays, images and samplers on the device, and their contents on the host."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTHING = np.empty(0, np.uint8)
 def bring(
     device: Device, given: Sequence[Given], code: bytes, entry_point: str | None
 ) -> list[tuple[KernelValue, np.ndarray]]:
-    """Each value on the device, and as an array of the host; nothing for samplers."""
+    """Uploads values; returns each on the device, with its array on the host, which is empty for samplers."""
     if all(isinstance(value, np.ndarray) for value in given):
         return [(device.asarray(array), array) for array in given if isinstance(array, np.ndarray)]
     entry = reflect(code).entry_point(entry_point)
@@ -74,5 +74,5 @@ def read_back(device: Device, value: KernelValue, out: np.ndarray) -> None:
 
 
 def host_memory(value: KernelValue) -> np.ndarray:
-    """Memory of the host for what a value holds."""
+    """Allocates an array for a value's contents."""
     return _NOTHING if isinstance(value, Sampler) else np.empty(value.shape, value.dtype)

@@ -25,8 +25,8 @@ _GROUPS: Final = 64
 
 
 class ModuleWorkload(Workload):
-    """``in_flight`` calls of a function: ``call`` is the time until all of them are done, ``read`` that of copying
-    the results to the host.
+    """``in_flight`` calls of a function: ``call`` is the time until all are done, ``read`` that of copying the results
+    to the host.
     """
 
     def __init__(self, settings: Mapping[str, Any], context: WorkloadContext) -> None:
@@ -115,7 +115,9 @@ class ModuleWorkload(Workload):
         )
 
     def profile(self, count: int) -> Profile:
-        """Further samples with every dispatch timed: for shares of the time, which the timing itself lengthens."""
+        """Takes further samples with every dispatch timed. The timing lengthens them: use the profile for shares of the
+        time.
+        """
         with self._session.profile(most_slowdown=None) as profile:
             for _ in range(count):
                 self.sample()

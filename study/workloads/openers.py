@@ -40,7 +40,7 @@ def open_workload(kind: str, point: Point, context: WorkloadContext, sampling: S
 
 
 def _device_signal(settings: Mapping[str, Any], context: WorkloadContext) -> Workload:
-    """The empty kernel, whose end is the signal."""
+    """Opens the empty kernel, whose end is the signal."""
     if settings["wait"] == "asyncio" or settings["waiters"] != 1:
         raise InvalidArgumentError(
             'a signal by the device has one waiter, with wait "host", "thread", "poll" or "look"; '

@@ -1,8 +1,8 @@
-"""The bandwidth of memory and the rate of arithmetic that a device reaches, measured by kernels that do nothing else.
+"""The memory bandwidth and the arithmetic rate of a device, measured by kernels that do nothing else.
 
-They are not a data sheet's figures but what a plain kernel gets: the copy kernel and vkCmdCopyBuffer over arrays that
-no cache holds, and fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs in
-the best of several launches.
+They are not a data sheet's figures but those of a plain kernel: the copy kernel and vkCmdCopyBuffer over arrays that
+exceed all caches, and fused multiply-adds of 32-bit floats in independent chains. Each is the median of repeated runs
+in the best of several launches.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def measure_peaks(device: Device) -> Peaks:
 
 
 def _seconds(commands: TimedCommands) -> float:
-    """The median of repeated runs, the first left out."""
+    """Returns the median of repeated runs, without the first, in seconds."""
     times: list[float] = []
     runs = _RUNS
     while len(times) < runs + 1:
-        if len(times) == 2:  # slow ones need fewer repetitions
+        if len(times) == 2:  # slow commands need fewer repetitions
             runs = min(runs, max(_MIN_RUNS, int(_ENOUGH_NS / max(times[1], 1.0))))
         times.append(commands.run())
     return max(statistics.median(times[1:]), 1.0) / 1e9

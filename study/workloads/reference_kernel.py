@@ -1,14 +1,13 @@
-"""Reference kernels: the same load throughout a run, whose times tell whether the machine still runs as before.
+"""Reference kernels: a constant load throughout a run, whose times show whether the machine has changed.
 
-A load is so many workgroups over so many bytes, waited for in one way. It is measured at two numbers of rounds of
-arithmetic, neighbouring powers of two that take less and more than a wanted time, and without arithmetic. So two runs
-of a study have a number in common even where the machine's state, or the point that the reference is like, differs by
-up to a factor of two, and one at least in any case; their readings can be compared, which those of freely calibrated
-kernels cannot.
+A load is a number of workgroups over a number of bytes, waited for in one way. It is measured at two numbers of rounds
+of arithmetic, neighbouring powers of two that take less and more than a wanted time, and without arithmetic. So two
+runs of a study have a number in common even if the machine's state, or the point that the reference is like, differs by
+up to a factor of two, and at least one in any case. Their readings can be compared, unlike those of freely calibrated
+kernels.
 
-The reference is opened afresh now and then, as two equal instances differ by where they lie in memory. A reading is the
-median of a few runs: it moves as the times of samples do. (The fastest of them would leave out what slows samples
-down.)
+The reference is reopened now and then, as two equal instances differ by where they lie in memory. A reading is the
+median of a few runs: it varies as the times of samples do. (The fastest run would leave out what slows samples down.)
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _RUNS: Final = 3
 _LAST: Final = 5
 _MIN_READINGS: Final = 15
 _KEPT: Final = 2000
-# Readings of an instance: equal ones differ by where they lie in memory.
+# Readings per instance: equal instances differ by where they lie in memory.
 _INSTANCE: Final = 12
 # Standard errors of a median of the last readings that noise hardly reaches.
 _CERTAIN: Final = 4.0
-# Of the wanted time.
+# The share of the wanted time that is enough.
 _NEARLY: Final = 0.7
 _MAX_ROUNDS: Final = 1 << 20
 _MAX_BYTES: Final = 1 << 26
@@ -47,12 +46,12 @@ _ELEMENT: Final = 16
 
 
 WITHOUT_ROUNDS: Final = "no arithmetic"
-"""In the text of a load that is in every run, whatever its speed."""
+"""Part of the text of a load that every run has, whatever its speed."""
 
 
 class Reading(NamedTuple):
-    """One reading: when it began, on the clock of ``time.monotonic_ns``; nanoseconds; and what ran, the same text in
-    every run of the same load.
+    """One reading: its begin, on the clock of ``time.monotonic_ns``, its duration in nanoseconds, and its load, the
+    same text in every run of the same load.
     """
 
     started_ns: int
@@ -61,15 +60,13 @@ class Reading(NamedTuple):
 
 
 class ReferenceKernel(Closing):
-    """A load that takes about ``wanted_ns``.
+    """A load that takes about ``wanted_ns``. One thread at a time.
 
     Args:
         device: runs it.
-        load: what runs; its size is limited to what the device can hold.
-        wanted_ns: how long it should take; at least a minimum that depends on the load.
-        execute: whether durations are the device's (from the submit call to the host awake otherwise).
-
-    One thread at a time.
+        load: the load; its size is limited to what the device can hold.
+        wanted_ns: the wanted time; at least a minimum that depends on the load.
+        execute: whether durations are the device's; otherwise they are from the submit call to the host awake.
     """
 
     def __init__(self, device: Device, load: Load, wanted_ns: float, *, execute: bool = True) -> None:
@@ -112,11 +109,11 @@ class ReferenceKernel(Closing):
         self._array, self._kernel = array, kernel
 
     def _calibrate(self, wanted_ns: float) -> tuple[int, ...]:
-        """The numbers of rounds."""
+        """Chooses the numbers of rounds."""
         rounds = 0
-        # What is not arithmetic takes most of the time of many loads: there only many rounds would make up for noise.
+        # Most of the time of many loads is not arithmetic: there only many rounds stand out from noise.
         while (taken := self._median(rounds)) < _NEARLY * wanted_ns and rounds < _MAX_ROUNDS:
-            # What is not arithmetic does not grow, so that this does not go too far.
+            # The rest of the time does not grow, so this does not overshoot by much.
             rounds = max(1, rounds * 2 ** max(1, int(math.log2(wanted_ns / max(taken, 1.0)))))
         chosen = sorted({0, rounds // 2, rounds})
         for unused in self._commands.keys() - set(chosen):
@@ -156,7 +153,7 @@ class ReferenceKernel(Closing):
         return statistics.median(self._run(rounds) for _ in range(_RUNS))
 
     def read(self) -> Reading:
-        """One reading, of the numbers of rounds in turn."""
+        """Takes one reading, of the numbers of rounds in turn."""
         if self._turn and self._turn % _INSTANCE == 0:
             self._open()
         self._turn += 1

@@ -55,7 +55,7 @@ class SemaphoreWorkload(Workload):
                 self._error = error
             self._ready.release()
 
-    # Each says that it is about to wait, waits, and returns the host's time afterwards.
+    # Each of these announces that it is about to wait, waits, and returns the host's time afterwards.
 
     def _wait_host(self, value: int) -> int:
         self._ready.release()
@@ -102,7 +102,7 @@ class SemaphoreWorkload(Workload):
         for go in self._go:
             go.release()
         self._acquire(count, limit)
-        # They have said so, but are not asleep yet.
+        # They have announced their wait, but are not asleep yet.
         time.sleep(0.0005)
         before = self._context.usage()
         called = monotonic_ns()

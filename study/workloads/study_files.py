@@ -1,9 +1,9 @@
-"""The files that points name, taken once: kept in results, sent to workers, and measured from copies.
+"""The files that points name, read once: results keep them, workers receive them, and copies of them are measured.
 
-Copies have relative names in one folder: those in the study's folder keep theirs, others go to ``outside``, those of
-the other side of a study to ``against``. Sources are compiled, to ``compiled``, where kernels that come with pumice are
-copied to as well: what is measured changes with neither the files, the included ones, the compiler nor pumice, and only
-this machine needs the compiler.
+Copies have relative names in one folder: files in the study's folder keep theirs, others go to ``outside``, those of
+the other side of a study to ``against``. Sources are compiled to ``compiled``; kernels that come with pumice are copied
+there, too. So later changes of the files, their includes, the compiler or pumice do not change what is measured, and
+only this machine needs the compiler.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class StudyFiles:
     """The files of a study's points, taken point by point.
 
     Args:
-        study: whose.
-        sent: for another machine: files of any size are copied. Else those that are too large to be kept stay where
-            they are, and inputs relative to the working folder are not taken.
+        study: of the points.
+        sent: whether they are for another machine: then files of any size are copied. Otherwise files that are too
+        large to be kept stay in place, and inputs relative to the working folder are not taken.
 
     Attributes:
         contents: copies by name, for ``unpack_files``.
@@ -44,11 +44,11 @@ class StudyFiles:
         self.contents: dict[str, bytes] = {}
         self._study = study
         self._sent = sent
-        self._taken: dict[tuple[bool, str], tuple[str, KeptFile]] = {}  # with the name that settings get
+        self._taken: dict[tuple[bool, str], tuple[str, KeptFile]] = {}  # with the name for the settings
         self._used: dict[int, tuple[KeptFile, ...]] = {}
 
     def used_by(self, point: int) -> tuple[KeptFile, ...]:
-        """The files of the point with an index, as results keep them; none before it was taken."""
+        """Returns the files of a point as results keep them; none before they were taken."""
         return self._used.get(point, ())
 
     def take(self, point: Point, minor: int) -> Point:
@@ -162,7 +162,7 @@ def _not_kept(name: str, kept: KeptFiles) -> NotFoundError:
 
 
 def _compiled_name(source: str, settings: Mapping[str, object], minor: int) -> str:
-    """A source with what its SPIR-V depends on, as on a command line."""
+    """Names a source with everything its SPIR-V depends on, as on a command line."""
     if source.startswith(BUILTIN):
         return source
     words = [source]
@@ -185,7 +185,7 @@ def _is_compiled(name: str, settings: Mapping[str, object]) -> bool:
 def map_files(
     kind: str, settings: Mapping[str, object], change: Callable[[str, str], str], *, working_folder: bool = False
 ) -> dict[str, object]:
-    """A point's settings with all file names changed, by a function of the name and its role in ``KeptFile``.
+    """Replaces all file names in a point's settings, by a function of the name and its role in ``KeptFile``.
 
     Inputs that continue reading a file (``+name``) or read all of one (``*name``) are relative to the working folder:
     they stay with ``working_folder``, and are an InvalidArgumentError without.

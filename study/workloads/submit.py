@@ -28,7 +28,7 @@ class SubmitWorkload(Workload):
         self._number = 0
         try:
             self._signals = [hal.create_semaphore(0, f"signal {i}") for i in range(settings["signals"])]
-            # Already reached: what is measured is the host's work, not a wait.
+            # Already signalled: the host's work is measured, not a wait.
             self._waits = [hal.create_semaphore(1, f"wait {i}") for i in range(settings["waits"])]
             pipeline = hal.command_context.builtins.empty()
             for index in range(settings["command_buffers"]):
@@ -42,7 +42,7 @@ class SubmitWorkload(Workload):
             raise
 
     def sample(self) -> RawSample:
-        """``in_flight`` submissions, and a wait for the last."""
+        """Makes ``in_flight`` submissions, and waits for the last."""
         queue, commands = self.device.vulkan.compute_queue, self._commands
         waits = [(semaphore, 1) for semaphore in self._waits]
         signals = [[(s, self._number + i + 1) for s in self._signals] for i in range(self._depth)]

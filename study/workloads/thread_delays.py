@@ -1,7 +1,7 @@
-"""How long the threads of processes, a driver's workers among them, have waited for a core.
+"""How long the threads of processes, including a driver's workers, have waited for a core.
 
-Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/task/<tid>/schedstat``. Other systems do not
-tell.
+Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/task/<tid>/schedstat``. Other systems have no
+such figures.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ThreadTimes = Mapping[str, tuple[int, int]]
 
 
 class ThreadDelays(Closing):
-    """How long threads of processes have waited for a core and run; of this one, or of those whose ids ``processes``
-    returns.
+    """The time that threads of processes have waited for a core and run; ``processes`` returns process ids, by default
+    this process's.
 
-    A reading is of the threads that ``refresh`` found. One thread at a time.
+    A reading covers the threads that ``refresh`` found. One thread at a time.
     """
 
     def __init__(self, processes: Callable[[], Iterable[int | str]] = lambda: ("self",)) -> None:
@@ -48,7 +48,7 @@ class ThreadDelays(Closing):
         """Nanoseconds of waiting and running by thread; empty where the system does not tell."""
         found = {}
         for name, file in self._files.items():
-            with contextlib.suppress(OSError, ValueError, IndexError):  # ended meanwhile
+            with contextlib.suppress(OSError, ValueError, IndexError):  # ended in between
                 ran, waited = os.pread(file, 64, 0).split()[:2]
                 found[name] = int(waited), int(ran)
         return found

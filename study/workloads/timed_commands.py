@@ -1,5 +1,5 @@
-"""Command buffers that run repeatedly and are timed, on the device, or on the host if it has no timestamps; and the
-sweep of caches between samples: a kernel that reads and rewrites more memory than they hold.
+"""Command buffers that run repeatedly and are timed, on the device or, without timestamps, on the host; and the sweep
+of caches between samples: a kernel that reads and rewrites more memory than caches hold.
 """
 
 from __future__ import annotations
@@ -48,14 +48,16 @@ class TimedCommands(Closing):
 
 
 def sweep_bytes(device: Device) -> int:
-    """By default 64 MiB, on a CPU four times its largest cache if that is more, and no more than one binding holds."""
+    """Returns the bytes of a sweep: 64 MiB, or four times a CPU's largest cache if that is more; at most what one
+    binding holds.
+    """
     most = device.profile.limits.max_storage_buffer_range // 256 * 256
     on_host = device.profile.device_type is DeviceType.CPU
     return min(max(_MIN_BYTES, 4 * _host_cache() if on_host else 0), most)
 
 
 def _host_cache() -> int:
-    """Bytes of the host's largest cache; 0 if the system does not tell (Linux does, in sysfs)."""
+    """Returns the bytes of the host's largest cache; 0 if the system does not say (Linux does, in sysfs)."""
     largest = 0
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         try:

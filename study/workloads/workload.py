@@ -1,7 +1,7 @@
-"""Workloads, what runs for one sample of a point; the context that they run in; and the devices of a run.
+"""Workloads, the code that runs for one sample of a point; their context; and the devices of a run.
 
 Calling sequence: ``openers.open_workload`` → ``first`` once → ``sample`` any number of times → ``close``. Host times of
-a sample are of ``time.monotonic_ns``, and all that it submitted is done when it returns.
+a sample are of ``time.monotonic_ns``; all submitted work is done when it returns.
 
 Thread rule: one thread at a time.
 """
@@ -25,9 +25,9 @@ from .thread_delays import ThreadDelays
 
 
 class DevicePool(Closing):
-    """The devices of a run, each opened once for each combination of options. Pipelines are not cached on disk, so that
-    the first call of a kernel shows its whole cost. All devices have the options ``asked`` for.
-    ``delays`` are of this process' threads. One thread at a time.
+    """The devices of a run, each opened once for each combination of options, all with the options in ``asked``.
+    Pipelines are not cached on disk, so that the first call of a kernel shows its whole cost. ``delays`` are those
+    of this process's threads. One thread at a time.
     """
 
     def __init__(self, *, validation: bool | None = None, asked: Mapping[str, bool] | None = None) -> None:
@@ -37,7 +37,7 @@ class DevicePool(Closing):
         self._devices: dict[tuple[str, PlanOptions], Device] = {}
 
     def open(self, uri: str, options: PlanOptions | None = None) -> Device:
-        """The device of a URI and options; the one opened before if it is usable."""
+        """Returns the device of a URI and options, opened before if it is still usable."""
         wanted = options or PlanOptions()
         if self._asked:
             wanted = replace(wanted, **self._asked)  # type: ignore[arg-type]  # switches
@@ -51,7 +51,7 @@ class DevicePool(Closing):
         return found
 
     def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
-        """A separate device, which the caller closes."""
+        """Opens a separate device, which the caller closes."""
         driver = shared_driver(validation=self.validation)
         index = driver.select(uri or None)
         return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))
@@ -64,8 +64,8 @@ class DevicePool(Closing):
 
 
 Usage = tuple[int, float]
-"""Involuntary context switches and nanoseconds of processor time, of all threads of the process; -1 and NaN if the
-platform does not tell."""
+"""Involuntary context switches and nanoseconds of processor time of all threads of the process; -1 and NaN if unknown.
+"""
 
 
 def process_usage() -> Callable[[], Usage]:
@@ -87,8 +87,8 @@ def process_usage() -> Callable[[], Usage]:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What keeps a device busy, roughly: workgroups of ``local_size`` invocations over ``nbytes`` of memory, waited for
-    as a kernel target's ``wait`` and ``look`` say; ``timed``: between two timestamps of the device.
+    """An approximation of a device's work: workgroups of ``local_size`` invocations over ``nbytes`` of memory, waited
+    for as a kernel target's ``wait`` and ``look`` say; ``timed``: between two timestamps of the device.
     """
 
     groups: int = 1
@@ -101,7 +101,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadContext:
-    """What workloads are created in; ``timeout`` is the seconds after which an unfinished sample is an error."""
+    """The context of workloads; ``timeout`` is the seconds after which an unfinished sample is an error."""
 
     pool: DevicePool
     uri: str
@@ -111,29 +111,29 @@ class WorkloadContext:
     usage: Callable[[], Usage] = field(default_factory=process_usage)
 
     def usage_since(self, before: Usage) -> Usage:
-        """The usage since ``usage`` returned ``before``."""
+        """Returns the usage since ``usage`` returned ``before``."""
         preemptions, cpu = self.usage()
         return -1 if before[0] < 0 else preemptions - before[0], cpu - before[1]
 
 
 class Workload(abc.ABC):
-    """What runs for one sample on its ``device``."""
+    """The code that runs for one sample on its ``device``."""
 
     def __init__(self, context: WorkloadContext, options: PlanOptions | None = None) -> None:
         self._context = context
         self.device: Device = context.pool.open(context.uri, options)
 
     def first(self) -> RawSample:
-        """The first call, including everything that is created for it."""
+        """Makes the first call, with everything that is created for it."""
         return self.sample()
 
     @abc.abstractmethod
     def sample(self) -> RawSample:
-        """One more sample."""
+        """Takes one more sample."""
 
     @property
     def load(self) -> Load:
-        """The load of a sample, after ``first``; what is not known of it is that of the smallest kernel."""
+        """The load of a sample, after ``first``; unknown parts are those of the smallest kernel."""
         return Load()
 
     @abc.abstractmethod

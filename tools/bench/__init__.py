@@ -1,6 +1,4 @@
 """``pumice bench``: times one kernel or function as a study of one target.
 
-Imports: ``study``, ``tools.run``, ``runtime``, ``hal_vulkan`` and the shared files of ``tools``.
-
-Read: command, study.
+Read: command, study, side, other_side, revision.
 """

@@ -268,7 +268,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             options["validation"],
             quiet=options["quiet"],
             kept=kept,
-            reasons=options["as_json"],  # tables say them
+            reasons=options["as_json"],  # tables have them
             **resumption,
         )
         take_observations(observed, described, folder, options["validation"])
@@ -330,7 +330,6 @@ def _check_sides(options: Mapping[str, Any], given: Sequence[click.Parameter], t
 
 
 def _profile(described: Study, point: Point, validation: bool | None) -> Profile:
-    """A profile of a program's calls."""
     from ...study.runs.taken_files import TakenFiles
     from ...study.workloads.module import ModuleWorkload
     from ...study.workloads.workload import DevicePool, WorkloadContext

@@ -1,6 +1,6 @@
 """The other side of ``pumice bench``: a program and options in one text, results, or another revision of the file.
 
-What the text does not say is as on the new side.
+Options that the text lacks are those of the new side.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .side import SOURCE_OPTIONS, side_options, side_study
 from .study import without_twins
 
 _KEYED: Final = ("bindings", "pushes", "specs", "defines", "parameters")
-"""Options of which each is of the name before its ``=``."""
+"""Options of the form ``NAME=VALUE``, which are merged by name."""
 
 
 @contextlib.contextmanager
@@ -42,7 +42,7 @@ def with_other_side(
     parameters: Sequence[Any],
     gate: Gate,
 ) -> Iterator[Study]:
-    """The study of the new side, against that of the command line; within it, the files of both are there.
+    """Yields the study of the new side, against that of the command line; the files of both exist within the block.
 
     Args:
         new: of the file and the options, without twins.
@@ -87,7 +87,7 @@ def _measuring_total(study: Study) -> Study:
 def _program(
     file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], sides: list[click.Parameter], name: str
 ) -> Study:
-    """The study of ``'OLD [OPTIONS]'``."""
+    """Makes the study of ``'OLD [OPTIONS]'``."""
     text = options["against"]
     named, values, theirs = (Path(text), dict(options), []) if is_program(text) else _parse(text, sides, options)
     old = named or file
@@ -110,7 +110,9 @@ def _program(
 def _parse(
     text: str, parameters: Iterable[click.Parameter], options: Mapping[str, Any]
 ) -> tuple[Path | None, dict[str, Any], list[click.Parameter]]:
-    """The file, if there is one; the options, those of the new side where the text has none; and those that it has."""
+    """Parses the text: returns its file, if any, the options (those of the new side where it has none), and the options
+    that it has.
+    """
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -131,7 +133,7 @@ def _parse(
 
 
 def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
-    """The texts of one side over those of the other, by name; the one side's alone where names repeat."""
+    """Merges ``NAME=VALUE`` texts by name, the old side's over the new side's; if names repeat, the old side's only."""
     merged = {}
     for texts in (new, old):
         named = {text.partition("=")[0].strip(): text for text in texts}
@@ -147,7 +149,9 @@ def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
 def _at_revision(
     at: Revision, file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], name: str
 ) -> Study:
-    """The study of the file at a revision, with names relative to the worktree: these are the same in the next run."""
+    """Makes the study of the file at a revision. Names are relative to the worktree, so that they are equal in the next
+    run.
+    """
     old = at.path(file)
     if old is None or not old.is_file():
         since = f"{options['against_rev']} ({at.commit})"
@@ -180,7 +184,7 @@ def _at_revision(
 
 
 def _input_at(at: Revision, text: str) -> str:
-    """An input with the file of the revision; the same file as on the new side where that has none."""
+    """Replaces the file of an input by that of the revision, if the revision has it."""
     head, sign, name = text.partition("@")
     found = at.path(Path(name)) if sign else None
     return f"{head}@{found}" if found is not None and found.is_file() else text

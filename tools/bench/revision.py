@@ -1,6 +1,6 @@
-"""Another revision of a file: a git worktree in a temporary folder, removed in the end.
+"""Another revision of a file: a git worktree in a temporary folder, removed at the end.
 
-A worktree that a killed process left is removed by the next one: its lock is free then.
+The next process removes a worktree that a killed process left: its lock is free then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..errors import usage_error
 from ..streams import note
 
 _PREFIX: Final = "pumice-revision-"
-_MAX_OUTPUT: Final = 3000  # characters of a failed build's output, its last ones
+_MAX_OUTPUT: Final = 3000  # the last characters of a failed build's output
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Revision:
     commit: str
 
     def path(self, path: Path) -> Path | None:
-        """The path of a file or folder at the revision; ``None`` for one outside the repository."""
+        """Returns the path of a file or folder at the revision; None for one outside the repository."""
         # Folders are resolved as git does; the name itself may be a link, which is followed at the revision.
         absolute = path.parent.resolve() / path.name
         inside = absolute.is_relative_to(self.repository)
@@ -43,7 +43,8 @@ class Revision:
 
 @contextlib.contextmanager
 def revision(file: Path, name: str, build: str | None) -> Iterator[Revision]:
-    """A worktree of the revision ``name`` of the repository that has a file, built by a shell command in its root.
+    """Yields a worktree of the revision ``name`` of the repository that has a file, built by a shell command in its
+    root.
 
     Raises:
         UsageError: the file is in no repository, or there is no such revision.
@@ -119,8 +120,8 @@ def _remove_left(repository: Path) -> None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    """What git prints, without the last newline. FailedPreconditionError: it failed; with what it said."""
-    # Hooks of the user's checkouts are not for this one.
+    """Runs git; returns its output without the last newline. FailedPreconditionError: it failed; with its message."""
+    # Hooks of the user's checkouts are not meant for this one.
     command = ["git", "-c", f"core.hooksPath={os.devnull}", *arguments]
     try:
         done = subprocess.run(
@@ -137,7 +138,7 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 def _environment(folder: Path) -> Mapping[str, str]:
-    """The environment without git's variables of one repository, which hooks have."""
+    """Returns the environment without git's variables that name a repository, which hooks set."""
     names: Sequence[str] = ()
     if any(name.startswith("GIT_") for name in os.environ):
         command = ["git", "rev-parse", "--local-env-vars"]

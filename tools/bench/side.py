@@ -1,4 +1,4 @@
-"""One side of ``pumice bench``: the study of a file and the options that it is measured with."""
+"""One side of ``pumice bench``: the study of a file with its options."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
 
 
 def side_study(file: Path, options: Mapping[str, Any], given: Iterable[click.Parameter], name: str = "") -> Study:
-    """The study of a file, with a target of this name or the file's; ``given`` are the options that the file has to
-    take.
+    """Makes the study of a file, with a target of this name or the file's. ``given`` are the options that the file must
+    accept.
     """
     kind = file_kind(file, options["language"])
     if kind in (FileKind.EXECUTABLE, FileKind.SCRIPT):
@@ -60,7 +60,7 @@ def side_study(file: Path, options: Mapping[str, Any], given: Iterable[click.Par
 
 
 def side_options(parameters: Iterable[click.Parameter]) -> list[click.Parameter]:
-    """The options that the sides may differ in."""
+    """Returns the options in which the sides may differ."""
     names = {*_KERNEL_OPTIONS, *_MODULE_OPTIONS, *_settings(FileKind.SOURCE), *_settings(FileKind.MODULE)}
     return [each for each in parameters if each.name in names]
 
@@ -77,6 +77,6 @@ def _reject(given: Iterable[click.Parameter], file: Path, kind: FileKind) -> Non
 
 
 def _settings(kind: FileKind) -> list[str]:
-    """The settings of a kind of target for which there are options of the same names."""
+    """Returns the settings of a kind of target that have options of the same names."""
     names = KINDS["module" if kind in _MODULES else "kernel"].names
     return [name for name in names if name not in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)]

@@ -39,7 +39,8 @@ _UNTIMED: Final = " without timestamps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchOptions:
-    """The command line of ``pumice bench``.
+    """The command line of ``pumice bench``; ``settings`` has the given settings of the workload (``batch``, ``record``,
+    …) by name.
 
     ``settings`` are the workload's that were given (``batch``, ``record``, …), by name.
     """
@@ -69,7 +70,7 @@ class BenchOptions:
 
 
 def bench_study(options: BenchOptions, name: str = "") -> Study:
-    """The study; of this name, or the file's."""
+    """Makes the study, with this name or the file's."""
     name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", options.file.stem).strip("-_") or "bench"
     is_module = options.kind is FileKind.MODULE
     settings = _module_settings(options) if is_module else _kernel_settings(options)
@@ -101,7 +102,7 @@ def bench_study(options: BenchOptions, name: str = "") -> Study:
 
 
 def without_twins(study: Study) -> Study:
-    """The study without targets that are others without timestamps."""
+    """Removes the targets that repeat others without timestamps."""
     kept = [target for target in study.targets if not target.name.endswith(_UNTIMED)]
     return replace(study, targets=tuple(kept)) if kept else study
 
@@ -111,7 +112,9 @@ def _varies(options: BenchOptions, name: str) -> bool:
 
 
 def _measure(options: BenchOptions, is_module: bool) -> str | None:
-    """The headline: without device timestamps the time from the submit call's return to the host awake, a bound."""
+    """Returns the headline. Without device timestamps it is an upper bound: from the submit call's return to the host
+    awake.
+    """
     if options.measure is not None or is_module:
         return options.measure
     values = {name: [value] for name, value in options.settings.items()}
@@ -144,8 +147,8 @@ def _module_settings(options: BenchOptions) -> dict[str, object]:
 
 
 def _kernel_settings(options: BenchOptions) -> dict[str, object]:
-    """The settings of kind ``kernel`` in ``study.target_settings`` that the options give."""
-    # What the kernel declares is told by the module of the first values of the axes.
+    """Returns the settings of kind ``kernel`` in ``study.target_settings`` for these options."""
+    # The module for the first values of the axes says what the kernel declares.
     entry_point = None if options.entry is None else str(_at_first(options, options.entry, "--entry"))
     sources = parse_sources(
         options.file,
@@ -192,7 +195,7 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
 
 
 def _at_first(options: BenchOptions, value: object, option: str) -> object:
-    """The value of an option where each axis has its first value."""
+    """Evaluates an option's value where each axis has its first value."""
     first = {name: values[0] for axis in options.axes for name, values in axis.columns.items()}
     with usage(option):
         return Template(value).fill(first)
@@ -207,7 +210,7 @@ def _groups(text: str) -> str | list[str | int]:
 
 
 def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
-    """A description for each descriptor: the given one, or ``--size`` elements of random data."""
+    """Describes each binding: as given, or as ``--size`` elements of random data."""
     slots = Slots(entry)
     given: dict[int, object] = {}
     size_varies = _varies(options, "size")
@@ -228,7 +231,9 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
 
 
 def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object] | str:
-    """``--size`` elements for a runtime array, or about as many texels; else as many as the shader declares."""
+    """Describes ``--size`` elements for a runtime array, about as many texels for an image, else what the shader
+    declares.
+    """
     init = "random" if binding.readable else "zeros"
     element, image = binding.element, binding.image
     if binding.descriptor_type_name == "sampler":
@@ -259,7 +264,7 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
 def _specialization(
     texts: Sequence[str], reflection: ShaderModuleReflection, code: bytes, source: Callable[[], str]
 ) -> dict[str, object]:
-    """Values by constant id; expressions stay texts."""
+    """Returns values by constant id; expressions stay texts."""
     settings: dict[str, object] = {}
     for text in texts:
         key, _, value = (part.strip() for part in text.partition("="))
@@ -273,7 +278,7 @@ def _specialization(
 
 
 def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> dict[str, object]:
-    """Values by name, parsed as by ``pumice run``; expressions stay texts."""
+    """Returns values by name, parsed as by ``pumice run``; expressions stay texts."""
     if not texts:
         if block is not None and block.size:
             raise usage_error(

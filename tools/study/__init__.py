@@ -1,6 +1,5 @@
 """``pumice study``: runs, shows, compares and exports timing studies.
 
-Imports: ``study``, ``tools.run``, ``runtime``, ``hal_vulkan`` and the shared files of ``tools``.
-
-Read: command, measuring, tables, progress.
+Read: command, measuring, against, baselines, gate, judgement, ci_outputs, tables, progress, history, clocks, observing,
+processes, resuming.
 """

@@ -1,4 +1,4 @@
-"""The other side of a study: another study, or results, whose programs are measured again in turns with the new."""
+"""The other side of a study: another study, or results whose programs are measured again in turns."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ...study.definition.study import Study
     from .gate import Gate
 
-# As many more samples than the fewest of a quantile, before it counts as too noisy.
+# This many times the fewest samples of a quantile are allowed before a point counts as too noisy.
 _TIMES: Final = 10
 
 
 def results_at(text: str, baselines: Path) -> Path | None:
-    """The results that a text names, in a folder or as a baseline; ``None`` for none."""
+    """Finds the results that a text names, in a folder or as a baseline; None for none."""
     from ...study.results.storage.database import results_path
 
     with contextlib.suppress(OSError, ValueError):  # of texts that are no path
@@ -42,7 +42,6 @@ def is_program(text: str) -> bool:
 
 
 def read_results(folder: Path) -> Study:
-    """The study of results, with the programs that they keep."""
     from ...study.results.results import Results
 
     with Results.open(folder) as results:
@@ -50,7 +49,7 @@ def read_results(folder: Path) -> Study:
 
 
 def read_side(text: str, baselines: Path, read_study: Callable[[str], Study]) -> Study:
-    """The study that a text names: a file, results in a folder, a baseline or a study that comes with pumice."""
+    """Reads the study that a text names: a file, results in a folder, a baseline, or a study that comes with pumice."""
     found = None if is_program(text) else results_at(text, baselines)
     return read_study(text) if found is None else read_results(found)
 
@@ -63,8 +62,8 @@ def against(
     alike: str = "the values of axes and settings that these have",
     named: str = "study's file in place of its results",
 ) -> Study:
-    """The new side, to be measured in turns with the old one: on its devices, sampled by its settings, and as well and
-    as often as the verdicts of a gate take unless its settings say otherwise.
+    """Sets up the new side to be measured in turns with the old one: on its devices and with its sampling settings.
+    Settings that it leaves at their defaults become as strict as the verdicts of the gate need.
 
     Args:
         new, old: the sides.
@@ -88,13 +87,13 @@ def against(
     with usage():
         new = new.with_sampling(**wanted)
     if len(new.targets) == len(old.targets) == 1:
-        # What has one target is compared whatever its name.
+        # Studies of one target each are compared whatever its name.
         old = replace(old, targets=(replace(old.targets[0], name=new.targets[0].name),), compare=None, reference=None)
     old = replace(old, sampling=new.sampling, devices=(), baseline=False, peaks=False, against=None)
     with usage():
         both = replace(new, against=old)
         if results := [side.kept.origin for side in (old, new) if side.kept is not None and side.kept.origin]:
-            # Nobody sees in a command what results were measured with.
+            # A command does not show with which settings results were measured.
             _check_work(both, results[0], f"give {alike}; or, if unequal work is meant, name the other {named}")
     return both
 
@@ -118,7 +117,7 @@ def _check_work(study: Study, results: str, ways: str) -> None:
 
 
 def _work(point: Point) -> Counter[str]:
-    """What a sample of a point works on: types of bindings or inputs as far as its settings have them, the bytes of a
+    """Describes the work of a sample: types of bindings or inputs as far as the settings have them, the bytes of a
     copy, and the number of dispatches.
     """
     from ...study.definition.expansion import dispatches_of

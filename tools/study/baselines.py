@@ -46,12 +46,12 @@ def _checked(name: str) -> str:
 
 
 def baseline_names(baselines: Path) -> list[str]:
-    """The names of the baselines in a folder."""
+    """Returns the names of the baselines in a folder."""
     return sorted(path.parent.name for path in baselines.glob("*/results.sqlite"))
 
 
 def find_baseline(baselines: Path, name: str) -> Path | None:
-    """The folder of a baseline, if there is one."""
+    """Returns the folder of a baseline; None if there is none."""
     path = baselines / name
     return path if _NAME.fullmatch(name) and (path / "results.sqlite").is_file() else None
 
@@ -107,7 +107,7 @@ def save_baseline(results: Path, baselines: Path, name: str) -> Path:
             with contextlib.ExitStack() as stack:
                 if (folder / LOCK_FILE).is_file():  # has been measured into
                     stack.enter_context(contextlib.closing(WriterLock(folder, str)))
-                # The log that a killed run has left is of the file that was: with the new one it would be damage.
+                # The log of a killed run belongs to the replaced file; with the new one it would be damage.
                 for ending in ("-wal", "-shm", "-journal"):
                     target.with_name(target.name + ending).unlink(missing_ok=True)
                 part.replace(target)

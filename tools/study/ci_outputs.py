@@ -1,4 +1,4 @@
-"""What continuous integration reads of a gate: a summary in Markdown, a JUnit report, GitHub's annotations."""
+"""The outputs of a gate for continuous integration: a summary in Markdown, a JUnit report, GitHub's annotations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..streams import note
 from .judgement import JudgedPoint, Judgement, Outcome
 
 _MARKS: Final = {Outcome.SLOWER: "❌", Outcome.UNCLEAR: "⚠️", Outcome.PASSED: "✅", Outcome.SKIPPED: "⏭️"}
-# What GitHub shows of each level for a step.
+# The most annotations of each level that GitHub shows for a step.
 _MAX_ANNOTATIONS: Final = 10
 
 
@@ -37,7 +37,7 @@ def write_markdown(judged: Judgement, path: Path) -> None:
 
 
 def markdown(judged: Judgement) -> str:
-    """A heading with the verdict, a table of the points, worst first, and the reasons of those that are unclear."""
+    """Returns a heading with the verdict, a table of the points, the worst first, and the reasons of unclear points."""
     order = list(Outcome)
     points = sorted(judged.points, key=lambda one: order.index(one.outcome))
     rows = []
@@ -55,7 +55,7 @@ def markdown(judged: Judgement) -> str:
 
 
 def _times(judged: Judgement, one: JudgedPoint) -> list[float | None]:
-    """What a dispatch takes on either side, nanoseconds: the statistic that is compared."""
+    """Returns the compared statistic of either side, in nanoseconds per dispatch."""
     found = judged.comparison
     values = [side.per_dispatch(found.measure) for side in (one.point.a, one.point.b)]
     known = [each[~np.isnan(each)] for each in values]
@@ -63,7 +63,7 @@ def _times(judged: Judgement, one: JudgedPoint) -> list[float | None]:
 
 
 def _cell(text: str) -> str:
-    """A text that a table's cell holds as it is: neither Markdown, nor HTML, nor a line break."""
+    """Escapes a text for a table's cell: no Markdown, HTML or line breaks."""
     text = " ".join(printable(text).split())
     for mark in "\\`*_|[]~$":
         text = text.replace(mark, f"\\{mark}")
@@ -113,7 +113,7 @@ def write_annotations(judged: Judgement) -> None:
 
 
 def workflow_commands(judged: Judgement) -> Iterator[str]:
-    """The workflow commands; the last of a level says how many more there are."""
+    """Yields the workflow commands; the last one of a level says how many more there are."""
     levels: dict[str, list[JudgedPoint]] = {"error": [], "warning": [], "notice": []}
     for one in judged.points:
         if judged.fails(one):
@@ -134,7 +134,7 @@ def workflow_commands(judged: Judgement) -> Iterator[str]:
 
 
 def _command(level: str, title: str, message: str, file: str = "") -> str:
-    """A workflow command; escapes are those of GitHub's toolkit (actions/toolkit, packages/core/src/command.ts)."""
+    """Formats a workflow command, escaped as GitHub's toolkit does (actions/toolkit, packages/core/src/command.ts)."""
     properties = [("file", file)] if file else []
     properties.append(("title", printable(title)))
     said = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties)
@@ -148,8 +148,8 @@ def _escaped(text: str, more: str = "") -> str:
 
 
 def _source(one: JudgedPoint, folder: str) -> str:
-    """The kernel's or program's file, which a study names relative to its folder, relative to the repository that the
-    workflow has checked out; "" if it is not in there.
+    """Returns the path of the kernel's or program's file relative to the repository that the workflow has checked out;
+    "" if it is not in there. Studies name files relative to their folder.
     """
     source = one.point.b.point.settings.get("source")
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()

@@ -32,7 +32,7 @@ STUDIES: Final = Path(__file__).parents[1] / "studies"
 
 
 def _complete_studies(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """For shells: the studies that come with pumice, or a file."""
+    """Completes the studies that come with pumice, or a file."""
     from click.shell_completion import CompletionItem
 
     names = sorted(path.stem for path in STUDIES.glob("*.toml") if path.stem.startswith(incomplete))
@@ -68,7 +68,7 @@ def study() -> None:
 
 
 def read_study(name: str) -> Study:
-    """The study of a name or file on the command line."""
+    """Reads the study of a name or file on the command line."""
     from ...status import NotFoundError
     from ...study.definition.study_file import load_study
 
@@ -289,7 +289,7 @@ def report(
             from ..tables import print_renderables
 
             with usage():
-                # The gate says the verdicts.
+                # The gate prints the verdicts.
                 how: Any = {"sort": sort, "best": best, "verdicts": not gate.is_wanted}
                 parts = terminal_report(results, per=per or ("device",), **how)
             print_renderables(parts)

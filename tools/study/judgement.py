@@ -1,4 +1,4 @@
-"""What a gate makes of compared results: which points pass, and the exit status."""
+"""The judgement of a gate on compared results: the points that pass, and the exit status."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLOWER: Final = 4
 
 
 class Outcome(enum.StrEnum):
-    """What a verdict means for the gate, the worst first."""
+    """The meaning of a verdict for the gate, the worst first."""
 
     SLOWER = "slower"
     UNCLEAR = "unclear"
@@ -48,8 +48,8 @@ class JudgedPoint:
 
     @property
     def is_broken(self) -> bool:
-        """Whether there are no figures because of the new side: it failed or was skipped, and the old one was not. The
-        points of a pair fail together, whatever side the error is of.
+        """Whether the new side has no figures because it failed or was skipped, and the old side did not. The points of
+        a pair fail together, whichever side the error belongs to.
         """
         from ...study.results.storage.records import PointStatus
 
@@ -78,7 +78,7 @@ class JudgedPoint:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the gate says of compared results.
+    """The judgement of a gate on compared results.
 
     Attributes:
         points: in the order of the comparison.
@@ -102,7 +102,7 @@ class Judgement:
 
     @property
     def status(self) -> int:
-        """The exit status: 0, 3 or 4. That of no point that counts is unclear."""
+        """The exit status: 0, 3 or 4. If no point counts, it is that of an unclear one."""
         failing = {one.outcome for one in self.points if self.fails(one)}
         counts = any(one.outcome is not Outcome.SKIPPED for one in self.points)
         if Outcome.SLOWER in failing:
@@ -132,7 +132,7 @@ def _number(value: float) -> str:
 
 
 def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
-    """The outcome of each point. One that failed or was skipped on the new side alone passes no gate."""
+    """Judges each point. A point that failed or was skipped on the new side alone passes no gate."""
     return Judgement(found, [_judge(one, found.by_device, tolerate) for one in found.points], fail_on, tolerate)
 
 

@@ -25,7 +25,7 @@ _FAILED: Final = 1
 
 
 def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
-    """The study with the axes of the command line."""
+    """Returns the study with the axes of the command line."""
     from ...study.definition.axis import parse_axis
 
     with usage("--axis"):
@@ -41,7 +41,7 @@ def with_axes(described: Study, texts: tuple[str, ...]) -> Study:
 
 
 def sampling_settings(texts: tuple[str, ...]) -> dict[str, object]:
-    """Sampling settings from ``NAME=VALUE``."""
+    """Parses sampling settings from ``NAME=VALUE``."""
     from ...study.definition.messages import did_you_mean
     from ...study.definition.settings import Sampling
 
@@ -110,7 +110,7 @@ def measure(
                 kept_in = printable(str(folder))
                 note(f"interrupted; results so far are in {kept_in}, and the same command resumes from there")
             raise
-    # Of all runs: a point may be too noisy since an earlier one. The two points of a pair end together, and are one.
+    # Over all runs, as a point may be too noisy since an earlier one. A pair's two points end together, and count once.
     with Results.open(folder) as results:
         counts = Counter(str(one.status) for one in results.points if not one.point.is_against)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))

@@ -17,9 +17,9 @@ from ..streams import note
 
 
 class StudyProgress(Closing):
-    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. The two points of
-    a pair, which end together, count and show as one. ``where`` begins what is said of the folder; ``reasons``: whether
-    it says why points ended.
+    """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. A pair's two
+    points end together, and count as one. ``where`` begins messages about the folder; ``reasons``: whether to say
+    why points ended.
     """
 
     def __init__(self, where: str = "", *, quiet: bool = False, reasons: bool = True) -> None:
@@ -48,7 +48,6 @@ class StudyProgress(Closing):
             self._bar.start()
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
-        """See ``runner.RunProgress``."""
         self._repeats = repeats
         self._total = sum(_shown(one) for one in passes)
         if self._bar is not None:
@@ -67,12 +66,10 @@ class StudyProgress(Closing):
         note(self._where + "; ".join(part for part in parts if part))
 
     def begun(self, one: Pass) -> None:
-        """See ``runner.RunProgress``."""
         self._run = f"run {one.repeat} of {self._repeats}: " if self._repeats > 1 else ""
         self._fractions.clear()
 
     def advance(self, point: Point, fraction: float) -> None:
-        """See ``sampler.Progress``."""
         if point.is_against:
             return
         self._fractions[point.index] = fraction
@@ -83,7 +80,6 @@ class StudyProgress(Closing):
             )
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
-        """See ``sampler.Progress``."""
         if point.is_against:
             return
         self._fractions.pop(point.index, None)

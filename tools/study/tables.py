@@ -169,7 +169,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
 
 
 def results_json(results: Results) -> dict[str, object]:
-    """The results as ``pumice study export --json`` writes them."""
+    """Returns the results as ``pumice study export --json`` writes them."""
     from ...study.results.export import export_to
 
     buffer = io.BytesIO()

@@ -1,6 +1,5 @@
 """Charts and tables of a report.
 
-Imports: study.definition, study.statistics, study.results, base, status.
 Read: units, palette, chart, series, point_rows, distributions, stacks, sequence, flame, heat_map, scaling, roofline,
 comparisons, repeats, sides.
 """

@@ -1,4 +1,4 @@
-"""Charts: a figure with a title, and a caption that says what it shows and how the data was processed."""
+"""Charts: figures with a title, and a caption on what they show and how the data was processed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Plotly's figure with a title above and a caption below it; several ``small`` ones stand side by side."""
+    """A Plotly figure with a title above and a caption below it; ``small`` charts are placed side by side."""
 
     title: str
     caption: str
@@ -39,7 +39,9 @@ class Chart:
 
 
 def evenly(items: Sequence[_Item], most: int, what: str) -> tuple[list[_Item], str]:
-    """At most ``most`` items, evenly chosen with the first and the last, and a sentence if some are left out."""
+    """Selects at most ``most`` items, evenly spaced, the first and the last included; returns also a sentence if some
+    are left out.
+    """
     if len(items) <= most:
         return list(items), ""
     chosen = [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
@@ -47,18 +49,18 @@ def evenly(items: Sequence[_Item], most: int, what: str) -> tuple[list[_Item], s
 
 
 def label(text: str) -> str:
-    """A text without markup for Plotly, cut to the width of a legend."""
+    """Escapes a text for Plotly, cut to the width of a legend."""
     shown = text if len(text) <= _MAX_LABEL else f"{text[: _MAX_LABEL - 1]}…"
     return html.escape(" ".join(shown.split()), quote=False)
 
 
 def lines(text: str) -> str:
-    """A text without markup for Plotly, in lines of the width of a legend."""
+    """Escapes a text for Plotly, wrapped to the width of a legend."""
     return "<br>".join(html.escape(line, quote=False) for line in textwrap.wrap(text, _MAX_LABEL))
 
 
 def point_label(point: Point, without: Iterable[str] = (), *, device: bool = False, target: bool = True) -> str:
-    """A point on an axis or in a legend: ``mul batch=8 barrier=none``; ``without`` some axes."""
+    """Names a point on an axis or in a legend: ``mul batch=8 barrier=none``; ``without`` lists axes to leave out."""
     left_out = set(without)
     parts = [point.target] if target else []
     parts += [f"{name}={value_text(value)}" for name, value in point.axes.items() if name not in left_out]
@@ -125,7 +127,7 @@ def is_wide(values: Iterable[float]) -> bool:
 
 
 def name_rows(figure: Figure, names: Sequence[str], **place: int) -> None:
-    """Names the rows of a figure with horizontal bars or boxes, the first one at the top; narrow pages put the names
+    """Names the rows of a figure with horizontal bars or boxes, the first row at the top. On narrow pages the names are
     above the bars.
     """
     figure.update_layout(meta={"rows": True})
@@ -143,7 +145,7 @@ def name_rows(figure: Figure, names: Sequence[str], **place: int) -> None:
 def error_bars(
     values: Sequence[float], ends: Sequence[tuple[float, float]], colour: str, thickness: float = 1.3
 ) -> dict[str, object]:
-    """Plotly's description of error bars from each value to the ends of its interval."""
+    """Describes error bars for Plotly, from each value to the ends of its interval."""
     return {
         "type": "data",
         "array": [high - value for (_, high), value in zip(ends, values, strict=True)],
@@ -155,7 +157,7 @@ def error_bars(
 
 
 def style_value_axis(values: Iterable[float]) -> dict[str, object]:
-    """An axis of measured values: from 0, or logarithmic if they span more than a decade."""
+    """Describes an axis of measured values: from 0, or logarithmic if they span more than a decade."""
     known = [value for value in values if math.isfinite(value)]
     if is_wide(known):
         return style_log_axis(min(known), max(known))
@@ -163,7 +165,7 @@ def style_value_axis(values: Iterable[float]) -> dict[str, object]:
 
 
 def style_log_axis(low: float, high: float, ticks: Sequence[float] | None = None) -> dict[str, object]:
-    """A logarithmic axis with round tick labels; at ``ticks`` if these are few."""
+    """Describes a logarithmic axis with round tick labels, or with ``ticks`` if these are few."""
     low, high = math.log10(low), math.log10(high)
     margin = max(0.04 * (high - low), 0.03)
     if ticks is None or len(ticks) > 12:
@@ -204,7 +206,7 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
 
 
 def samples_text(points: Sequence[PointAnalysis]) -> str:
-    """Which samples of several points are in the statistics."""
+    """Says which samples of several points are in the statistics."""
     kept, total = sum(one.kept for one in points), sum(one.total for one in points)
     mixed = sum(1 for one in points if one.uses_disturbed)
     if mixed == len(points):

@@ -25,7 +25,7 @@ _FARTHEST: Final = 1.6
 
 @dataclass(frozen=True, slots=True)
 class ComparedPoints:
-    """Two points that differ in one thing: the name of the second, for people, what it is compared with, and how."""
+    """A comparison of two points: the second one's name, the name of what it is compared with, and the result."""
 
     name: str
     reference: str
@@ -33,7 +33,7 @@ class ComparedPoints:
 
 
 def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
-    """Each value of the study's ``compare`` axis with the reference, between points that are otherwise the same."""
+    """Compares each value of the study's ``compare`` axis with the reference, other axes being equal."""
     study = analysis.study
     name = study.compare
     if name is None:
@@ -64,7 +64,7 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
 def compare_with_run(
     results: StoredResults, earlier: StoredResults, across: Collection[Part] = ()
 ) -> list[ComparedPoints]:
-    """Each point with the same point of an earlier run; see ``compare_results``."""
+    """Compares each point with the same point of an earlier run; see ``compare_results``."""
     found = compare_results(earlier, results, across=across)
     return [
         ComparedPoints(point_label(one.b.point, device=found.by_device), "the earlier run", one.comparison)
@@ -82,12 +82,12 @@ def ratio_text(comparison: Comparison) -> str:
 
 
 def _end_text(value: float) -> str:
-    """An end of an interval, without digits if it is extreme."""
+    """Formats an end of an interval, without digits if it is extreme."""
     return "< 0.001" if value < 0.001 else "> 1000" if value > 1000 else number_text(value)
 
 
 def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
-    """The ratio of medians with its interval, one row a comparison, coloured by verdict."""
+    """Draws the ratio of medians with its interval, a row per comparison, coloured by verdict."""
     from plotly import graph_objects as go
 
     known = [one for one in rows if math.isfinite(one.comparison.ratio) and one.comparison.ratio > 0]
@@ -144,7 +144,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
 
 
 def _ends(comparison: Comparison) -> tuple[float, float]:
-    """The interval, or the ratio itself if there is none."""
+    """Returns the interval, or the ratio itself if there is none."""
     low, high = comparison.interval
     low = low if math.isfinite(low) and low > 0 else comparison.ratio
     high = high if math.isfinite(high) else comparison.ratio

@@ -22,7 +22,7 @@ _SEVERE, _MILD = FLAGS["preempted"], FLAGS["throttled"]
 
 
 def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A box for each point on one axis of time, for each duration that is a headline."""
+    """Draws the points' boxes on one axis of time, a chart for each duration that is a headline."""
     charts = []
     for measure in dict.fromkeys(one.point.measure for one in analysis.measured):
         points = [one for one in analysis.measured if one.point.measure == measure]
@@ -99,7 +99,9 @@ def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
 
 
 def histogram_charts(analysis: StudyAnalysis) -> tuple[list[Chart], str]:
-    """A small chart a point, its histogram and cumulative distribution, and what to say if some are left out."""
+    """Draws a small chart per point, its histogram and cumulative distribution; returns also a sentence if some are
+    left out.
+    """
     shown, cut = evenly(analysis.measured, _MAX_HISTOGRAMS, "points")
     return [_histogram(one) for one in shown], cut
 
@@ -111,7 +113,7 @@ def _histogram(one: PointAnalysis) -> Chart:
     others = others[np.isfinite(others)]
     found = classify(values)
     unit = time_unit([float(np.median(values))])
-    # Severe outliers, unless they are many, would squeeze the body into one bar.
+    # Unless they are many, severe outliers would squeeze the body into one bar.
     high = max(float(np.quantile(values, 0.9)), min(found.fences[3], float(values[-1])))
     high = min(high, float(values[-1]))
     low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.1))))

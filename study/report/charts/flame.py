@@ -29,14 +29,14 @@ _SHARES: Final = {
     "waits_ns": ("waits", "wake"),
     "results_ns": ("results", "read"),
 }
-"""The host's shares: what they are named, and the segment whose colour they have."""
+"""The host's shares: their names, and the segments whose colours they use."""
 _HEIGHT: Final = 210
 _LEAST: Final = 0.002
 
 
 class _Tree:
-    """The blocks of an icicle: names, parents, own times and colours. A block is as wide as its own time and those of
-    the blocks in it.
+    """The blocks of an icicle: names, parents, own times and colours. A block is as wide as its own time and its
+    children's.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,9 @@ class _Tree:
         self.colours: list[str] = []
 
     def add(self, name: str, parent: str, own: float, colour: str, idle: float = 0.0) -> str:
-        """A block in another, ``""`` for none; ``idle`` widens it, and is not part of the time that its text says."""
+        """Adds a block to another, or at the root for ``""``; ``idle`` widens the block, but is not part of the time in
+        its text. Returns the block's id.
+        """
         self.ids.append(f"{parent}/{name}")
         self.names.append(label(name))
         self.parents.append(parent)
@@ -82,8 +84,8 @@ class _Tree:
 
 
 def flame_figure(profile: Profile) -> Figure:
-    """The mean call of a profile as two icicles of one scale: the host's time by what it is spent on and native
-    function, and the device's by export. Blocks below 0.2 % are part of what they are in.
+    """Draws the mean call of a profile as two icicles of one scale: the host's time by purpose and native function, and
+    the device's by export. Blocks below 0.2 % are merged into their parents.
     """
     figure = go.Figure()
     calls = [one for one in profile.calls if one.vm_ns is not None] or list(profile.calls)
@@ -111,7 +113,7 @@ def flame_figure(profile: Profile) -> Figure:
 def _host(profile: Profile, calls: list[ProfiledCall], whole: float) -> _Tree:
     natives: dict[tuple[str, str], float] = defaultdict(float)
     names = {one.number: one.name for one in calls}
-    # Waits are a share of their own, of which a native function's call is not part.
+    # Waits are a separate share: they do not count as time of the native function.
     waited: dict[tuple[int | None, str], list[tuple[int, int]]] = defaultdict(list)
     for wait in profile.waits:
         waited[wait.call, wait.name].append((wait.begin_ns, wait.end_ns))
@@ -165,7 +167,6 @@ def _device(profile: Profile, whole: float) -> _Tree:
 
 
 def flame_chart(profile: Profile, name: str) -> Chart:
-    """``flame_figure`` with what it shows."""
     count = len(profile.calls)
     text = (
         f"The mean of {count} calls in which every dispatch was timed, which lengthens them. Above, the host: arguments"

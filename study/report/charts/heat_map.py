@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 
 
 def heat_map_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each two numeric axes with several values each, and for what its points share besides."""
+    """Draws a chart for each two numeric axes with several values each, and each combination of the other axes."""
     grids: dict[tuple[str, str, str, Key], list[PointAnalysis]] = {}
     for one_axis, other in itertools.combinations(numeric_axes(analysis.measured), 2):
         for one in analysis.measured:
@@ -65,7 +65,7 @@ def _chart(points: Sequence[PointAnalysis], x_axis: str, y_axis: str, shared: st
     shown |= {
         name: _values(cells, {one.point.index: one.figures.get(name, math.nan) for one in points}) for name in names
     }
-    # A figure that is the same everywhere tells nothing.
+    # A constant figure shows nothing.
     shown = {
         name: each
         for name, each in shown.items()
@@ -104,7 +104,7 @@ def _values(cells: Sequence[Sequence[PointAnalysis | None]], values: Mapping[int
 
 
 def _trace(name: str, values: Array, *, label_cells: bool) -> dict[str, object]:
-    """What of the trace depends on the figure: colours, their bar, and the numbers in the fields."""
+    """Returns the parts of the trace that depend on the figure: colours, their bar, and the numbers in the cells."""
     known = values[np.isfinite(values)]
     wide = bool(known.size) and known.min() > 0 and known.max() > 10 * known.min()
     colours = np.log10(values) if wide else values
@@ -151,14 +151,14 @@ def _is_geometric(values: Sequence[float]) -> bool:
 
 
 def _places(values: Sequence[float]) -> Array:
-    """Where ascending values are on their axis: at their logarithms if it is geometric. (On Plotly's own logarithmic
-    axis the texts of fields are off their centres.)
+    """Returns the positions of ascending values on their axis: their logarithms if the axis is geometric. (On Plotly's
+    own logarithmic axis the texts of cells are off centre.)
     """
     return np.log2(values) if _is_geometric(values) else np.array(values)
 
 
 def _edges(values: Sequence[float]) -> list[float]:
-    """The edges of fields around ascending values, half-way between these on the axis."""
+    """Returns the edges of cells around ascending values, half-way between these on the axis."""
     places = _places(values)
     middle = (places[1:] + places[:-1]) / 2
     return [float(2 * places[0] - middle[0]), *middle.tolist(), float(2 * places[-1] - middle[-1])]

@@ -1,7 +1,6 @@
 """The colours of reports: Okabe and Ito's, distinguishable with any colour vision, and similar ones for dark pages.
 
-Figures have the colours of the light page; the page replaces them by those of ``DARK`` if the reader prefers dark
-pages.
+Figures use the colours of light pages; the page replaces them by those in ``DARK`` if the reader prefers dark pages.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ DARK: Final[Mapping[str, str]] = {
     MUTED: "#a6adb9",
     FAINT: "#353b46",
 }
-"""The colours of a dark page by those of the light one."""
+"""The colours of dark pages by those of light pages."""
 
 SERIES: Final = (_BLUE, _VERMILLION, _GREEN, _PURPLE, _ORANGE, _SKY, _OLIVE, _GREY)
 """The colours of lines, in order."""
@@ -83,11 +82,11 @@ VERDICT: Final[Mapping[Verdict, str]] = {
 
 
 def line_style(place: int) -> tuple[str, str]:
-    """The colour and the marker of a line by its place in a legend: those of 64 all differ."""
+    """Returns the colour and the marker of a line by its index in the legend; the first 64 combinations differ."""
     return SERIES[place % len(SERIES)], SYMBOLS[(place + place // len(SERIES)) % len(SYMBOLS)]
 
 
 def faded(colour: str, alpha: float) -> str:
-    """A colour of this module, translucent, in a form that the page can still replace."""
+    """Makes a colour of this module translucent, in a form that the page can still replace."""
     red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"

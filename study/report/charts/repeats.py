@@ -1,4 +1,4 @@
-"""Repeats of a study: what each of its runs found, over the median of all."""
+"""Repeats of a study: the median of each run over the median of all."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from .units import time_text
 
 
 def repeat_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """The median of each repeat, a row a point; none if the study ran once."""
+    """Draws the median of each repeat, a row per point; none if the study ran once."""
     several = [one for one in analysis.measured if np.unique(_repeats(one)).size > 1]
     return [_chart(*evenly(several, MAX_ROWS, "points"))] if several else []
 
 
 def _repeats(one: PointAnalysis) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The repeat of each sample in the statistics."""
     found: np.ndarray[tuple[int], np.dtype[np.int64]] = one.result.integers("repeat", keep=one.keep)
     return found
 

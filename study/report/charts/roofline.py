@@ -1,4 +1,4 @@
-"""The roofline: what points reach, and what the device's memory and arithmetic allow at their intensity."""
+"""The roofline: the rates of points, and the limits of the device's memory and arithmetic at their intensity."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .units import number_text
 
 
 def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each device with known peaks and points of known bytes and flops."""
+    """Draws a chart for each device with known peaks and points of known bytes and flops."""
     charts = []
     for device in dict.fromkeys(one.point.device for one in analysis.measured):
         points = [one for one in analysis.measured if one.point.device == device and one.roof is not None]
@@ -45,7 +45,7 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
     )
     groups: dict[str, list[int]] = {}
     varied = list(dict.fromkeys(a for one in points for a in one.axes))
-    # One colour for each target and each value of the axis with the fewest values, if these are few.
+    # A colour for each target and each value of the axis with the fewest values, if these are few.
     counts = {axis: len({one.axes.get(axis) for one in points}) for axis in varied}
     axis = min((a for a in varied if 1 < counts[a] <= len(SERIES)), key=lambda a: counts[a], default=None)
     for place, one in enumerate(points):

@@ -40,7 +40,7 @@ _FARTHEST: Final = 3.0
 
 
 def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each numeric axis with several values, and bars for points that no such axis distinguishes."""
+    """Draws a chart for each numeric axis with several values, and bars for points that no such axis distinguishes."""
     numeric = [
         axis
         for axis in numeric_axes(analysis.measured)
@@ -62,7 +62,7 @@ def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
 
 
 def _varying(keys: Sequence[Key]) -> list[str]:
-    """The names that distinguish series, the one with the most values last."""
+    """Returns the names that distinguish series, the name with the most values last."""
     values: dict[str, set[AxisValue | None]] = {}
     names = dict.fromkeys(name for key in keys for name, _ in key)
     for name in names:
@@ -71,14 +71,16 @@ def _varying(keys: Sequence[Key]) -> list[str]:
 
 
 def _panels(series: Mapping[Key, list[PointAnalysis]]) -> tuple[dict[str, list[Key]], list[str], str]:
-    """Lines for each panel, the names that distinguish lines of a panel, and what to say if some are left out."""
+    """Returns the lines of each panel, the names that distinguish lines within a panel, and a sentence if some are left
+    out.
+    """
     keys = list(series)
     names = _varying(keys)
     if len(names) == 1 and len(keys) > len(SERIES):
-        # Panels of one line each would show no more than one panel.
+        # Panels with one line each would show no more than one panel with all.
         lines, cut = evenly(keys, len(SERIES), f"values of {names[0]}")
         return {"": lines}, names, cut
-    # Names move from lines to panels, the one with the most values first, until each panel has enough colours.
+    # Names move from lines to panels, the name with the most values first, until each panel has enough colours.
     facets: list[str] = []
     while names and max(len(group) for group in _grouped(keys, facets).values()) > len(SERIES):
         facets.append(names.pop())
@@ -184,7 +186,7 @@ def _line_traces(
 
 
 def _axis_text(name: str) -> str:
-    """An axis name for a hover template, in which braces have a meaning."""
+    """Escapes an axis name for a hover template, where braces have a meaning."""
     return label(name).replace("%", "%%").replace("{", "(").replace("}", ")")
 
 

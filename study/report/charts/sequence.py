@@ -17,7 +17,11 @@ from .palette import FLAGS, INK, MUTED
 from .units import time_unit
 
 _MAX_SAMPLES: Final = 8000
-_HEIGHT, _LOW, _GAP = 260, 100, 22  # pixels of the samples, of a row below, which has to hold its title, and between
+_HEIGHT, _LOW, _GAP = (
+    260,
+    100,
+    22,
+)  # pixels: the samples' row, the rows below (which must hold their titles), and the gap
 
 _RATES: Final = (("frequency_mhz", "device clock"), ("memory_mhz", "memory clock"), ("cpu_mhz", "CPU clock"))
 
@@ -25,7 +29,9 @@ Array = npt.NDArray[np.float64]
 
 
 def sequence_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """A chart for each device and run: samples relative to their point's median, the reference kernel, clock rates."""
+    """Draws a chart for each device and run: samples relative to their point's median, the reference kernel, clock
+    rates.
+    """
     devices = dict.fromkeys(one.point.device for one in analysis.measured)
     charts = []
     for device in devices:
@@ -78,7 +84,7 @@ def _chart(
         row += 1
         for (name, x, y), dash in zip(rates, ("solid", "dash", "dot"), strict=False):
             line = {"color": INK, "width": 1.4, "dash": dash}
-            # A single one is named by the axis.
+            # A single rate is named by the axis.
             trace = go.Scatter(
                 x=x, y=y, mode="lines", name=name, line=line, showlegend=len(rates) > 1, hovertemplate="%{y:.5g} MHz"
             )
@@ -103,7 +109,9 @@ def _chart(
 def _samples(
     points: Sequence[PointAnalysis], run: int
 ) -> tuple[npt.NDArray[np.int64], Array, npt.NDArray[np.int64], npt.NDArray[np.object_]]:
-    """Time, ratio to the point's median, flags and point of every sample of a run, in the order of time."""
+    """Returns the time, the ratio to the point's median, the flags and the point of every sample of a run, in time
+    order.
+    """
     started, ratio, flags, names = [], [], [], []
     for one in points:
         result = one.result
@@ -122,7 +130,7 @@ def _samples(
 
 
 def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Each sample once, by its most severe flag; the most severe are drawn last."""
+    """Assigns each sample to its most severe flag; the most severe are drawn last."""
     found, left = [], np.ones(flags.size, dtype=np.bool_)
     for flag in (SampleFlag.THROTTLED, SampleFlag.STARVED, SampleFlag.PREEMPTED, SampleFlag.CLOCK_UNSURE):
         flagged = left & (flags & int(flag) != 0)
@@ -132,7 +140,7 @@ def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.boo
 
 
 def _of_one_load(references: Sequence[ReferenceRecord]) -> Sequence[ReferenceRecord]:
-    """The readings of the reference of one workgroup, with the most arithmetic: those that take longest."""
+    """Returns the readings of the reference of one workgroup with the most arithmetic, which take longest."""
     loads: dict[str, list[ReferenceRecord]] = {}
     for one in references:
         if one.kind == "compute":

@@ -17,7 +17,7 @@ from .units import number_text, time_text
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """A fitted line: the axis that it is over, what the points on it share, and the duration."""
+    """A fitted line: its axis, what its points share, and the duration."""
 
     axis: str
     series: str
@@ -35,7 +35,7 @@ class FittedLine:
 
 
 def fitted_lines(analysis: StudyAnalysis) -> list[FittedLine]:
-    """The lines that the study asks for (``Study.fit``), of series with several points."""
+    """Fits the lines that the study asks for (``Study.fit``), for series of several points."""
     found = []
     for axis in analysis.study.fit:
         for key, points in series_over(analysis.measured, axis).items():
@@ -83,5 +83,5 @@ def fit_series(points: Sequence[PointAnalysis], axis: str) -> Line | None:
             blocks=[one.blocks for one in usable],
             seed=sampling.seed,
         )
-    except InvalidArgumentError:  # such as two points at one value
+    except InvalidArgumentError:  # for example two points at one value
         return None

@@ -37,8 +37,8 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class ComparedSides:
-    """The points of both sides with their comparisons, those that have none with the reason; what is said of points
-    that one side lacks; and an error instead.
+    """The points of both sides with their comparisons, or the reason for none; sentences on unpaired points; or an
+    error.
     """
 
     points: Sequence[PointComparison]
@@ -64,7 +64,7 @@ class ComparedSides:
 
 
 def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
-    """The comparison of both sides; ``None`` if the study has one."""
+    """Compares both sides; None if the study has only one."""
     if all(one.result.against is None for one in analysis.points):
         return None
     try:
@@ -75,8 +75,8 @@ def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
 
 
 def side_text(analysis: StudyAnalysis, point: Point) -> str:
-    """Which side a point of a pair is of, and what was measured: ``new: mul.comp, commit 1a2b3c4d5``; the results that
-    keep it, if it is of earlier ones. Empty for a point that is of no pair.
+    """Says which side of a pair a point is on, and what was measured: ``new: mul.comp, commit 1a2b3c4d5``, with the
+    earlier results that keep it, if any. Empty for a point without a pair.
     """
     if point.against is None and not point.is_against:
         return ""
@@ -89,7 +89,7 @@ def side_text(analysis: StudyAnalysis, point: Point) -> str:
 
 
 def pair_charts(sides: ComparedSides) -> tuple[list[Chart], str]:
-    """A small chart a point, of the pairs' ratios over the run, and what to say if some are left out."""
+    """Draws a small chart per point, of the pairs' ratios; returns also a sentence if some are left out."""
     compared = [(one, one.comparison) for one in sides.points if one.comparison is not None]
     shown, cut = evenly(compared, _MAX_CHARTS, "points")
     charts = [_chart(one, comparison, sides.by_device) for one, comparison in shown]
@@ -111,7 +111,7 @@ def _chart(one: PointComparison, comparison: Comparison, by_device: bool) -> Cha
 
 
 def _ratios(pairs: PairedBlocks) -> Array:
-    """The ratio of the medians of each pair's blocks, new over old; NaN where one has no sample."""
+    """Returns the ratio of the medians of each pair's blocks, new over old; NaN where a block has no sample."""
     middles = [
         np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in table])
         for table in (pairs.old, pairs.new)
@@ -144,7 +144,7 @@ def _figure(pairs: PairedBlocks, ratios: Array, shown: npt.NDArray[np.int64], co
             hoverinfo="skip",
         )
     )
-    # Rounds alternate in colour: both sides were opened afresh between them.
+    # Rounds alternate in colour; both sides were reopened between them.
     rounds = np.unique(pairs.rounds, return_inverse=True)[1].reshape(-1)
     for parity in (0, 1):
         mine = shown[rounds[shown] % 2 == parity]
@@ -192,7 +192,7 @@ def _figure(pairs: PairedBlocks, ratios: Array, shown: npt.NDArray[np.int64], co
 
 
 def _round_medians(ratios: Array, rounds: npt.NDArray[np.int64]) -> tuple[list[float | None], list[float | None]]:
-    """A horizontal line at each round's median, with gaps between the lines."""
+    """Returns a line at the median of each round, with gaps between the lines."""
     x: list[float | None] = []
     y: list[float | None] = []
     for one in np.unique(rounds):
@@ -205,7 +205,7 @@ def _round_medians(ratios: Array, rounds: npt.NDArray[np.int64]) -> tuple[list[f
 
 
 def side_rows(sides: ComparedSides) -> list[tuple[str, ...]]:
-    """The rows of the table: point, verdict, ratio, samples of either side, and what readers have to know besides."""
+    """Returns the table's rows: point, verdict, ratio, samples of either side, and notes."""
     rows: list[tuple[str, ...]] = []
     for one in sides.points:
         name, found = point_label(one.b.point, device=sides.by_device), one.comparison

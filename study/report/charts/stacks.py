@@ -17,7 +17,7 @@ _NAMES: Final = {"device": "queue, execute and wake"}
 
 
 def stack_charts(analysis: StudyAnalysis) -> list[Chart]:
-    """One chart of all points: bars of times and of shares; none if samples have no segments."""
+    """Draws one chart of all points, bars of times and of shares; none if samples have no segments."""
     shown, cut = evenly([one for one in analysis.points if any(one.stack.values())], MAX_ROWS, "points")
     return [_chart(shown, cut)] if shown else []
 

@@ -1,4 +1,4 @@
-"""Formatting of numbers: one unit a chart or table, four significant digits."""
+"""Formatting of numbers: one unit per chart or table, four significant digits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNITS: Final = (TimeUnit("ns", 1.0), TimeUnit("µs", 1e3), TimeUnit("ms", 1e6),
 
 
 def time_unit(values: Iterable[float | None]) -> TimeUnit:
-    """The unit in which the largest of some nanoseconds is at least 1."""
+    """Returns the unit in which the largest of the nanoseconds is at least 1."""
     known = [abs(value) for value in values if value is not None and math.isfinite(value)]
     largest = max(known, default=0.0)
     return next((unit for unit in reversed(_UNITS) if largest >= unit.ns), _UNITS[0])
@@ -39,13 +39,13 @@ def time_text(ns: float | None, digits: int = 4) -> str:
 
 
 def plain_text(value: float | None) -> str:
-    """A number that was chosen, not measured, such as a limit or a tick: without trailing zeros."""
+    """Formats a number that was chosen and not measured, such as a limit or a tick: without trailing zeros."""
     text = number_text(value)
     return text.rstrip("0").rstrip(".") if "." in text and "e" not in text else text
 
 
 def number_text(value: float | None, digits: int = 4) -> str:
-    """A number with so many significant digits, without an exponent if it is readable without."""
+    """Formats a number with ``digits`` significant digits, without an exponent where that is readable."""
     if value is None or not math.isfinite(value):
         return "—"
     if value == 0:
@@ -57,7 +57,7 @@ def number_text(value: float | None, digits: int = 4) -> str:
 
 
 def bound_text(ns: float) -> str:
-    """A bound in nanoseconds, rounded to three digits; no less than a nanosecond, which host times are in."""
+    """Formats a bound in nanoseconds with three digits; at least 1 ns, the resolution of host times."""
     ns = max(ns, 1.0)
     unit = time_unit([ns])
     return f"{plain_text(float(f'{ns / unit.ns:.3g}'))} {unit.name}"
@@ -70,7 +70,7 @@ def percent_text(fraction: float | None, digits: int = 2) -> str:
 
 
 def count_text(value: object) -> str:
-    """An axis value for a tick: ``65536`` as ``64 Ki``, ``2000000`` as ``2 M``; others unchanged."""
+    """Formats an axis value for a tick: ``65536`` as ``64 Ki``, ``2000000`` as ``2 M``; others unchanged."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     for power, prefix in ((30, "Gi"), (20, "Mi"), (10, "Ki")):

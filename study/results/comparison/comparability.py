@@ -1,19 +1,19 @@
-"""Whether two sides that were measured in separate runs can be compared: by what the runs recorded of the machine.
+"""Decides whether two sides from separate runs can be compared, by what the runs recorded of the machine.
 
-Samples of one run do not tell what differs from run to run. These do:
+The samples of one run do not show what differs from run to run. These records do:
 
-- the **reference like the point's load**: it has to take as long on both sides. Without a load in common, the
-  reference of one workgroup stands in for it;
-- the **machine's state**: other processes, steal, pressure, waiting for a core, wake-ups, clocks. Only differences
-  count that matter to the point: a wake-up of 250 µs is nothing to a kernel of 100 ms, and other processes are nothing
-  to the execution on a device of its own.
+- the **reference like the point's load** must take as long on both sides. Without a common load, the reference of one
+  workgroup replaces it;
+- the **machine's state**: other processes, steal, pressure, waiting for a core, wake-ups, clocks. A difference counts
+  only if it matters to the point: a wake-up of 250 µs is nothing to a kernel of 100 ms, and other processes are nothing
+  to the execution on a separate device.
 
-Figures are compared over the time in which the point was sampled. What was not recorded is not held against a side:
-``notes`` say so.
+Figures are those of the time in which the point was sampled. Missing records do not count against a side; ``notes``
+names them.
 
-Another device, driver or host is a difference like any other, unless it is what is compared. Then a reference tells
-nothing, as it runs on what differs; nor do wake-ups and clocks. What other processes and other virtual machines took of
-the processor counts all the same.
+Another device, driver or host is a difference like any other, unless it is what is compared. Then references, wake-ups
+and clocks are no evidence, as they depend on what differs. Processor time of other processes and other virtual machines
+still is.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from .machine_record import Recorded, RunState, unlike
 
 _Array = npt.NDArray[np.float64]
 
-# Readings of one run in succession share what disturbs them: a run counts as this many units at most.
+# Successive readings of one run share their disturbances: a run counts as this many units at most.
 _UNITS: Final = 10
 _MIN_UNITS: Final = 3
 # Runs of a side from which on they are the units.
 _RUNS: Final = 3
-# A reference that takes as much longer or shorter, with certainty.
+# A reference whose time changed by this factor, with certainty.
 _REFERENCE: Final = math.log(1.05)
-# One that is not known better than this says nothing.
+# A reference that is known less well than this proves nothing.
 _VAGUE: Final = math.log(1.15)
 # In the texts of loads that all runs have.
 _BARE: Final = ", no arithmetic,"
 
 
 class ReferenceRatio(NamedTuple):
-    """Times of the same reference, second side over first, with their interval; ``own``: it is like the point's load
-    (of one workgroup otherwise).
+    """The reference's time on the second side over that on the first, with its interval. ``own``: it is the reference
+    like the point's load, otherwise that of one workgroup.
     """
 
     ratio: float
@@ -58,8 +58,8 @@ class ReferenceRatio(NamedTuple):
 
 
 def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> ReferenceRatio | None:
-    """How much longer the reference took on the second side: that like the point's load if both sides have a load in
-    common, else that of one workgroup; ``None`` without either.
+    """Returns the time of the reference on the second side over that on the first. It is the reference like the point's
+    load if both sides have a load in common, else that of one workgroup; None without either.
     """
     for own in (True, False):
         sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
@@ -78,7 +78,7 @@ def _common_loads(sides: Sequence[Sequence[Mapping[str, _Array]]]) -> list[str]:
 
 
 def why_no_reference(a: Recorded, b: Recorded) -> str:
-    """Why no reference like the point's load tells whether the machine was in the same state; empty if one does."""
+    """Says why no reference like the point's load vouches for the machine's state; empty if one does."""
     reference = reference_ratio(a, b)
     if reference is not None and reference.own:
         return ""
@@ -93,18 +93,18 @@ def why_no_reference(a: Recorded, b: Recorded) -> str:
 
 
 def _middle(load: str, sides: Sequence[Sequence[Mapping[str, _Array]]]) -> float:
-    """What the logarithms of a load's times are relative to: halfway between the sides' medians."""
+    """Returns the value halfway between the sides' medians of a load's log times, to which these are relative."""
     times = [np.concatenate([run[load] for run in runs if load in run]) for runs in sides]
     return float(np.mean([np.median(np.log(each)) for each in times]))
 
 
 def _units(runs: Sequence[Mapping[str, _Array]], middles: Mapping[str, float]) -> list[float]:
-    """Logarithms of the times of one side, a figure for each unit: a run, or successive readings in a run."""
+    """Returns a log time for each unit of one side: for each run, or for successive parts of a run."""
     found = []
     for run in runs:
         levels = [np.log(run[load]) - middle for load, middle in middles.items() if load in run]
         if levels:
-            # Loads take turns: the readings of all in the order of time, nearly.
+            # Loads take turns; this orders the readings of all loads by time, approximately.
             order = np.argsort(np.concatenate([np.linspace(0, 1, each.size) for each in levels]), kind="stable")
             found.append(np.concatenate(levels)[order])
     if len(found) >= _RUNS:
@@ -144,21 +144,20 @@ def _reference_differs(a: Recorded, b: Recorded, confidence: float) -> str:
 
 
 def _state(side: Recorded, name: str) -> float | None:
-    """The median of a figure over the runs' medians."""
     runs = [[getattr(one, name) for one in run.states if getattr(one, name) is not None] for run in side.runs]
     medians = [float(np.median(values)) for values in runs if values]
     return float(np.median(medians)) if medians else None
 
 
 class _Share(NamedTuple):
-    """A share of time, how much of it matters, and how to say it."""
+    """A share of time, the difference that matters, and its text."""
 
     name: str
     limit: float
     text: str
 
 
-# What other programs took, whatever the point runs on.
+# Processor time of other programs, whatever the point runs on.
 _TAKEN: Final = (
     _Share("steal", 0.05, "{b} of the processor went to other virtual machines in the second runs, {a} in the first"),
     _Share("others", 0.15, "{b} of the processor went to other processes in the second runs, {a} in the first"),
@@ -167,14 +166,14 @@ _WAITED: Final = (
     _Share("run_delay", 0.15, "threads waited for a core {b} of their time in the second runs, {a} in the first"),
     _Share("pressure", 0.25, "tasks waited for a core in {b} of the time in the second runs, {a} in the first"),
 )
-# A wake-up counts from this share of the headline on, if it differs by as much.
+# A wake-up counts if it differs by at least this share of the headline, and by this factor.
 _WAKES: Final = (("wake_ns", 0.05, 1.5, "wake-ups took"), ("wake_p90_ns", 0.1, 3.0, "one of ten wake-ups took over"))
 _CLOCK: Final = 1.1
 _DEVICE_CLOCK: Final = 1.03
 
 
 def _shares_differ(a: Recorded, b: Recorded, shares: Iterable[_Share]) -> list[str]:
-    """A text for each share that differs, if the host takes part in what the point measures."""
+    """Describes each share that differs, if the host takes part in what the point measures."""
     if a.measure == "execute" and not (a.software or b.software):
         return []
     found = []
@@ -186,7 +185,7 @@ def _shares_differ(a: Recorded, b: Recorded, shares: Iterable[_Share]) -> list[s
 
 
 def _states_differ(a: Recorded, b: Recorded) -> list[str]:
-    """A text for each difference that matters to the point, the plainest cause first."""
+    """Describes each difference that matters to the point, the plainest cause first."""
     found = _shares_differ(a, b, (*_TAKEN, *_WAITED))
     if a.measure not in ("execute", "create", "update", "record"):
         headline = min(a.headline_ns, b.headline_ns)
@@ -227,8 +226,8 @@ def _micro(ns: float) -> str:
 
 
 def why_not_comparable(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> str:
-    """Why a difference between the sides may be of the machine's state: one sentence with figures; empty if nothing
-    speaks against comparing them. Of sides that are ``unlike`` only what other programs took tells.
+    """Says in one sentence why a difference between the sides may come from the machine's state; empty if nothing
+    suggests it. For sides that are ``unlike`` only the processor time of other programs is evidence.
     """
     if unlike(a, b):
         return "; ".join(_shares_differ(a, b, _TAKEN)[:1])
@@ -238,7 +237,7 @@ def why_not_comparable(a: Recorded, b: Recorded, *, confidence: float = 0.99) ->
 
 
 def notes(a: Recorded, b: Recorded) -> list[str]:
-    """What could not be compared because it was not recorded, or because the sides are ``unlike``."""
+    """Lists what could not be compared, because it was not recorded or because the sides are ``unlike``."""
     found = []
     unknown = [
         name for name, side in (("first", a), ("second", b)) if not any(run.states or run.own for run in side.runs)

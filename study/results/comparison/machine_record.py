@@ -1,4 +1,4 @@
-"""What the runs of a study recorded of their machine while they measured a point."""
+"""The records of the machine that a study's runs made while they measured a point."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _Array = npt.NDArray[np.float64]
 
 Part = Literal["device", "driver", "host"]
 PARTS: Final[tuple[Part, ...]] = ("device", "driver", "host")
-"""What results may be compared across."""
+"""The parts of a machine across which results may be compared."""
 
-# A state is of the half second before it, and of what the point was in.
+# A state describes the half second before it.
 _AROUND_NS: Final = 600_000_000
 _SPANS: Final = ((1440, "day"), (60, "hour"), (1, "minute"))
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """What one run of the study recorded while it measured a point, over all resumptions: nanoseconds of the
-    references by load, states of the machine, and MHz of the device; and when it began, ISO 8601.
+    """The records of one run of a study, over all resumptions, while it measured a point: nanoseconds of the references
+    by load, states of the machine, and MHz of the device; and when it began, ISO 8601.
     """
 
     own: Mapping[str, _Array]
@@ -43,14 +43,14 @@ class RunState:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What the runs of one side recorded of the machine while they measured a point.
+    """The records of one side's runs while they measured a point.
 
     Attributes:
-        host, device, driver: their names; several, in order, if the runs differ.
+        host, device, driver: their names, joined if the runs differ.
         software: whether the device is the host's processor.
         measure: what the point measures.
         headline_ns: its median.
-        runs: what each run of the study recorded, those with samples of the point.
+        runs: the records of each run that has samples of the point.
     """
 
     host: str
@@ -63,12 +63,12 @@ class Recorded:
 
     @property
     def is_of_host(self) -> bool:
-        """Whether the host takes part in what is measured."""
+        """Whether the measured time includes work of the host."""
         return self.software or self.measure != "execute"
 
     @property
     def minutes(self) -> float:
-        """From the begin of the first run to that of the last; NaN if it is not known."""
+        """Minutes from the start of the first run to that of the last; NaN if unknown."""
         try:
             times = [datetime.datetime.fromisoformat(run.began) for run in self.runs]
         except ValueError:
@@ -87,7 +87,7 @@ class Recorded:
 
 
 def recorded(results: StoredResults, result: PointResult) -> Recorded:
-    """What the runs recorded while they measured a point of these results."""
+    """Collects what the runs recorded of the machine while they measured a point of these results."""
     numbers, repeats, started = result.runs, result.repeat, result.integers("started_ns")
     records = {one.number: one for one in results.runs}
     windows = {}
@@ -114,7 +114,7 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
 
 @functools.lru_cache(maxsize=2)
 def hosts(results: StoredResults) -> Mapping[tuple[int, int | None], str]:
-    """The host that measured a point in a run on a cluster, by run and point; read once for all points."""
+    """Returns the host that measured each point on a cluster, by run and point. Cached for all points."""
     return {(one.run, one.point): one.text for one in results.notes if one.kind == "host"}
 
 
@@ -122,7 +122,7 @@ def hosts(results: StoredResults) -> Mapping[tuple[int, int | None], str]:
 def _tables(
     results: StoredResults,
 ) -> tuple[Sequence[ReferenceRecord], Sequence[StateRecord], Sequence[ClockRecord]]:
-    """Read once for all points."""
+    """Reads the tables once for all points."""
     return results.references, results.states, results.clocks
 
 
@@ -138,7 +138,7 @@ def _of_run(
     states: Sequence[StateRecord],
     clocks: Sequence[ClockRecord],
 ) -> RunState:
-    """What the resumptions of a run recorded, each within a window of its clock."""
+    """Collects what a run and its resumptions recorded, each within a window of its clock."""
 
     def within(run: int, when: int) -> bool:
         return run in windows and windows[run][0] <= when <= windows[run][1]
@@ -165,7 +165,7 @@ def _of_run(
 
 
 def unlike(a: Recorded, b: Recorded) -> dict[Part, str]:
-    """A sentence for each of device, driver and host that the sides differ in."""
+    """Returns a sentence for each of device, driver and host in which the sides differ."""
     found: dict[Part, str] = {}
     for part in PARTS:
         first, second = getattr(a, part), getattr(b, part)

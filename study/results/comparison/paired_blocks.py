@@ -17,8 +17,8 @@ Integers = npt.NDArray[np.int64]
 
 
 class PairedBlocks(NamedTuple):
-    """The samples of either point, pairs by samples, NaN where a block has fewer; the run of each pair, and its round:
-    pairs between which neither point was opened afresh have the same.
+    """The samples of both points, pairs by samples, NaN where a block has fewer; the run of each pair, and its round.
+    Pairs are of one round if neither point was reopened between them.
     """
 
     old: Array
@@ -38,7 +38,7 @@ class _Blocks(NamedTuple):
 
 
 def pairs_in_turns(old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None) -> PairedBlocks:
-    """The blocks of the two points of a pair: those of the same run and number."""
+    """Pairs the blocks of the two points of a pair: those of the same run and number."""
     sides = [_blocks(one, measure, keep) for one in (old, new)]
     old_keys, new_keys = ((side.runs << 32) + side.numbers for side in sides)
     _, first, second = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
@@ -48,9 +48,9 @@ def pairs_in_turns(old: PointResult, new: PointResult, measure: str, keep: Sampl
 def pairs_of_neighbours(
     old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None, apart: Collection[int] = ()
 ) -> PairedBlocks:
-    """The blocks of two points of a study whose blocks took turns: one of either, next to each other in time. The order
-    of turns is random, and the rule does not know which point is which. Runs that measured the points ``apart``, on two
-    hosts, have no common time.
+    """Pairs the blocks of two points of a study that took turns: neighbours in time, one of each point. The order of
+    turns is random, and the rule treats both points alike. Runs in ``apart`` measured the points on two hosts, and
+    have no common time.
     """
     sides = [_blocks(one, measure, keep) for one in (old, new)]
     side = np.repeat([0, 1], [len(one.runs) for one in sides])

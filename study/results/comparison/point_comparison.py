@@ -1,10 +1,10 @@
 """Compares two points: those of one study, the two sides of a pair, or those of separate runs.
 
-Points that were measured in turns are compared by their pairs of blocks, points of separate runs by runs, if what the
-runs recorded of the machine lets them be compared (``comparability``).
+Points that were measured in turns are compared by their pairs of blocks. Points of separate runs are compared by runs,
+if the runs' records of the machine allow it (``comparability``).
 
-Disturbed samples of runs are left out on both sides or on neither: on both as long as at least half of either side's
-remain. Of pairs none are left out: order, and so which side is disturbed, is a coin's, and blocks of what remains would
+Disturbed samples of runs are left out on both sides or on neither: on both if at least half of either side's remain.
+Pairs keep all samples: their order is random, so which side is disturbed is random, too, and the remaining blocks would
 be fewer and more unequal.
 """
 
@@ -33,20 +33,21 @@ from .machine_record import Part, Recorded, hosts, recorded, unlike
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 
 _STATES: Final = 3.0
-"""How far a state of the machine leaves a ratio open, in ratios of the reference kernel: that sees of a state what its
-own load does, and a point may see up to about three times as much."""
+"""How far a state of the machine may change a ratio, in multiples of its effect on the reference kernel: a point may be
+affected about three times as much as the reference's load.
+"""
 _ANY_STATE: Final = math.log(2)
-"""How far the states of a shared machine are apart, where nothing tells in which one a side was measured."""
+"""How far the states of a shared machine are apart, as a logarithm, where no record tells the state of a side."""
 _SPREAD_MINUTES: Final = 60
-"""Runs of a side that are spread over as long are in several states, if these last minutes."""
+"""Runs that are spread over this many minutes are in several states, if states last minutes."""
 
 Measured = tuple[StoredResults, PointResult]
-"""A point, and the results that it is of."""
+"""A point, and its results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What is compared, and the limits of verdicts: the keyword arguments of the comparisons of samples."""
+    """The compared segment and statistic, and the limits of verdicts as keyword arguments of comparisons."""
 
     segment: str
     statistic: str
@@ -54,7 +55,9 @@ class Criteria:
 
 
 def criteria_of(measure: str, **limits: float) -> Criteria:
-    """What ``measure`` and the limits of ``compare_results`` ask for. InvalidArgumentError: one is none of them."""
+    """Parses ``measure`` and checks the limits of ``compare_results``. InvalidArgumentError: no such measure, or out of
+    range.
+    """
     segment, _, statistic = measure.partition(":")
     if segment in STATISTICS and not statistic:
         segment, statistic = "headline", segment
@@ -82,7 +85,7 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     pairs = pairs_of_neighbours(old, new, criteria.segment, None, apart)
     count = len(pairs.runs)
     fewer, more = sorted(len(np.unique(one.blocks)) for one in (old, new))
-    # Points end when they are known: the blocks that one has beyond the other's end are in no pair.
+    # A point ends when it is known: its blocks after the other one's end have no pair.
     if 2 * count >= fewer and count >= fewest_pairs(criteria.limits["confidence"]):
         found = _compare_paired(pairs, criteria)
     elif 2 * count >= more:
@@ -101,7 +104,7 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
 
 
 def why_no_comparison(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
-    """Why two points have no comparison, or empty. Raises for points that measure different things."""
+    """Says why two points have no comparison; empty if they have. Raises for points that measure different things."""
     if segment == "headline" and a.point.measure != b.point.measure:
         raise InvalidArgumentError(
             f"{a.point.label} measures {a.point.measure} in the {names[0]} results and {b.point.measure} in the "
@@ -135,7 +138,7 @@ def compare_in_turns(old: PointResult, new: PointResult, criteria: Criteria, *, 
 
 
 def _compare_paired(pairs: PairedBlocks, criteria: Criteria) -> Comparison:
-    # What differs between processes the runs tell, where there are enough.
+    # With enough runs, these show what differs between processes.
     labels = pairs.runs if np.unique(pairs.runs).size >= ROUNDS else pairs.rounds
     return compare_pairs(pairs.old, pairs.new, labels, statistic=criteria.statistic, **criteria.limits)
 
@@ -148,7 +151,7 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
     allowance, why, way = 0.0, "", "measure both in turns (--against)"
     source = "the machine's states, by the reference kernel"
     parts: Mapping[Part, str] = {}
-    # Results compared with themselves are of one state.
+    # Results that are compared with themselves share one state.
     if (a[0].path, a[1].point) != (b[0].path, b[1].point):
         states = recorded(*a), recorded(*b)
         parts = unlike(*states)
@@ -188,14 +191,14 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
 
 
 def _unclear(found: Comparison, why: str) -> Comparison:
-    """The comparison without a verdict, and without an interval that a tolerance could let pass."""
+    """Removes the verdict, and the interval, which a tolerance could let pass."""
     unknown = Interval(math.nan, math.nan)
     explanation = f"{Verdict.UNCLEAR}: {why}"
     return dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=explanation)
 
 
 def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, str]:
-    """How far the states of the machine leave the log ratio open; and why the sides cannot be compared, or empty."""
+    """Returns the log ratio's allowance for states of the machine, and why the sides cannot be compared."""
     if why := why_not_comparable(a, b, confidence=confidence):
         return 0.0, why
     reference = reference_ratio(a, b, confidence=confidence)
@@ -204,14 +207,14 @@ def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, s
         return 0.0, f"no reference like this point's load tells whether the machine was in the same state ({cause})"
     low, high = (math.log(end) for end in reference.interval)
     seen, reach = _STATES * abs(math.log(reference.ratio)), (high - low) / 2
-    # Each run's reference is one instance too, and may hide a state by as much as instances differ: few runs leave that
-    # open; of more the interval is so wide because of it, and a standard error is about a third of it.
+    # Each run's reference is one instance too, and may hide a state by as much as instances differ. Few runs leave that
+    # open. With more runs the interval includes it, and a standard error is about a third of the interval.
     few = min(len(side.runs) for side in (a, b)) < ROUNDS
     return seen + (reach + INSTANCES if few else reach / 3), ""
 
 
 def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:
-    """The samples of each repeat of the study, without NaNs."""
+    """Returns the samples of each repeat, without NaNs."""
     values, repeats = result.values(segment, keep=keep), result.integers("repeat", keep=keep)
     blocks, rounds = result.blocks_of(keep=keep), result.rounds_of(keep=keep)
     known = ~np.isnan(values)
@@ -220,8 +223,8 @@ def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[Ru
 
 
 def _filtered_alike(a: PointResult, b: PointResult, names: tuple[str, str]) -> tuple[SampleFlag | None, list[str]]:
-    """Which samples of two points are compared, as ``keep`` of ``PointResult.values``, and what is left out, in words:
-    of either side counts by flag.
+    """Decides which samples of two points are compared, as ``keep`` of ``PointResult.values``; returns also notes on
+    the disturbed samples of either side, by flag.
     """
     disturbed = [(one.flags & int(DISTURBED)) != 0 for one in (a, b)]
     if not any(np.any(mine) for mine in disturbed):
@@ -235,7 +238,7 @@ def _filtered_alike(a: PointResult, b: PointResult, names: tuple[str, str]) -> t
 
 
 def _disturbed(a: PointResult, b: PointResult, names: tuple[str, str]) -> list[str]:
-    """What is said of disturbed samples where none are left out."""
+    """Returns a note on disturbed samples, where none are left out."""
     if not any(np.any(one.flags & int(DISTURBED)) for one in (a, b)):
         return []
     return [f"disturbed samples are compared too: {_counts(a, b, names)}"]

@@ -27,8 +27,8 @@ class PointComparison:
 
     Attributes:
         key: identifies the point in both.
-        a, b: the point in either.
-        comparison: of the samples; ``None`` if one of them has none.
+        a, b: the point on the first and the second side.
+        comparison: of the samples; None if a side has none.
         why_not: the reason if there is no comparison.
     """
 
@@ -44,13 +44,13 @@ class ResultsComparison:
     """Two compared sides.
 
     Attributes:
-        points: those that both have, in the order of the first.
-        only_a, only_b: labels of points that the other one lacks.
+        points: those that both sides have, in the order of the first.
+        only_a, only_b: labels of points that the other side lacks.
         by_device: whether points are compared only on the same device.
         notes: other differences: device, driver, versions, settings.
-        measure: the segment that was compared, ``"total"``, or ``"headline"`` for what each point measures.
-        statistic: the one of ``samples.STATISTICS`` that was compared.
-        folder: what file names of the second side are relative to, as its last run recorded it.
+        measure: the compared segment, ``"total"``, or ``"headline"`` for what each point measures.
+        statistic: the compared one of ``samples.STATISTICS``.
+        folder: the folder of the second side's file names, as its last run recorded it.
     """
 
     points: Sequence[PointComparison]
@@ -64,7 +64,7 @@ class ResultsComparison:
 
     @property
     def unpaired(self) -> list[str]:
-        """A sentence for each side that has points which the other one lacks."""
+        """A sentence for each side with points that the other side lacks."""
         sides = ("on the old side", "on the new side") if self._in_turns else ("in the first", "in the second")
         found = []
         for side, labels in zip(sides, (self.only_a, self.only_b), strict=True):
@@ -84,7 +84,7 @@ class ResultsComparison:
         return f"<ResultsComparison of {len(compared)} points: {verdicts}>"
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: a row a point. Over a numeric axis there is a plot of the ratios, too."""
+        """Returns a table for notebooks, a row per point. Points on a numeric axis have a plot of their ratios, too."""
         from .series import Plotted, series_plot
 
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
@@ -200,7 +200,7 @@ def compare_sides(
             points.append(PointComparison(key, old, new, compared, why_not))
     only_a: list[str] = []
     if results.study.get("against") is not None:
-        # What was never measured is told by the study alone.
+        # Points that were never measured are known only from the study.
         devices = list(dict.fromkeys(one.point.device for one in mine))
         only_a = [point.label for point in unpaired(results.as_study(), devices)]
     only_b = [one.point.label for one in mine if one.against is None]

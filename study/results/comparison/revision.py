@@ -1,6 +1,6 @@
-"""The commit that a study's files are of, from git; and the order of commits.
+"""The commit of a study's files, from git; and the order of commits.
 
-Git is asked as a program. Where there is none, no repository, or no answer, nothing is known: that fails nothing.
+git runs as a program. Without git, a repository or an answer nothing is known, which is no error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Revision:
         commit: its hash.
         time: when it was committed; ISO 8601.
         subject: the first line of its message.
-        branch: that is checked out; empty if none is.
+        branch: the checked-out branch; empty for none.
         dirty: whether tracked files differ from the commit.
     """
 
@@ -43,12 +43,12 @@ class Revision:
         return self.commit[:9] + ("+" if self.dirty else "")
 
     def facts(self) -> dict[str, object]:
-        """As JSON values."""
+        """Returns the fields as JSON values."""
         return {name: getattr(self, name) for name in type(self).__annotations__}
 
 
 def read_revision(folder: Path) -> Revision | None:
-    """The revision of a folder; ``None`` outside of a repository, before the first commit, or without git."""
+    """Reads the revision of a folder; None outside a repository, before the first commit, or without git."""
     head = _git(folder, "log", "-1", f"--format={_FIELDS}")
     if head is None or head.count("\0") != 2:
         return None
@@ -59,7 +59,7 @@ def read_revision(folder: Path) -> Revision | None:
 
 
 def revision_of(facts: object) -> Revision | None:
-    """The revision that ``Revision.facts`` gave; ``None`` for anything else."""
+    """Restores the revision from ``Revision.facts``; None for anything else."""
     if not isinstance(facts, Mapping) or not isinstance(facts.get("commit"), str):
         return None
     time, subject, branch = (str(facts.get(name) or "") for name in ("time", "subject", "branch"))
@@ -67,8 +67,8 @@ def revision_of(facts: object) -> Revision | None:
 
 
 def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, int] | None:
-    """The place of each commit in the history, parents before children, from the first of some folders whose repository
-    has them all; ``None`` if none has.
+    """Returns the index of each commit in the history, parents before children. The repository is that of the first
+    folder that has all of them; None if none has.
     """
     wanted = sorted(set(commits))
     # A text of the results must be no option of git's.
@@ -76,7 +76,7 @@ def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, i
         return None
     for folder in folders:
         base = (_git(folder, "merge-base", "--octopus", *wanted) or "").strip()
-        # Not all of the history: from what they have in common.
+        # Only the history since their common ancestor.
         listed = _git(folder, "rev-list", "--topo-order", "--reverse", *wanted, *([f"^{base}"] if base else []))
         if listed is not None:
             places = {commit: place for place, commit in enumerate([base, *listed.split()])}

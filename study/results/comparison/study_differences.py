@@ -1,4 +1,4 @@
-"""What two studies differ in, said beside their comparison: machines, versions, commits and settings."""
+"""Differences of two studies besides their times: machines, versions, commits and settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_TEXT: Final = 40
 
 
 def result_differences(a: StoredResults, b: StoredResults) -> list[str]:
-    """What two results differ in besides their times."""
+    """Lists the differences of two results besides their times."""
     found: list[str] = []
     for what, left, right in (
         ("device", {one.name for one in a.devices}, {one.name for one in b.devices}),
@@ -34,7 +34,7 @@ def result_differences(a: StoredResults, b: StoredResults) -> list[str]:
 
 
 def side_differences(results: StoredResults) -> list[str]:
-    """What the two sides of a study differ in besides their sources, which are meant to differ."""
+    """Lists the differences of a study's sides besides their sources, which are meant to differ."""
     found = [*dict.fromkeys(one.text for one in results.notes if one.kind == "sides")]
     found += _one_each("commit", *(_commits(results, name) for name in ("against_revision", "revision")))
     other = results.study.get("against")
@@ -47,20 +47,20 @@ def side_differences(results: StoredResults) -> list[str]:
 
 
 def _one_each(what: str, left: set[str], right: set[str]) -> list[str]:
-    """``["host: a and b"]``; empty where both have the same, or one is not known."""
+    """Returns ``["host: a and b"]``; empty if both sets are equal, or one is empty."""
     sides = [", ".join(sorted(one)) for one in (left, right)]
     return [f"{what}: {' and '.join(sides)}"] if all(sides) and left != right else []
 
 
 def _commits(results: StoredResults, name: str) -> set[str]:
-    """What the runs recorded of the commit of a side: ``"revision"`` or ``"against_revision"``."""
+    """Returns the commits that the runs recorded of a side: ``"revision"`` or ``"against_revision"``."""
     found = [revision_of(run.environment.get(name)) for run in results.runs]
     return {one.name for one in found if one is not None}
 
 
 def _differing(a: object, b: object, *, without: str = "") -> str:
-    """The settings in which parts of two studies differ, with their values, except the one ``without`` and names of one
-    place in two trees; empty for none.
+    """Lists the settings in which parts of two studies differ, with their values; empty for none. The setting
+    ``without`` is left out, and names of one file in two trees are equal.
     """
     first, second = _settings(a, ""), _settings(b, "")
     names = [
@@ -87,7 +87,7 @@ def _is_same(a: object, b: object) -> bool:
 
 
 def _settings(value: object, name: str) -> dict[str, object]:
-    """The settings of a part of a study by name, such as ``"mul.push.factor"``."""
+    """Flattens a part of a study to settings by name, such as ``"mul.push.factor"``."""
     if isinstance(value, Mapping):
         named = value.items()
     elif isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):

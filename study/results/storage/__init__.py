@@ -1,5 +1,4 @@
 """The results file: its schema, its rows, writing and reading it.
 
-Imports: study.definition, base, status.
 Read: records, rows, schema, database, point_result, sink, results_file, store, stored_results.
 """

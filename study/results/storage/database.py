@@ -32,13 +32,12 @@ RESULTS_FILE: Final = "results.sqlite"
 
 _BUSY_SECONDS: Final = 10.0
 _CACHE_KIB: Final = 16 << 10
-# SQLite distinguishes a full disk from other failed writes in one error only; quotas and limits on file sizes appear as
-# failed writes.
+# SQLite reports a full disk in one error code only; quotas and limits on file sizes appear as failed writes.
 _NO_ROOM: Final = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_TRUNCATE")
 
 
 def results_path(folder: str | os.PathLike[str]) -> Path:
-    """The results file of a folder; also accepts the path of the file."""
+    """Returns the results file of a folder; a path to the file itself is accepted, too."""
     path = Path(folder)
     return path if path.name == RESULTS_FILE and not path.is_dir() else path / RESULTS_FILE
 
@@ -58,7 +57,7 @@ def database_errors(path: Path, doing: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def values_as_written(path: Path | str) -> Iterator[None]:
-    """Turns what values of other types than those written lead to into DataLossError."""
+    """Raises DataLossError for errors that values of unexpected types cause within the block."""
     try:
         yield
     except PumiceError:
@@ -109,7 +108,7 @@ def _damaged(path: Path, doing: str, how: str) -> DataLossError:
 
 
 def connect_writer(path: Path, *, create: bool) -> sqlite3.Connection:
-    """A connection for writing; reads and changes nothing. Call under ``database_errors``."""
+    """Opens a connection for writing, without reading or changing anything. Call it under ``database_errors``."""
     connection = _connect(path, "mode=rwc" if create else "mode=rw")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
@@ -127,7 +126,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 
 
 def columns_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The columns of the database's tables, each with its table: files of earlier versions lack some."""
+    """Returns the columns of the database's tables as (table, column); files of earlier versions lack some."""
     return connection.execute(COLUMNS).fetchall()
 
 
@@ -144,7 +143,7 @@ def check_results(connection: sqlite3.Connection, path: Path) -> None:
             f"this one reads up to {SCHEMA_VERSION}; update pumice"
         )
     pages = _pragma(connection, "page_count") * _pragma(connection, "page_size")
-    # A log may hold pages that the file lacks. It is looked for first, as a writer that ends now merges and removes it.
+    # The log may hold pages that the file lacks. It is checked first, as a writer that ends now merges and removes it.
     # SQLite itself does not notice a truncated last page.
     if not _has_log(path) and (size := path.stat().st_size) < pages:
         raise _damaged(path, "reading results", f"it has {size} bytes of {pages}")
@@ -183,8 +182,9 @@ class Reader:
     """A connection for reading: while a writer writes, after it was killed, and from read-only media. One thread at a
     time.
 
-    A file whose writer was killed has a write-ahead log beside it, which SQLite reads through a shared-memory file that
-    it creates in the same folder. If the folder is read-only, copies of the two files in a temporary folder are read.
+    A file whose writer was killed has a write-ahead log beside it. SQLite reads the log through a shared-memory file
+    that it creates in the same folder. If the folder is read-only, copies of the two files in a temporary folder are
+    read.
     """
 
     def __init__(self, path: Path) -> None:

@@ -29,15 +29,15 @@ Integers = npt.NDArray[np.int64]
 class PointResult:
     """One point of a study with its measurements; created by ``Results``, reads samples on demand.
 
-    Arrays of the same phase and ``keep`` are in the same order, that of sampling, and of the same length.
+    Arrays of the same phase and ``keep`` have the same length and order, that of sampling.
 
     Attributes:
         point: the point.
-        status: its latest status; with several repeats that of all of them, see ``overall_status``.
-        reason: why it has that status, or empty.
+        status: its latest status, combined over its repeats; see ``overall_status``.
+        reason: the reason for the status, or empty.
         repeats: its status and the reason in each repeat that was begun, in order.
-        baseline: the result of the point that measures the empty kernel in this one's setting, ``None`` for none.
-        against: the result of the point of the other side that was measured in turns with this one, ``None`` for none.
+        baseline: the result of the empty kernel in this point's setting, or None.
+        against: the result of the other side's point that was measured in turns with this one, or None.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class PointResult:
         return self.reason if self.status is PointStatus.FAILED else ""
 
     def values(self, name: str = "headline", phase: str = "sample", *, keep: SampleFlag | None = None) -> Array:
-        """One duration of every sample, nanoseconds of all dispatches of the sample together.
+        """Returns one duration of every sample, in nanoseconds of all dispatches of the sample together.
 
         Args:
             name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, ``"cpu"``, or ``"headline"`` for
@@ -81,15 +81,15 @@ class PointResult:
         return self._column(f"{field}_ns")[self.mask(phase, keep=keep)].astype(np.float64)
 
     def per_dispatch(self, name: str = "headline", phase: str = "sample", *, keep: SampleFlag | None = None) -> Array:
-        """``values`` divided by the sample's dispatches: nanoseconds.
+        """Returns ``values`` divided by the dispatches of each sample, in nanoseconds.
 
         If dispatches of a sample may overlap (``overlapping``) this is their marginal cost, not their duration.
         """
         return self.values(name, phase, keep=keep) / self.integers("dispatches", phase, keep=keep)
 
     def integers(self, name: str, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
-        """``"number"``, ``"run"``, ``"repeat"``, ``"block"``, ``"flags"``, ``"started_ns"`` or ``"dispatches"`` of
-        every sample.
+        """Returns an integer of every sample: ``"number"``, ``"run"``, ``"repeat"``, ``"block"``, ``"flags"``,
+        ``"started_ns"`` or ``"dispatches"``.
 
         Block numbers are those stored: each run may have its own block 0. ``blocks`` distinguishes them.
         """
@@ -98,20 +98,20 @@ class PointResult:
         return self._column(name)[self.mask(phase, keep=keep)].astype(np.int64)
 
     def mask(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> npt.NDArray[np.bool_]:
-        """Which rows of the point, of all phases, are of a phase and only disturbed as ``keep`` allows."""
+        """Selects the rows of a phase, of all rows of the point, whose flags ``keep`` allows."""
         chosen: npt.NDArray[np.bool_] = self._column("phase") == phase
         if keep is not None:
             chosen &= (self._column("flags").astype(np.int64) & ~int(keep)) == 0
         return chosen
 
     def blocks_of(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
-        """The block of each sample, numbered from 0, those of different runs distinguished."""
+        """Returns the block of each sample, numbered from 0 over all runs."""
         runs, blocks = (self.integers(name, phase, keep=keep) for name in ("run", "block"))
         _, numbers = np.unique(np.stack([runs, blocks]), axis=1, return_inverse=True)
         return np.asarray(numbers, dtype=np.int64).reshape(-1)
 
     def rounds_of(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> Integers:
-        """The round of each sample, in all runs: how often the point was opened afresh before, from 1."""
+        """Returns the round of each sample, numbered from 1 over all runs: each opening of the point begins a round."""
         return np.cumsum(self._column("phase") == "first")[self.mask(phase, keep=keep)].astype(np.int64)
 
     @property
@@ -126,7 +126,7 @@ class PointResult:
 
     @property
     def repeat(self) -> Integers:
-        """The repeat of the study that each measured sample is of, from 1."""
+        """The repeat of the study of each measured sample, from 1."""
         return self.integers("repeat")
 
     @property
@@ -136,12 +136,12 @@ class PointResult:
 
     @property
     def count(self) -> int:
-        """The number of measured samples, disturbed ones included."""
+        """The number of measured samples, including disturbed ones."""
         return int(np.count_nonzero(self.mask()))
 
     @property
     def keep(self) -> SampleFlag | None:
-        """Which samples statistics use, for ``keep`` of other methods: undisturbed ones or all, see ``kept``."""
+        """The ``keep`` argument for statistics: undisturbed samples, or all; see ``kept``."""
         undisturbed = kept((self.flags & int(DISTURBED)) != 0)
         return None if bool(np.all(undisturbed)) else ~DISTURBED
 
@@ -156,7 +156,6 @@ class PointResult:
         return self.samples("first")
 
     def samples(self, phase: str = "sample", *, keep: SampleFlag | None = None) -> tuple[Sample, ...]:
-        """The samples as they were added."""
         start = len(SAMPLE_FIELDS) - len(SAMPLE_COLUMNS)
         rows = self._all_rows()
         places = np.flatnonzero(self.mask(phase, keep=keep)).tolist()
@@ -164,11 +163,11 @@ class PointResult:
             return tuple(sample_from_row(rows[place][start:]) for place in places)
 
     def read_rows(self) -> Sequence[Row]:
-        """All stored rows of all phases in order, not cached; their columns are ``SAMPLE_FIELDS``."""
+        """Reads all stored rows in order, without caching them; their columns are ``SAMPLE_FIELDS``."""
         return self._read(self.point.index) if self._rows is None else self._rows
 
     def medians(self, *, keep: SampleFlag | None = None) -> Mapping[str, float]:
-        """The median nanoseconds of each duration that samples have."""
+        """Returns the median of each duration that samples have, in nanoseconds."""
         found = {}
         for name in DURATIONS:
             values = self.values(name, keep=keep)
@@ -188,7 +187,7 @@ class PointResult:
             kind = np.int64 if name in _INTEGERS else np.str_ if name in _TEXTS else np.float64
             rows = self._all_rows()
             with values_as_written(f"point {self.point.index} of the results"):
-                # NumPy takes None for NaN where floats are asked for.
+                # NumPy converts None to NaN for floats.
                 column = self._columns[name] = np.array([row[place] for row in rows], dtype=kind)
         return column
 

@@ -1,5 +1,5 @@
-"""Records of results besides points and samples: runs, devices, clocks, reference samples, states of the machine,
-peaks, notes; the status of a point, and what disturbed a sample.
+"""Records of results besides points and samples: runs, devices, clocks, reference samples, states of the machine, peaks
+and notes; the status of a point, and the flags of a sample.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PointStatus(enum.StrEnum):
 
 
 def status_of(error: PumiceError) -> PointStatus:
-    """The status of a point that an error ended: skipped where the machine lacks something."""
+    """Returns the status of a point that failed with an error: skipped if the machine lacks something."""
     lacking = isinstance(error, (UnavailableError, UnimplementedError))
     return PointStatus.SKIPPED if lacking else PointStatus.FAILED
 
@@ -56,8 +56,8 @@ _OVERALL: Final = (
 
 
 def overall_status(repeats: Sequence[tuple[PointStatus, str]]) -> tuple[PointStatus, str]:
-    """The status of a point and its reason from those in each repeat: the first that a repeat has of unfinished,
-    failed, noisy, done and skipped.
+    """Combines the status and reason of each repeat: the first of unfinished, failed, noisy, done and skipped that
+    occurs.
     """
     if not repeats:
         return PointStatus.PENDING, ""
@@ -82,16 +82,17 @@ class SampleFlag(enum.IntFlag):
     """Device times could not be related well to the host's clock: ``queue`` and ``wake`` are in doubt."""
 
     STARVED = 8
-    """Threads of the process, such as a software driver's workers, did not get the processors that they wanted."""
+    """Threads of the process, such as a software driver's workers, waited for a processor."""
 
 
 DISTURBED: Final = SampleFlag.PREEMPTED | SampleFlag.STARVED
-"""Excludes a sample from the statistics, as long as enough others remain. (``THROTTLED`` does not: it is of blocks, and
-leaving out one state of the machine would let two runs choose different ones.)"""
+"""The flags that exclude a sample from the statistics if enough others remain. ``THROTTLED`` does not: it marks whole
+blocks, and leaving out one state of the machine would let two runs choose different states.
+"""
 
 
 def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Which samples statistics use: the undisturbed ones if they are at least half, else all; see ``analysis``."""
+    """Selects the samples for statistics: undisturbed ones if they are at least half, else all; see ``analysis``."""
     if 2 * int(np.count_nonzero(~disturbed)) >= disturbed.size:
         return ~disturbed
     return np.ones(disturbed.size, dtype=np.bool_)
@@ -100,8 +101,8 @@ def kept(disturbed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """One start or resumption of a study, numbered from 1; times are ISO 8601, UTC. ``outcome`` is ``"complete"``, or
-    why it ended; it and ``ended`` are ``None`` for a run that continues or was killed. ``repeat`` is the repetition of
-    the study that it belongs to, from 1.
+    why the run ended. It and ``ended`` are None for a run that continues or was killed. ``repeat`` is the study's
+    repetition, from 1.
     """
 
     number: int
@@ -130,7 +131,7 @@ class DeviceRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClockRecord:
-    """One reading of clocks; ``None`` for what is not known. See ``Sink.add_clock``."""
+    """One reading of clocks; None for unknown values. See ``Sink.add_clock``."""
 
     run: int
     device: str
@@ -149,9 +150,8 @@ class ClockRecord:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceRecord:
-    """One run of a reference kernel: when, on the clock of ``time.monotonic_ns`` of its run, and how long it took.
-    ``kind`` is what it does, ``point`` the point whose load it is like, ``None`` for none; durations of different
-    ``load`` cannot be compared.
+    """One run of a reference kernel: its start, on the run's ``time.monotonic_ns``, and its duration. ``kind`` is its
+    work; ``point`` is the point whose load it has, or None. Durations of different ``load`` are not comparable.
     """
 
     run: int
@@ -165,9 +165,7 @@ class ReferenceRecord:
 
 @dataclass(frozen=True, slots=True)
 class StateRecord:
-    """The state of the machine over a span that ended at ``host_ns``; ``None`` for what is not known. See
-    ``Sink.add_state``.
-    """
+    """The state of the machine over a span that ended at ``host_ns``; None for unknown values."""
 
     run: int
     host_ns: int
@@ -195,11 +193,11 @@ class PeakRecord:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One figure of a point that was taken apart from its samples.
+    """A figure of a point that was taken separately from its samples.
 
     Attributes:
-        kind: ``"pipeline"``, what the driver says of a compiled pipeline; ``"energy"``; ``"counter"``.
-        subject: what it is of, such as a pipeline's executable or a meter.
+        kind: ``"pipeline"`` for the driver's statistics of a compiled pipeline, ``"energy"`` or ``"counter"``.
+        subject: the measured object, such as a pipeline's executable or a meter.
         name: the driver's own, for its statistics and counters.
         value, unit: the figure.
         details: JSON values, such as the driver's description.
@@ -223,8 +221,8 @@ class ObservationRecord(Observation):
 
 @dataclass(frozen=True, slots=True)
 class NoteRecord:
-    """A note for readers about one point or, if ``point`` is ``None``, the whole run. Of kind ``"host"`` it names the
-    host of a cluster that measured the point, whose clock its times are of.
+    """A note for readers about one point or, if ``point`` is None, the whole run. A note of kind ``"host"`` names the
+    cluster host that measured the point, and whose clock its times use.
     """
 
     run: int

@@ -1,4 +1,4 @@
-"""Creates the results file of a study, or opens it again to resume the study, for one writer at a time."""
+"""Creates the results file of a study, or reopens it to resume the study, for one writer at a time."""
 
 from __future__ import annotations
 
@@ -36,11 +36,10 @@ LIMITS: Final = ("time_limit", "max_samples", "noise_limit", "relative_error", "
 
 
 class WriterLock:
-    """A lock on a study's folder, held until ``close``; ``holder`` describes who holds it, for the error of another
-    writer.
+    """A lock on a study's folder, held until ``close``; ``holder`` describes the holder in the error of another writer.
 
     It is an exclusive transaction on an empty SQLite database, ``results.lock``: SQLite can lock a file on every
-    platform, and the operating system releases the lock with the process. The file stays and has no meaning by itself.
+    platform, and the operating system releases the lock with the process. The file stays and has no other meaning.
     """
 
     def __init__(self, folder: Path, holder: Callable[[], str]) -> None:
@@ -88,7 +87,7 @@ def create_results(
         for statement in schema_statements():
             connection.execute(statement)
         insert_rows(connection, "study", ("id", "created", "format", "name", "study", "toml"), [row])
-        # A point may name one that comes after it.
+        # A point may refer to a later one.
         connection.execute("PRAGMA defer_foreign_keys = ON")
         insert_rows(connection, "points", POINT_COLUMNS, rows)
         connection.execute("COMMIT")
@@ -118,7 +117,7 @@ def reopen_results(
 
 @contextlib.contextmanager
 def _writer(path: Path, doing: str, *, create: bool) -> Iterator[tuple[sqlite3.Connection, WriterLock]]:
-    """The writer's lock and a connection; an error within closes both."""
+    """Yields a connection and the writer's lock; an error within the block closes both."""
     with contextlib.ExitStack() as stack:
         lock = stack.enter_context(contextlib.closing(WriterLock(path.parent, lambda: _holder(path))))
         with database_errors(path, doing):
@@ -139,7 +138,7 @@ def insert_rows(
 
 
 def utc_now() -> str:
-    """The time as results store it: ISO 8601, UTC, milliseconds."""
+    """Returns the time in the form that results store: ISO 8601, UTC, milliseconds."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
@@ -166,8 +165,8 @@ def _make_folder(folder: Path) -> None:
 
 
 def _use_log(connection: sqlite3.Connection) -> None:
-    # Waits for readers; on platforms without shared memory the journal stays, which is as safe, but readers and the
-    # writer wait for each other.
+    # Waits for readers. On platforms without shared memory the journal stays, which is as safe, but there readers and
+    # the writer wait for each other.
     connection.execute("PRAGMA journal_mode = WAL").fetchone()
     connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -193,7 +192,7 @@ def _check_same(
 
 
 def _with_new_fields(kept: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored study with the defaults of settings of sampling that the version which stored it did not have."""
+    """Adds the defaults of sampling settings to a stored study, those that the version which stored it did not have."""
     defaults = {name: value for name, value in asdict(Sampling()).items() if name in new.get("sampling", {})}
     filled = {**kept, "sampling": defaults | kept.get("sampling", {})} if "sampling" in new else kept
     if isinstance(kept.get("against"), dict) and isinstance(new.get("against"), dict):
@@ -202,7 +201,7 @@ def _with_new_fields(kept: dict[str, Any], new: Mapping[str, Any]) -> dict[str, 
 
 
 def _without_limits(study: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored study without the settings that may differ."""
+    """Removes the settings that may differ from a stored study."""
     left = dict(study)
     if "sampling" in left:
         left["sampling"] = {name: value for name, value in left["sampling"].items() if name not in LIMITS}
@@ -212,7 +211,7 @@ def _without_limits(study: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _readable(row: Sequence[Value]) -> dict[str, object]:
-    """A row of a point with its columns by name and its JSON parsed."""
+    """Returns a point's row as a dict, its JSON parsed."""
     pairs = zip(POINT_COLUMNS, row, strict=True)
     return {name: json.loads(str(value)) if name in _JSON_COLUMNS else value for name, value in pairs if name != "key"}
 
@@ -228,7 +227,7 @@ def _not_the_same(path: Path, what: str, different: Sequence[str]) -> str:
 
 
 def _holder(path: Path) -> str:
-    """The last writer, for the message to a second one; empty if unknown."""
+    """Describes the last writer, for the error of a second one; empty if unknown."""
     try:
         reader = Reader(path)
     except (PumiceError, OSError):

@@ -45,17 +45,17 @@ def number_or_null(value: float | None) -> float | None:
 
 
 def signed_ticks(ticks: int) -> int:
-    """A counter of 64 bits as the signed integer of the same bits."""
+    """Reinterprets a 64-bit counter as a signed integer."""
     return int(ticks) - _WRAP if ticks >= _SIGN else int(ticks)
 
 
 def unsigned_ticks(ticks: int) -> int:
-    """The counter that ``signed_ticks`` was given."""
+    """Undoes ``signed_ticks``."""
     return ticks + _WRAP if ticks < 0 else ticks
 
 
 def sample_row(sample: Sample) -> tuple[Value, ...]:
-    """The values of ``SAMPLE_COLUMNS``."""
+    """Returns the values of ``SAMPLE_COLUMNS``."""
     return (
         int(sample.started),
         *[None if math.isnan(value) else float(value) for value in _durations_of(sample)],
@@ -69,7 +69,7 @@ def sample_row(sample: Sample) -> tuple[Value, ...]:
 
 
 def sample_from_row(row: Sequence[Value]) -> Sample:
-    """The sample of a row of ``SAMPLE_COLUMNS``."""
+    """Restores the sample from a row of ``SAMPLE_COLUMNS``."""
     values: dict[str, Value] = dict(zip(("started", *DURATIONS), row, strict=False))
     begin, end, dispatches, preemptions, stage, barrier = row[len(DURATIONS) + 1 :]
     return Sample(
@@ -85,7 +85,7 @@ def sample_from_row(row: Sequence[Value]) -> Sample:
 
 
 def point_row(point: Point) -> tuple[Value, ...]:
-    """The values of ``POINT_COLUMNS``; InvalidArgumentError if its axes or settings are no JSON values."""
+    """Returns the values of ``POINT_COLUMNS``; InvalidArgumentError if axes or settings are not JSON values."""
     where = f"point {point.index}"
     # A figure may be NaN, such as a division by zero.
     derived = {name: value if math.isfinite(value) else None for name, value in point.derived.items()}
@@ -106,7 +106,7 @@ def point_row(point: Point) -> tuple[Value, ...]:
 
 
 def point_from_row(row: Sequence[Value]) -> Point:
-    """The point of a row of ``POINT_COLUMNS``; a derived figure that was not finite is NaN."""
+    """Restores the point from a row of ``POINT_COLUMNS``; a derived figure that was not finite is NaN."""
     index, _, target, device, axes, settings, derived, measure, baseline, is_baseline, against, is_against = row
     figures: Mapping[str, float | None] = json.loads(str(derived))
     return Point(
@@ -125,7 +125,7 @@ def point_from_row(row: Sequence[Value]) -> Point:
 
 
 def to_json(value: object, what: str) -> str:
-    """JSON text of a value; InvalidArgumentError names it as ``what`` if JSON lacks something in it, such as NaN."""
+    """Serializes a value; InvalidArgumentError, with ``what`` as its name, for values that JSON lacks, such as NaN."""
     try:
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
@@ -142,7 +142,7 @@ def _plain(value: object) -> object:
 
 
 def differences(kept: object, new: object, where: str = "") -> list[str]:
-    """A text for each difference of two JSON values, such as ``"sampling.seed: 0 is kept, 1 came"``."""
+    """Describes each difference of two JSON values: ``"sampling.seed: 0 is kept, 1 came"``."""
     if isinstance(kept, dict) and isinstance(new, dict):
         names = [*kept, *(name for name in new if name not in kept)]
         pairs = [

@@ -202,7 +202,7 @@ REPEATS: Final = "SELECT coalesce(max(repeat), 0) FROM runs"
 STATUSES: Final = """
     SELECT point, repeat, status, reason, max(id) FROM statuses JOIN runs USING (run) GROUP BY point, repeat
 """
-"""A query for the latest status of each point in each repeat that it has one in."""
+"""A query for the latest status of each point in each repeat that has one."""
 
 
 COLUMNS: Final = """
@@ -214,7 +214,9 @@ COLUMNS: Final = """
 
 
 def schema_statements() -> list[str]:
-    """The SQL statements that create an empty results file, in one transaction: one of version 1, upgraded."""
+    """Returns the statements that create an empty results file in one transaction: the tables of version 1, and an
+    upgrade.
+    """
     first = [table for table in TABLES if table not in _NEW_TABLES]
     statements = _table_statements(first)
     statements.append("CREATE INDEX statuses_of_point ON statuses (point, id)")
@@ -224,8 +226,8 @@ def schema_statements() -> list[str]:
 
 
 def upgrade_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
-    """The SQL statements that add to a results file what it lacks, in one transaction; it has ``columns``, as the query
-    ``COLUMNS`` finds them.
+    """Returns the statements that add what a results file lacks, in one transaction. ``columns`` are its own, from the
+    query ``COLUMNS``.
     """
     tables, added = _lacking(columns)
     statements = _table_statements(tables)
@@ -235,8 +237,8 @@ def upgrade_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def reading_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
-    """The SQL statements that let a connection read a file as if it had what it lacks, without changing it: empty
-    temporary tables, and temporary views, which SQLite finds before the tables of the same name.
+    """Returns the statements that let a connection read a file as if it had what it lacks, without changing it: empty
+    temporary tables, and temporary views, which SQLite finds before the tables of the same names.
     """
     tables, added = _lacking(columns)
     statements = [f"CREATE TEMP TABLE {table} ({TABLES[table]})" for table in tables]
@@ -247,7 +249,7 @@ def reading_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _lacking(columns: Sequence[tuple[str, str]]) -> tuple[list[str], dict[str, dict[str, str]]]:
-    """The tables that a file with some columns lacks, and the columns that it lacks of tables that it has."""
+    """Returns the tables that a file lacks, and the missing columns of its other tables."""
     has = {table for table, _ in columns}
     added = {
         table: {name: kind for name, kind in later.items() if (table, name) not in columns}
@@ -258,7 +260,7 @@ def _lacking(columns: Sequence[tuple[str, str]]) -> tuple[list[str], dict[str, d
 
 
 def _table_statements(tables: Sequence[str]) -> list[str]:
-    """The statements that create tables with their triggers."""
+    """Returns the statements that create tables with their triggers."""
     statements = []
     for table in tables:
         columns = TABLES[table]

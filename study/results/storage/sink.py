@@ -13,13 +13,13 @@ from .records import Observation, PointStatus, SampleFlag
 from .rows import SAMPLE_COLUMNS, Value, number_or_null, sample_row, signed_ticks, to_json
 
 PHASES: Final = ("first", "warmup", "sample")
-"""What a sample is: the first run of a point in a process, warm-up, or measured."""
+"""The phases of samples: the first run of a point in a process, warm-up, or measured."""
 
 _ALL_FLAGS: Final = sum(SampleFlag)
 
 
 class Sink(abc.ABC):
-    """Takes measurements. What a table needs besides, the run and times of day, is added when rows are stored."""
+    """Takes measurements. The run and the time of day are added when rows are stored."""
 
     @abc.abstractmethod
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
@@ -131,7 +131,7 @@ class Sink(abc.ABC):
                 "kind": one.kind,
                 "subject": one.subject,
                 "name": one.name,
-                # A 64-bit hash may be more than SQLite's integers hold.
+                # A 64-bit hash may exceed SQLite's integers.
                 "value": one.value if abs(one.value) < 1 << 63 else float(one.value),
                 "unit": one.unit,
                 "details": to_json(one.details, "details"),

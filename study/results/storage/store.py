@@ -41,7 +41,7 @@ from .schema import REPEATS, STATUSES
 from .sink import Sink
 
 _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
-"""The column of a table that says when a row was added."""
+"""The column of a table with the time when a row was added."""
 
 
 class Store(Sink, Closing):
@@ -76,8 +76,8 @@ class Store(Sink, Closing):
         *,
         text: str | None = None,
     ) -> Store:
-        """A new results file for a study, from ``study_as_dict``, its TOML text and all of its points, in order of
-        their indices; the folder is created if necessary.
+        """Creates a results file from a study as ``study_as_dict`` returns it, its TOML text, and all of its points in
+        order of their indices. The folder is created if necessary.
         """
         path = results_path(folder)
         return cls(path, *create_results(path, study, points, text))
@@ -121,7 +121,7 @@ class Store(Sink, Closing):
         self._run = None
 
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """See ``Sink``; one transaction."""
+        """Inserts rows of one table in one transaction; see ``Sink``."""
         points = {row["point"] for row in rows if row.get("point") is not None}
         for point in points:
             if not isinstance(point, int) or not 0 <= point < self._point_count:
@@ -151,7 +151,7 @@ class Store(Sink, Closing):
                 self._has_file(database, {"name": file.name, "sha256": file.sha256})
 
     def statuses(self) -> list[list[PointStatus]]:
-        """The status of each point, by index, in each repeat that was begun."""
+        """Returns the status of each point, by index, in each repeat that was begun."""
         with self._reading("reading statuses") as database:
             (repeats,) = database.execute(REPEATS).fetchone()
             found = [[PointStatus.PENDING] * self._point_count for _ in range(repeats)]
@@ -165,7 +165,7 @@ class Store(Sink, Closing):
             connection, self._connection = self._connection, None
             if connection is None:
                 return
-            # Fails while there are readers, and on a full disk: then the log stays, as part of the results.
+            # Fails while there are readers, and on a full disk: then the log stays as part of the results.
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("PRAGMA busy_timeout = 0")
                 connection.execute("PRAGMA journal_mode = DELETE").fetchone()

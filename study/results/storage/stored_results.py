@@ -1,4 +1,4 @@
-"""What a results file holds, for reading: while a study runs, after it was killed, and from read-only media."""
+"""The contents of a results file, for reading: while a study runs, after it was killed, and from read-only media."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _Record = TypeVar(
 
 
 class StoredResults(Closing):
-    """The results in one folder, as they were stored; ``Results`` has what is computed from them, too.
+    """The results in one folder as they were stored; ``Results`` adds computed figures.
 
-    Points and their statuses are those at the time of ``open``; samples of a point are read on first use, all else on
-    each use, so that a continuing run is visible. Nothing is written.
+    Points and their statuses are those at the time of ``open``. Samples of a point are read on first use, everything
+    else on each use, so that a continuing run is visible. Nothing is written.
 
     Thread rule: any thread; reads are serialized.
 
@@ -64,7 +64,7 @@ class StoredResults(Closing):
         name: the study's.
         created: start of the study; ISO 8601, UTC.
         study: the study as JSON values; ``as_study`` converts it.
-        text: its TOML text, ``None`` for a study made in Python.
+        text: its TOML text, None for a study made in Python.
         points: a result for each point, by index.
     """
 
@@ -120,7 +120,6 @@ class StoredResults(Closing):
         return found
 
     def _reader_of(self, point: Point) -> Callable[[int], Sequence[Row]]:
-        """What reads the samples of a point."""
         columns = ", ".join(SAMPLE_FIELDS)
         side: Mapping[str, Any] = self.study if not point.is_against else self.study.get("against", {})  # type: ignore[assignment]
         kinds = {target["name"]: target["kind"] for target in side.get("targets", ())}
@@ -131,7 +130,7 @@ class StoredResults(Closing):
         return lambda number: self._rows(query, number)
 
     def point(self, key: str) -> PointResult:
-        """The result of the point with a key, the first if several devices have it.
+        """Returns the result of the point with a key, the first of several devices.
 
         Raises:
             NotFoundError: there is no such point.
@@ -142,14 +141,13 @@ class StoredResults(Closing):
         raise NotFoundError(f"{self.path} has no point {key}; the first that it has is {self.points[0].point.key}")
 
     def as_study(self) -> Study:
-        """The study as an object; file names in it are relative to the working folder. IncompatibleError: of a newer
-        version.
-        """
+        """Returns the study; file names are relative to the working folder. IncompatibleError: of a newer version."""
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
     def to_measure(self) -> Study:
-        """The study with the programs that the results keep, to measure these again or as ``Study.against``. Of two
-        sides it is the new one. Files of which only the hash is kept are those where they were, if they are the same.
+        """Returns the study with the programs that the results keep, to measure them again or as ``Study.against``. Of
+        two sides it is the new one. A file of which only the hash is kept is read from where it was, if it has not
+        changed.
         """
         study = self.as_study()
         folder, revision = self._latest("folder"), self._latest("revision")
@@ -158,11 +156,11 @@ class StoredResults(Closing):
         return dataclasses.replace(study, against=None, folder=Path(str(folder or "")), kept=kept, text=None)
 
     def _latest(self, name: str) -> object:
-        """A fact that the latest run that knew it recorded of its environment; ``None`` if none did."""
+        """Returns a fact of the environment from the latest run that recorded it; None if none did."""
         return next((run.environment[name] for run in reversed(self.runs) if name in run.environment), None)
 
     def figures(self, result: PointResult, *, keep: SampleFlag | None = None, times: float = 1.0) -> dict[str, float]:
-        """The derived figures of a point, from the medians of its samples; see ``derive``. Empty without samples.
+        """Derives the figures of a point from the medians of its samples; see ``derive``. Empty without samples.
 
         Args:
             result: of this study.
@@ -190,17 +188,17 @@ class StoredResults(Closing):
 
     @property
     def clocks(self) -> tuple[ClockRecord, ...]:
-        """The readings of clocks, in the order in which they were added."""
+        """The readings of clocks, in order."""
         return self._records(ClockRecord, "clocks ORDER BY id")
 
     @property
     def references(self) -> tuple[ReferenceRecord, ...]:
-        """The runs of the reference kernels, in the order in which they were added."""
+        """The runs of the reference kernels, in order."""
         return self._records(ReferenceRecord, "reference_samples ORDER BY id")
 
     @property
     def states(self) -> tuple[StateRecord, ...]:
-        """The states of the machine, in the order in which they were added."""
+        """The states of the machine, in order."""
         return self._records(StateRecord, "machine_states ORDER BY id")
 
     @property
@@ -221,18 +219,18 @@ class StoredResults(Closing):
 
     @property
     def observations(self) -> tuple[ObservationRecord, ...]:
-        """Figures that were taken apart from samples; of each point and kind those of the latest run."""
+        """Figures that were taken separately from samples, of the latest run for each point and kind."""
         found = self._records(ObservationRecord, "observations ORDER BY id")
         latest = {(one.point, one.kind): one.run for one in found}
         return tuple(one for one in found if one.run == latest[one.point, one.kind])
 
     @property
     def notes(self) -> tuple[NoteRecord, ...]:
-        """The notes, in the order in which they were added."""
+        """The notes, in order."""
         return self._records(NoteRecord, "notes ORDER BY id")
 
     def _records(self, kind: type[_Record], tables: str, **columns: str) -> tuple[_Record, ...]:
-        """The rows of tables as records; a field has the name of its column, or the one in ``columns``."""
+        """Reads rows of tables as records; a field has the name of its column, unless ``columns`` names another."""
         names = [field.name for field in dataclasses.fields(kind)]
         rows = self._rows(f"SELECT {', '.join(columns.get(name, name) for name in names)} FROM {tables}")
         with values_as_written(self.path):
